@@ -26,10 +26,11 @@ the same gate stands before them:
 - an **alias** is another name of an option ({alias} keys);
 - any other key is refused, with the nearest known one.
 
-`create_table` stores what such an option says of the table. What is of writes and services is checked there too, and does nothing until it
-is given to them.
+`create_table` stores what an option says of the table. An option of writes and services is checked there too. It is not stored, and does
+nothing until they are given it: an `IgnoredOptionWarning` says so.
 
-Values are checked with their keys: numbers are ASCII digits, truth values `true` and `false` in any case. Of Hudi 1.2.1 the keys of its common,
+Values are checked with their keys: numbers are ASCII digits, truth values `true` and `false` in any case. A class is given by the short name
+that stands here, or as Hudi writes it. A time zone is a name such as `Europe/Berlin` or an offset such as `GMT+8:00`. Of Hudi 1.2.1 the keys of its common,
 client and storage modules are known.
 """
 
@@ -78,14 +79,19 @@ def _aliases(options: Iterable[KnownOption]) -> Iterator[str]:
 
 
 def _values(kind: str) -> str:
-    name, _, least = kind.partition(" ")
-    if least:
-        return f"{name} number from {least}" if name == "whole" else f"{name} from {least}"
+    name, _, more = kind.partition(" ")
+    if name in ("class", "classes", "list"):
+        what = {"class": "a class: ", "classes": "one or more classes: ", "list": "one or more of "}[name]
+        return what + ", ".join(map(_code, more.split("|")))
+    if more:
+        return f"{name} number from {more}" if name == "whole" else f"{name} from {more}"
     words = {
         "boolean": "true, false",
         "whole": "whole number",
         "number": "number",
         "fraction": "between 0 and 1",
+        "regex": "regular expression",
+        "zone": "time zone",
         "text": "text",
     }
     return words.get(kind) or ", ".join(map(_code, kind.split("|")))

@@ -23,7 +23,14 @@ from hudi_table.arguments import (
 )
 from hudi_table.errors import InvalidRequestError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER, operation_option, partitions_option
+from hudi_table.model.options.write_options import (
+    CUSTOM_KEYS,
+    CUSTOM_MERGER,
+    SORT_MODE,
+    operation_option,
+    partitions_option,
+    sort_mode_option,
+)
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.services import ServicePlan, ServiceResult
 from hudi_table.model.table.config import IndexSpec, PartitionFields
@@ -90,7 +97,7 @@ class HudiTable(ShortCalls):
         self._check_writable()
         chosen = dict(options or {})
         if sort_mode is not None:
-            chosen["hoodie.bulkinsert.sort.mode"] = sort_mode
+            chosen[SORT_MODE] = sort_mode_option(sort_mode, chosen, operation)
         request = WriteRequest(
             operation=operation_option(operation, chosen),
             options=chosen,
@@ -163,10 +170,11 @@ def create_table(
     (nulls leave stored values) or `"FillUnavailable"` (so does Debezium's marker). `merger`, `key_generator`: names of functions
     that `register_merger` and `register_key_generator` made known. `name`: the last
     part of `uri` unless given. What is not given, `options` may tell as Hudi's writers do (`hoodie.datasource.write.recordkey.field`,
-    `hoodie.index.type`, …); without either the table is `"CopyOnWrite"` with a `"Simple"` index. `if_exists="open"` opens a table of the same identity. Raises InvalidRequestError if
+    `hoodie.index.type`, …); without either the table is `"CopyOnWrite"` with a `"Simple"` index. An option of writes and services is not stored: it is told by an IgnoredOptionWarning. `if_exists="open"` opens a table of the same identity. Raises InvalidRequestError if
     the location holds something else, InvalidSchemaError naming a column that a Hudi table cannot hold.
     """
     from hudi_table.write.checks.create_table import TableSpec, create
+    from hudi_table.write.checks.table_options import warn_of_others
 
     own = {CUSTOM_MERGER: merger, CUSTOM_KEYS: key_generator}
     spec = TableSpec(
@@ -185,7 +193,9 @@ def create_table(
         version=version,
         options=dict(options or {}) | {key: name for key, name in own.items() if name},
     )
-    return HudiTable(create(open_storage(str(uri), storage_options), spec, if_exists=if_exists))
+    made = HudiTable(create(open_storage(str(uri), storage_options), spec, if_exists=if_exists))
+    warn_of_others(spec.options)
+    return made
 
 
 def write_hudi(

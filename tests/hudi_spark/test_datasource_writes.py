@@ -211,6 +211,7 @@ class TestWriter:
         ("told", "given"),
         [
             ("'upset' is none of upsert", {OPERATION: "upset"}),
+            ("is of operation delete_partition, and this is upsert", {TO_DELETE: "x"}),
             ("the option columns makes this a view of a part", {"columns": "id"}),
             ("the option asof makes this a view of a part", {"asOf": "20260101"}),
             ("unknown option 'mergeschema'", {"mergeSchema": "true"}),

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from hudi_spark.datasource.format_options import READ_KEYS, FormatOptions, ReadRequest, format_options
+from hudi_spark.datasource.source import HudiDataSource
 from hudi_spark.datasource.stream_writes import BatchWriter
 from hudi_spark.datasource.writes import RowsWriter
 from hudi_table.api import create_table
@@ -91,6 +92,10 @@ def test_hudis_query_types_and_bounds_are_ours() -> None:
             "'avro' is none of latest_state",
         ),
         (INCREMENTAL | {"query": "snapshot", BEGIN: "0"}, "the query is given twice"),
+        (
+            {"hoodie.datasource.query.incremental.format": "cdc"},
+            "=cdc goes with hoodie.datasource.query.type=incremental",
+        ),
         ({"hoodie.datasource.merge.type": "skip_merge"}, "is refused with the value 'skip_merge'"),
         ({"hoodie.datasource.read.incr.path.glob": "/2026/*"}, "is refused with the value '/2026/*'"),
         ({"hoodie.datasource.query.typ": "snapshot"}, "did you mean 'hoodie.datasource.query.type'"),
@@ -111,6 +116,17 @@ def test_a_stream_takes_a_begin_and_nothing_that_would_make_it_a_batch() -> None
     for strange in ({BEGIN: "0"}, {END: "20260101"}, {"until": "20260101"}, {"asOf": "20260101"}, {"query": "cdc"}):
         with pytest.raises(InvalidOptionError, match="does not go with a stream"):
             of(strange, streaming=True)
+
+
+@pytest.mark.parametrize("name", ["maxInstantsPerTrigger", "hoodie.datasource.streaming.startOffset"])
+def test_what_a_stream_is_told_is_refused_by_a_batch(name: str, tmp_path: Path) -> None:
+    """It did nothing. Spark asks for the schema before it says which of both it reads."""
+    path = str(tmp_path / "t")
+    create_table(path, pa.schema([("id", pa.string())]), record_key="id")
+    source = HudiDataSource({"path": path, name.lower(): "5"})
+    schema = source.schema()
+    with pytest.raises(InvalidOptionError, match=f"{name} goes with readStream"):
+        source.reader(schema)
 
 
 def test_hudis_columns_come_unless_they_are_left_out() -> None:

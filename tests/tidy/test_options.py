@@ -6,10 +6,11 @@ import ast
 import functools
 import re
 
-from hudi_table.model.options.known import Fate, known_options
+from hudi_table.model.options.known import Fate, aliases, known_options
 from hudi_table.model.options.values import check_value
 from scripts import render_options
 from tests.tidy.sources import ROOT
+from tests.tidy.spelled import source_file
 
 LINES = [
     line.split("\t")
@@ -41,6 +42,17 @@ def test_every_option_that_acts_names_a_test_that_is_there() -> None:
     ]
     assert not missing
     assert len(acting) > 100
+
+
+def test_the_test_of_an_option_that_acts_gives_it() -> None:
+    """By its key or an alias, put together of constants or not. A test that never names it proves nothing of it."""
+    unproven = []
+    for option in known_options().values():
+        file, _, test = option.note.partition("::")
+        names = {option.key, *(alias for alias, key in aliases().items() if key == option.key)}
+        if option.fate is Fate.ACTS and not names & source_file(file).strings_of(test):
+            unproven.append((option.key, option.note))
+    assert not unproven
 
 
 def test_a_default_is_a_value_of_its_kind() -> None:

@@ -26,7 +26,15 @@ def option_errors(document: Mapping[str, Any]) -> tuple[FieldError, ...]:
             check_options({str(key): str(value)})
         except InvalidOptionError as error:
             found.append(FieldError(f"spec.options[{key}]", error.message))
-    return (*found, *_contradictions(options)) if isinstance(options, Mapping) else ()
+    if not isinstance(options, Mapping):
+        return ()
+    found += _contradictions(options)
+    if not found:
+        try:
+            check_options({str(key): str(value) for key, value in options.items()})
+        except InvalidOptionError as error:
+            found.append(FieldError("spec.options", error.message))
+    return tuple(found)
 
 
 def described_errors(spec: HudiTableSpec, name: str) -> tuple[FieldError, ...]:

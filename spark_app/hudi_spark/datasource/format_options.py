@@ -161,7 +161,12 @@ def _query(spark_options: FormatOptions) -> str:
         if query not in ("snapshot", "read_optimized", "incremental"):
             raise InvalidOptionError(f"option {QUERY!r}: {query!r} is none of snapshot, read_optimized, incremental")
         query = "cdc" if query == "incremental" and form == "cdc" else query
-    return spark_options.one_of("the query", own=spark_options.own.get("query"), hudi=query) or "snapshot"
+    found = spark_options.one_of("the query", own=spark_options.own.get("query"), hudi=query) or "snapshot"
+    if form == "cdc" and found != "cdc":
+        raise InvalidOptionError(
+            f"{INCREMENTAL_FORMAT}=cdc goes with {QUERY}=incremental, and the query is {found}: leave one out"
+        )
+    return found
 
 
 def _instant(hudi: Mapping[str, str], key: str) -> str | None:
@@ -170,6 +175,13 @@ def _instant(hudi: Mapping[str, str], key: str) -> str | None:
     if text is None or not text.strip() or (key == BEGIN and not text.strip().strip("0")):
         return None if text is None or key != BEGIN else "earliest"
     return text.strip()
+
+
+def refuse_of_streams(spark_options: FormatOptions) -> None:
+    """What says how a stream begins and goes on is not passed over by a batch. Raises InvalidOptionError."""
+    for name in (START_OFFSET, "maxInstantsPerTrigger"):
+        if name in spark_options.hudi or name.lower() in spark_options.own:
+            raise InvalidOptionError(f"{name} goes with readStream: leave it out, or give query=incremental and since")
 
 
 def _refuse_in_stream(spark_options: FormatOptions, query: str) -> None:

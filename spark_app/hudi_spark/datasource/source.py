@@ -21,7 +21,7 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from hudi_spark.datasource.format_options import FormatOptions, ReadRequest, format_options
+from hudi_spark.datasource.format_options import FormatOptions, ReadRequest, format_options, refuse_of_streams
 from hudi_spark.datasource.writes import RowsWriter
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
@@ -57,6 +57,7 @@ class HudiDataSource(ds.DataSource):
     def reader(self, schema: StructType) -> ds.DataSourceReader:
         """A reader of what the options ask for, in the columns of `schema`."""
         spark_options = format_options(self.options)
+        refuse_of_streams(spark_options)
         request = ReadRequest.of(spark_options)
         return (
             PushingReader(spark_options, request, schema)

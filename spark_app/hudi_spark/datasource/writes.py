@@ -82,6 +82,10 @@ class SparkWrite:
             "the operation", own=spark_options.own.get("operation"), hudi=spark_options.hudi.get(OPERATION)
         )
         operation = parse_operation((name or operation_option(None, spark_options.hudi)).strip().lower())
+        if spark_options.hudi.get(PARTITIONS_TO_DELETE, "").strip() and operation is not Operation.DELETE_PARTITION:
+            raise InvalidRequestError(
+                f"{PARTITIONS_TO_DELETE} is of operation delete_partition, and this is {operation}: leave it out"
+            )
         mode = _mode(spark_options.own.get("savemode"), overwrite)
         options = {
             key: value for key, value in spark_options.hudi.items() if key not in (OPERATION, PARTITIONS_TO_DELETE)

@@ -15,6 +15,7 @@ from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.table.index_properties import CONNECTION
 from hudi_table.table.timeline.properties import remove_properties
+from hudi_table.write.checks.table_options import table_options
 
 NOT_OF_STORES = frozenset({CONNECTION, *SOURCE_VARIABLES})
 
@@ -90,7 +91,7 @@ def make_table(spec: JobSpec, schema: pa.Schema) -> HudiTable:
         name=str(table["name"]),
         hive_style=bool(paths.get("hiveStyle", False)),
         url_encode=bool(paths.get("urlEncode", False)),
-        options=dict(table.get("options", {})),
+        options=table_options(dict(table.get("options", {}))),
         storage_options=storage_options(spec, location),
         if_exists="open",
     )

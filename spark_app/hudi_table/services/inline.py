@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hudi_table.errors import InvalidRequestError
 from hudi_table.model.options.known import boolean_option
 from hudi_table.services.archiving.inline import archive_inline, check_archiving
 from hudi_table.services.cleaning.inline import clean_inline, cleans_itself
@@ -24,6 +25,11 @@ def check_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
     boolean_option(options, ENABLED)
     if boolean_option(options, TTL_INLINE):
         TtlOptions.parse(options)
+        if not ctx.config.partition_by:
+            raise InvalidRequestError(
+                f"table {ctx.config.name!r} is not partitioned, so that no partition expires: leave {TTL_INLINE} out",
+                base_path=ctx.base_path,
+            )
     check_compaction(options)
     check_clustering(ctx, options)
     cleans_itself(options)

@@ -11,6 +11,7 @@ from hudi_table.codec.avro.schema import with_operation, with_operation_text
 from hudi_table.codec.bloom.filters import BloomFilterSpec
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.names import MarkerType
+from hudi_table.model.options.known import LEVELS
 from hudi_table.model.options.write_options import BLOOM_ENABLED, LogBlocks, WriteOptions
 from hudi_table.model.table.cdc import Images
 from hudi_table.model.table.config import TableConfig
@@ -51,7 +52,7 @@ class WriteSettings:
     @property
     def codec_level(self) -> int | None:
         """The level of compression, None where the codec has none."""
-        return self.compression_level if self.codec in ("zstd", "gzip") else None
+        return self.compression_level if self.codec in LEVELS else None
 
     @classmethod
     def of(

@@ -82,3 +82,10 @@ def test_what_does_nothing_is_a_note_of_the_table_and_a_condition_of_the_service
 def test_a_number_is_made_of_ascii_digits(value: str) -> None:
     (message,) = of_service({"hoodie.clean.commits.retained": value}).values()
     assert "is not a whole number from 1" in message
+
+
+@pytest.mark.parametrize("resource", [of_table, of_service])
+def test_a_level_that_the_codec_does_not_have_is_an_error(resource: Any) -> None:
+    codec, level = "hoodie.parquet.compression.codec", "hoodie.lakeops.parquet.compression.level"
+    assert "whose levels are 1 to 9" in resource({codec: "gzip", level: "15"})["spec.options"]
+    assert resource({codec: "zstd", level: "15"}) == {}

@@ -127,6 +127,15 @@ def test_a_dry_run_writes_nothing_and_says_what_would_leave() -> None:
     assert aged(store).archive(KEEP, dry_run=True) is None
 
 
+@pytest.mark.parametrize(("least", "most", "left"), [("2", "7", 2), ("3", "7", 3), ("2", "8", 8)])
+def test_the_timeline_keeps_the_least_once_it_has_more_than_the_most(least: str, most: str, left: int) -> None:
+    table = aged(store_of())
+    table.archive(
+        {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": least, "hoodie.keep.max.commits": most}
+    )
+    assert len(completed(table)) == left
+
+
 def test_contradicting_settings_are_refused_before_anything_is_written() -> None:
     store = store_of()
     before = [info.path for info in store.list()]

@@ -47,8 +47,12 @@ HISTORY = timeline((1, *DELTA), (2, *DELTA), (10, *DONE), (11, *DELTA), (12, *DE
     ],
 )  # fmt: skip
 def test_a_compaction_is_due_by_number_by_time_by_both_or_either(options: dict[str, str], due: str | None) -> None:
-    keys = {"commits": "max.delta.commits", "seconds": "max.delta.seconds", "strategy": "trigger.strategy"}
-    trigger = Trigger.parse({f"hoodie.compact.inline.{keys[key]}": value for key, value in options.items()})
+    keys = {
+        "commits": "hoodie.compact.inline.max.delta.commits",
+        "seconds": "hoodie.compact.inline.max.delta.seconds",
+        "strategy": "hoodie.compact.inline.trigger.strategy",
+    }
+    trigger = Trigger.parse({keys[key]: value for key, value in options.items()})
     found = trigger.due(HISTORY, NOW)
     assert (found is None) if due is None else (found or "").startswith(due)
 

@@ -90,21 +90,30 @@ def test_a_dry_run_tells_what_would_be_read_and_changes_nothing():
 @pytest.mark.parametrize(
     ("request_", "error", "words"),
     [
-        (asked("secrets"), InvalidRequestError, "'secrets'"),
-        (asked("record_index", "partitioned_record_index"), InvalidRequestError, "global or by partition"),
-        (asked(**{"hoodie.metadata.enable": "false"}), InvalidOptionError, "hoodie.metadata.enable is false"),
+        (lambda: asked("secrets"), InvalidOptionError, "'secrets'"),
+        (lambda: asked("record_index", "partitioned_record_index"), InvalidRequestError, "global or by partition"),
+        (lambda: asked(**{"hoodie.metadata.enable": "false"}), InvalidOptionError, "hoodie.metadata.enable is false"),
     ],
 )
 def test_what_cannot_be_built_is_refused_before_anything_is_written(request_, error, words):
     table = written()
     before = table.context.storage.list("")
     for call in (
-        lambda: table.services.of_type(ServiceType.INDEXING, request_).plan(),
-        lambda: table.services.of_type(ServiceType.INDEXING, request_).run(),
+        lambda: table.services.of_type(ServiceType.INDEXING, request_()).plan(),
+        lambda: table.services.of_type(ServiceType.INDEXING, request_()).run(),
     ):
         with pytest.raises(error, match=words):
             call()
     assert table.context.storage.list("") == before
+
+
+def test_the_option_names_what_is_built_where_the_call_does_not():
+    """It was overwritten without a word."""
+    table, options = written(), {INDEXING_PARTITIONS: "column_stats"}
+    with pytest.raises(InvalidOptionError, match="contradicts the partitions bloom_filters"):
+        table.build_metadata(["bloom_filters"], options)
+    assert table.build_metadata(options=options)
+    assert "column_stats" in open_table(table.base_path).context.config.metadata_partitions
 
 
 def test_a_table_that_stores_no_keys_has_no_index_of_them():

@@ -118,7 +118,10 @@ def test_a_partition_that_is_written_to_while_it_is_about_to_be_dropped_stays(tm
         ({}, "give hoodie.partition.ttl.strategy.days.retain"),
         ({"hoodie.partition.ttl.strategy.days.retain": "0"}, "whole number from 1"),
         (DAYS | {"hoodie.partition.ttl.management.strategy.type": "KEEP"}, "'KEEP' is none of KEEP_BY_TIME"),
-        (DAYS | {"hoodie.partition.ttl.strategy.class": "my.Own"}, "'Own'; use KeepByTimeStrategy"),
+        (
+            DAYS | {"hoodie.partition.ttl.strategy.class": "my.Own"},
+            "'my.Own' is none of KeepByTime, KeepByCreationTime",
+        ),
     ],
 )
 def test_bad_options_are_refused(tmp_path: Path, options: dict[str, str], message: str) -> None:

@@ -119,9 +119,13 @@ def test_the_service_reports_and_moves_only_if_asked():
     (done,) = table.services.repair.run()
     assert done.figures["errors"] == 1
     assert table.context.storage.head(path)
-    (done,) = table.services.repair(quarantine=True).run()
+    by_option = ServiceRequest({"hoodie.lakeops.repair.quarantine": "true"})
+    (done,) = table.services.of_type(ServiceType.REPAIR, by_option).run()
     assert done.figures["filesQuarantined"] == 1
     assert found(table) == []
+    orphan_of(table, after_start(table))
+    (done,) = table.services.repair(quarantine=True).run()
+    assert done.figures["filesQuarantined"] == 1
     with pytest.raises(InvalidOptionError, match="neither 'true' nor 'false'"):
         table.services.of_type(ServiceType.REPAIR, ServiceRequest({"hoodie.lakeops.repair.keys": "yes"})).run()
 

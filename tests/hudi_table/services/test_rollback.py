@@ -14,6 +14,7 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidRequestError, WriteAbortedError, WriteConflictError
 from hudi_table.metadata.port import open_context
+from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.conflict_keys import file_conflict_key
 from hudi_table.model.timeline.instants import Action, Instant, State
@@ -250,6 +251,20 @@ def test_a_dry_run_says_what_would_go_and_its_approval_does_exactly_that():
     assert plan.details == (f"commit {newest(table)}: upsert, 1 row inserted, 1 updated, 0 deleted, 1 file",)
     assert plan.bytes_freed == sum(item.size for item in slices(table) if item.instant == newest(table))
     table.services.rollback(newest(table), writers_stopped=True).execute(plan)
+    assert contents(table) == FIRST
+
+
+def test_a_rollback_waits_for_no_writer_that_the_option_says_has_ended():
+    table = written()
+    table.upsert(rows(("a", "x", 9)))
+
+    def taken_back(**options: str) -> object:
+        request = ServiceRequest(options, instant=newest(table))
+        return table.services.of_type(ServiceType.ROLLBACK, request).run()
+
+    with pytest.raises(InvalidRequestError, match="writers"):
+        taken_back()
+    taken_back(**{"hoodie.lakeops.writers.stopped": "true"})
     assert contents(table) == FIRST
 
 

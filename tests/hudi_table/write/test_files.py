@@ -99,10 +99,13 @@ def test_a_bulk_insert_packs_nothing() -> None:
     assert len(slices(table)) == 2
 
 
+@pytest.mark.parametrize("by_option", [True, False])
 @pytest.mark.parametrize("mode", ["global", "partition"])
-def test_a_sorted_bulk_insert_orders_the_rows_of_every_file(mode) -> None:
+def test_a_sorted_bulk_insert_orders_the_rows_of_every_file(mode, by_option) -> None:
     table = new_table()
-    table.write(noise(5_000), operation="bulk_insert", sort_mode=mode, options=small(60_000))
+    asked = {"hoodie.bulkinsert.sort.mode": mode.upper()} if by_option else {}
+    argument = {} if by_option else {"sort_mode": mode}
+    table.write(noise(5_000), operation="bulk_insert", options=small(60_000) | asked, **argument)
     assert len(slices(table)) > 2
     for item in slices(table):
         assert item.base is not None

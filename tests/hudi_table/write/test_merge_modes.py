@@ -151,7 +151,13 @@ def longest(stored: pa.Table, incoming: pa.Table) -> pa.Table:
 @pytest.mark.parametrize("memory", [1 << 30, 2_000], ids=["roomy", "tight"])
 def test_a_merger_of_ones_own_makes_the_rows_of_known_keys(index: str, memory: int) -> None:
     register_merger("longest", longest)
-    table = new_table(schema=SCHEMA, partition_by=(), index=INDEXES[index], ordering_fields="ts", merger="longest")
+    table = new_table(
+        schema=SCHEMA,
+        partition_by=(),
+        index=INDEXES[index],
+        ordering_fields="ts",
+        options={"hoodie.lakeops.merger": "longest"},
+    )
     names = [f"k{n:03d}" for n in range(200)]
     table.insert(of(SCHEMA, *((name, 1, "x", [1]) for name in names)))
     changed = [(name, 2, "y", [] if name == "k004" else [2]) for name in names[:100:2]]
@@ -200,7 +206,13 @@ def test_a_merger_that_returns_something_else_fails_the_write(message: str) -> N
 @pytest.mark.parametrize("type_", ["CopyOnWrite", "MergeOnRead"])
 def test_a_key_generator_of_ones_own_makes_record_keys(index: str, type_: str) -> None:
     register_key_generator("lower", lambda rows: pc.utf8_lower(rows["id"]))
-    table = new_table(schema=SCHEMA, partition_by=(), index=INDEXES[index], key_generator="lower", type=type_)
+    table = new_table(
+        schema=SCHEMA,
+        partition_by=(),
+        index=INDEXES[index],
+        type=type_,
+        options={"hoodie.lakeops.key.generator": "lower"},
+    )
     table.insert(of(SCHEMA, ("A", 1, "x", None), ("b", 1, "x", None)))
     table.upsert(of(SCHEMA, ("a", 2, "y", None), ("C", 2, "y", None)))
     table.delete(pa.table({"id": ["B"]}))

@@ -124,6 +124,12 @@ def test_a_filter_grows_as_far_as_the_option_lets_it() -> None:
     assert footers(few | {"hoodie.bloom.index.filter.dynamic.max.entries": "500"})[0] > 2 * small
 
 
+def test_a_filter_that_may_err_more_often_is_smaller() -> None:
+    few = {"hoodie.index.bloom.num_entries": "500"}
+    precise, coarse = (footers(few | {"hoodie.index.bloom.fpp": chance})[0] for chance in ("0.000001", "0.1"))
+    assert coarse * 3 < precise
+
+
 def test_the_level_of_the_codec_is_that_of_the_option() -> None:
     fast, small = (footers({"hoodie.lakeops.parquet.compression.level": level})[1] for level in ("1", "19"))
     assert len(small) < len(fast)

@@ -86,7 +86,7 @@ BAD_WRITES: dict[str, tuple[type[HudiError], str, Callable[[Any], object]]] = {
         InvalidOptionError, "hoodie.index.type=BUCKET contradicts", lambda t: t.upsert(GOOD, options=BUCKETS),
     ),
     "an index that is not to be had": (
-        UnsupportedTableError, "HBASE", lambda t: t.upsert(GOOD, options={"hoodie.index.type": "HBASE"}),
+        InvalidOptionError, "HBASE", lambda t: t.upsert(GOOD, options={"hoodie.index.type": "HBASE"}),
     ),
     "another record key": (
         InvalidOptionError, "stores 'id'", lambda t: t.upsert(GOOD, options={"hoodie.datasource.write.recordkey.field": "value"}),

@@ -167,7 +167,7 @@ STRANGE = ("²", "1_000", "٣", "0x10", "1e400", "nan", "yes", "\x00", "--1", "9
 @pytest.mark.parametrize("surface", ["upsert", "archive", "Cleaning plan"])
 def test_every_value_is_of_the_kind_of_its_option(surface: str, table: HudiTable) -> None:
     for option in known_options().values():
-        if option.fate not in (Fate.ACTS, Fate.ADVICE) or option.values == "text":
+        if option.fate not in (Fate.ACTS, Fate.ADVICE) or option.values in ("text", "regex"):
             continue
         for value in STRANGE[: -1 if option.values.startswith("number") else None]:
             with pytest.raises(InvalidOptionError) as caught:

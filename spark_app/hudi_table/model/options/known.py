@@ -21,6 +21,10 @@ from hudi_table.model.options.values import check_value, shown
 
 INDEX_SETTINGS = "hoodie.lakeops.index."
 """What begins so is a setting of a custom index, which alone knows which ones there are."""
+COMPRESSION_LEVEL = "hoodie.lakeops.parquet.compression.level"
+CODEC = "hoodie.parquet.compression.codec"
+LEVELS = {"zstd": 22, "gzip": 9}
+"""The greatest level of each codec that has some, as Arrow knows them; the least is 1."""
 
 
 class Fate(StrEnum):
@@ -141,6 +145,24 @@ def check_options(options: Mapping[str, str]) -> None:
             raise InvalidOptionError(f"unknown option {key!r}{hint}")
         _check(key, value)
         explicit_option(options, aliases().get(key, key))
+    _check_level(options)
+
+
+def _check_level(options: Mapping[str, str]) -> None:
+    codec, given = (
+        option_text(options, CODEC).strip().lower(),
+        (explicit_option(options, COMPRESSION_LEVEL) or "").strip(),
+    )
+    if not given or given == default_of(COMPRESSION_LEVEL):
+        return
+    if codec not in LEVELS:
+        raise InvalidOptionError(
+            f"option {COMPRESSION_LEVEL!r} is of {' and '.join(LEVELS)}, and {CODEC} is {codec}: leave it out"
+        )
+    if int(given) > LEVELS[codec]:
+        raise InvalidOptionError(
+            f"option {COMPRESSION_LEVEL!r}: {given} is none of {codec}, whose levels are 1 to {LEVELS[codec]}"
+        )
 
 
 def _check(key: str, value: str) -> None:
@@ -172,6 +194,9 @@ def admit(options: Mapping[str, str]) -> None:
     """`check_options`, with one IgnoredOptionWarning for each option that does nothing. Raises InvalidOptionError."""
     check_options(options)
     for key, why in ignored_options(options):
-        # By one place and one registry, so that a call which passes several gates says it once.
-        text = f"option {key!r} does nothing here: {why}"
-        warnings.warn_explicit(text, IgnoredOptionWarning, "hudi_table", 1, registry=_WARNED)
+        warn_of(f"option {key!r} does nothing here: {why}")
+
+
+def warn_of(text: str) -> None:
+    """An IgnoredOptionWarning, by one place and one registry, so that a call which passes several gates says it once."""
+    warnings.warn_explicit(text, IgnoredOptionWarning, "hudi_table", 1, registry=_WARNED)

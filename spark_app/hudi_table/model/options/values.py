@@ -1,22 +1,27 @@
 """Values of options as Python types: one parser for each kind, whoever reads the option.
 
-A kind is written as in `data/options.tsv`: `boolean`; `whole`, or `whole 1` from 1 on; `number`; `fraction`, between 0 and 1; `text`; or the
-values there are, `A|B|C`, in any case. Numbers are ASCII digits: `²` and `1_000` are none.
+A kind is written as in `data/options.tsv`: `boolean`; `whole`, or `whole 1` from 1 on; `number`; `fraction`, between 0 and 1; `regex`; `zone`, of
+time; `class A|B`, by its short name or as Hudi writes it, `classes A|B` for several with commas between; `list A|B` of some of these
+values; `text`; or the values there are, `A|B|C`, in any case. Numbers are ASCII digits: `²` and `1_000` are none.
 """
 
 from __future__ import annotations
 
 import re
+from zoneinfo import ZoneInfo
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model import digits
 
 BOOLEAN, WHOLE, NUMBER, FRACTION, TEXT = "boolean", "whole", "number", "fraction", "text"
+REGEX, ZONE, CLASS, CLASSES, LIST = "regex", "zone", "class", "classes", "list"
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _SECRET = re.compile(
     r"passw|secret|token|credential|api\.key|access\.key|jdbcurl|header|connection|url|uri", re.IGNORECASE
 )
 _SHOWN_MAX = 200
+_OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d{1,2}):?(\d{2})?")
+_CLASS_ENDINGS = ("ClusteringPlanStrategy", "PlanStrategy", "CompactionStrategy", "ExecutionStrategy", "Strategy")
 
 
 def shown(key: str, value: str) -> str:
@@ -70,16 +75,63 @@ def fraction(key: str, text: str) -> float:
     return found
 
 
+def regex(key: str, text: str) -> re.Pattern[str]:
+    """A regular expression. Raises InvalidOptionError."""
+    try:
+        return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise InvalidOptionError(f"option {key!r}: {shown(key, text)} is no regular expression: {error}") from error
+
+
+def zone_name(text: str) -> str:
+    """A time zone as Arrow takes it: `GMT+8:00` is `+08:00`. Raises InvalidOptionError for an unknown one."""
+    match = _OFFSET.fullmatch(text)
+    if match:
+        return f"{match[1]}{int(match[2]):02d}:{match[3] or '00'}"
+    try:
+        ZoneInfo(text)
+    except (ValueError, KeyError, OSError) as error:
+        message = f"the time zone {text!r} is not known: use a name such as Europe/Berlin or an offset such as GMT+8:00"
+        raise InvalidOptionError(message) from error
+    return text
+
+
+def short_class(text: str) -> str:
+    """The short name of one of Hudi's strategies: `SizeBased` for `org.apache.hudi.….SparkSizeBasedClusteringPlanStrategy`."""
+    name = text.strip().rpartition(".")[2].removeprefix("Spark")
+    return next((name.removesuffix(ending) for ending in _CLASS_ENDINGS if name.endswith(ending)), name)
+
+
 def check_value(key: str, kind: str, text: str) -> None:
     """Raise InvalidOptionError for a value that is none of a kind."""
-    name, _, least = kind.partition(" ")
+    name, _, more = kind.partition(" ")
     if name == BOOLEAN:
         boolean(key, text)
     elif name == WHOLE:
-        whole(key, text, int(least) if least else None)
+        whole(key, text, int(more) if more else None)
     elif name == NUMBER:
-        number(key, text, float(least) if least else None)
+        number(key, text, float(more) if more else None)
     elif name == FRACTION:
         fraction(key, text)
+    elif name == REGEX:
+        regex(key, text)
+    elif name == ZONE:
+        _check_zone(key, text)
+    elif name in (CLASS, CLASSES):
+        _check_members(key, more, text, [short_class(one) for one in (text.split(",") if name == CLASSES else [text])])
+    elif name == LIST:
+        _check_members(key, more, text, [one.strip() for one in text.split(",") if one.strip()])
     elif name != TEXT and text.strip().lower() not in kind.lower().split("|"):
         raise InvalidOptionError(f"option {key!r}: {shown(key, text)} is none of {', '.join(kind.split('|'))}")
+
+
+def _check_zone(key: str, text: str) -> None:
+    try:
+        zone_name(text.strip())
+    except InvalidOptionError as error:
+        raise InvalidOptionError(f"option {key!r}: {error.message}") from error
+
+
+def _check_members(key: str, allowed: str, text: str, given: list[str]) -> None:
+    if not set(given) <= set(allowed.split("|")):
+        raise InvalidOptionError(f"option {key!r}: {shown(key, text)} is none of {', '.join(allowed.split('|'))}")

@@ -10,6 +10,8 @@ from hudi_table.errors import InvalidOptionError
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, ShardLimits
 from hudi_table.model.options import values
 from hudi_table.model.options.known import (
+    CODEC,
+    COMPRESSION_LEVEL,
     boolean_option,
     check_options,
     choice_option,
@@ -27,7 +29,6 @@ CUSTOM_KEYS = "hoodie.lakeops.key.generator"
 RECORD_SIZE = "hoodie.copyonwrite.record.size.estimate"
 CLUSTERED_UPDATES = "hoodie.clustering.updates.strategy"
 ROW_GROUP_ROWS = "hoodie.lakeops.row.group.rows"
-COMPRESSION_LEVEL = "hoodie.lakeops.parquet.compression.level"
 REPAIR_KEYS = "hoodie.lakeops.repair.keys"
 REPAIR_QUARANTINE = "hoodie.lakeops.repair.quarantine"
 INDEXING_PARTITIONS = "hoodie.lakeops.indexing.partitions"
@@ -43,6 +44,7 @@ NULL_FOR_MISSING = "hoodie.write.set.null.for.missing.columns"
 LOG_BLOCK_FORMAT = "hoodie.logfile.data.block.format"
 OPERATION_FIELD = "hoodie.allow.operation.metadata.field"
 DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
+SORT_MODE = "hoodie.bulkinsert.sort.mode"
 DUPLICATE_POLICY = "hoodie.datasource.insert.dup.policy"
 
 _CODECS = frozenset({"zstd", "snappy", "gzip", "lz4", "none"})
@@ -133,6 +135,20 @@ def operation_option(argument: str | None, options: Mapping[str, str]) -> str:
             f"option {OPERATION}={named} contradicts the operation {argument!r}: leave one of the two out"
         )
     return named.lower()
+
+
+def sort_mode_option(argument: str, options: Mapping[str, str], operation: str | None) -> str:
+    """The sort mode that an argument names. Raises InvalidOptionError if `hoodie.bulkinsert.sort.mode` names another, and for an operation
+    that does not sort."""
+    chosen = operation_option(operation, options)
+    if chosen != Operation.BULK_INSERT:
+        raise InvalidOptionError(f"sort_mode is of operation bulk_insert, and this is {chosen}: leave it out")
+    named = explicit_option(options, SORT_MODE)
+    if named and _sort_mode(named) != argument:
+        raise InvalidOptionError(
+            f"option {SORT_MODE}={named} contradicts sort_mode {argument!r}: leave one of the two out"
+        )
+    return argument
 
 
 def partitions_option(argument: Sequence[str], options: Mapping[str, str]) -> tuple[str, ...]:
@@ -232,14 +248,14 @@ class WriteOptions:
             small_file_limit=read.integer("hoodie.parquet.small.file.limit", least=0),
             record_size=read.integer(RECORD_SIZE, least=1),
             has_record_size=RECORD_SIZE in options,
-            codec=read.choice("hoodie.parquet.compression.codec", _CODECS, fold=_codec),
+            codec=read.choice(CODEC, _CODECS, fold=_codec),
             compression_level=read.integer(COMPRESSION_LEVEL, least=1),
             row_group_rows=read.integer(ROW_GROUP_ROWS, least=1),
             # Hudi, too, makes rows of one key one where stored ones are dropped by this option, and not by the policy.
             combine_before_insert=read.boolean("hoodie.combine.before.insert") or read.boolean(DROP_DUPLICATES),
             allow_duplicate_inserts=read.boolean("hoodie.merge.allow.duplicate.on.inserts"),
             allow_empty_commit=read.boolean("hoodie.allow.empty.commit"),
-            sort_mode=SortMode(read.choice("hoodie.bulkinsert.sort.mode", _SORT_MODES, fold=_sort_mode)),
+            sort_mode=SortMode(read.choice(SORT_MODE, _SORT_MODES, fold=_sort_mode)),
             bloom_enabled=read.boolean(BLOOM_ENABLED) if BLOOM_ENABLED in options else None,
             bloom_type=read.choice("hoodie.bloom.index.filter.type", _BLOOM_TYPES, fold=str.upper),
             bloom_entries=read.integer("hoodie.index.bloom.num_entries", least=1),
@@ -251,8 +267,7 @@ class WriteOptions:
             log_blocks=LogBlocks((option_text(options, LOG_BLOCK_FORMAT) or LogBlocks.AVRO).strip().lower()),
             conflict_retries=read.integer("hoodie.write.num.retries.on.conflict.failures", least=0),
             null_for_missing=read.boolean(NULL_FOR_MISSING) or read.boolean(RECONCILE),
-            updates_clustered=read.choice(CLUSTERED_UPDATES, _UPDATE_STRATEGIES, fold=_short_class)
-            == "SparkAllowUpdate",
+            updates_clustered=values.short_class(read.text(CLUSTERED_UPDATES)) == "AllowUpdate",
             failed_writes=failed_writes(options),
             event_time=read.text(EVENT_TIME_FIELD) if read.boolean(TRACK_EVENT_TIME) else None,
             operation_column=read.boolean(OPERATION_FIELD),
@@ -278,13 +293,6 @@ def shard_limits(options: Mapping[str, str], *, by_partition: bool = False) -> S
         group_bytes=read.integer("hoodie.metadata.record.index.max.filegroup.size", least=1),
         by_partition=by_partition,
     )
-
-
-_UPDATE_STRATEGIES = frozenset({"SparkRejectUpdate", "SparkAllowUpdate"})
-
-
-def _short_class(value: str) -> str:
-    return value.rpartition(".")[2].removesuffix("Strategy")
 
 
 _REPARTITIONING = ("partition_path_repartition", "partition_path_repartition_and_sort")

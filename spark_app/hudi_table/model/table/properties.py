@@ -16,6 +16,7 @@ from dataclasses import replace
 from hudi_table.errors import CorruptTableError, InvalidOptionError, UnsupportedTableError
 from hudi_table.model.options.known import INDEX_SETTINGS, default_of
 from hudi_table.model.options.values import stored_boolean
+from hudi_table.model.options.write_options import COLON_RULE
 from hudi_table.model.table.config import (
     IndexSpec,
     KeyEncoding,
@@ -57,14 +58,13 @@ from hudi_table.model.table.version_properties import (
 )
 
 _KEYGEN = "org.apache.hudi.keygen."
-_TIMEBASED = "hoodie.keygen.timebased."
+TIMEBASED = "hoodie.keygen.timebased."
 _TIMESTAMP_KEYS = (
     "timestamp.type", "timestamp.scalar.time.unit", "output.dateformat", "input.dateformat", "timezone", "output.timezone",
     "input.timezone",
 )  # fmt: skip
 _TIMESTAMP_SETTINGS = ("format", "input", "input_format", "timezone", "unit", "input_timezone")
 _LEGACY_TIMEBASED = "hoodie.deltastreamer.keygen.timebased."
-COLON_RULE = "hoodie.lakeops.bucket.colon.rule"
 KEY_ENCODING = "hoodie.write.complex.keygen.new.encoding"
 """`true`: a complex key of one field is its text, as 0.15.0 always writes it; `false`: `field:text`, as 1.1.1 does unless told.
 
@@ -211,7 +211,7 @@ def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]
     A payload class or merge mode that is none of ours stays here too, so that a write can refuse it by name.
     """
     timed = any(item.type is PartitionType.TIMESTAMP for item in partition_fields(properties, generator))
-    taken = {_TIMEBASED + key for key in _TIMESTAMP_KEYS} if timed else set()
+    taken = {TIMEBASED + key for key in _TIMESTAMP_KEYS} if timed else set()
     strange = {
         key
         for key, known in ((PAYLOAD, PAYLOADS.keys()), (MERGE_MODE, MERGE_NAMES.values()))
@@ -324,12 +324,12 @@ def with_timebased(config: TableConfig, options: Mapping[str, str]) -> TableConf
     Tables that Hudi 0.15.0 wrote do not tell what their timestamps count. Raises InvalidOptionError for a contradiction.
     """
     settings = {
-        key: value for key, value in options.items() if key.startswith((_TIMEBASED, _LEGACY_TIMEBASED)) and value
+        key: value for key, value in options.items() if key.startswith((TIMEBASED, _LEGACY_TIMEBASED)) and value
     }
     if not settings:
         return config
     if not any(item.type is PartitionType.TIMESTAMP for item in config.partition_by):
-        named = {key: key.replace(_LEGACY_TIMEBASED, _TIMEBASED) for key in settings}
+        named = {key: key.replace(_LEGACY_TIMEBASED, TIMEBASED) for key in settings}
         asked = sorted(key for key, name in named.items() if settings[key].strip() != default_of(name))
         if asked:
             raise InvalidOptionError(
@@ -353,7 +353,7 @@ def _filled(item: PartitionField, of_options: PartitionField) -> PartitionField:
 
 
 def _timed(properties: Mapping[str, str], key: str) -> str | None:
-    return properties.get(_TIMEBASED + key) or properties.get(_LEGACY_TIMEBASED + key) or None
+    return properties.get(TIMEBASED + key) or properties.get(_LEGACY_TIMEBASED + key) or None
 
 
 def _timebased(config: TableConfig) -> dict[str, str]:
@@ -369,7 +369,7 @@ def _timebased(config: TableConfig) -> dict[str, str]:
                 "output.timezone" if two_zones else "timezone": item.timezone,
                 "input.timezone": item.input_timezone,
             }
-            return {_TIMEBASED + key: value for key, value in found.items() if value}
+            return {TIMEBASED + key: value for key, value in found.items() if value}
     return {}
 
 

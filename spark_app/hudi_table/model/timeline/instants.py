@@ -169,6 +169,12 @@ def parse_instant_time(time: str) -> datetime:
     return datetime.strptime(full[:14], _TIME_FORMAT) + timedelta(milliseconds=int(full[14:]))
 
 
+def earlier(moment: datetime, unit: timedelta, count: int) -> datetime:
+    """The moment so many units earlier, but none before any table was: options may name any number."""
+    first = datetime(1970, 1, 1, tzinfo=moment.tzinfo)
+    return moment - unit * count if count <= (moment - first) // unit else first
+
+
 def next_instant_time(time: str) -> str:
     """The instant time one millisecond later. Raises ValueError if there is none: years have four digits."""
     try:

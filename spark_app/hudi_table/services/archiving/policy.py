@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.options.known import boolean_option, check_options, explicit_option, whole_option
-from hudi_table.model.timeline.instants import Instant, parse_instant_time
+from hudi_table.model.timeline.instants import Instant, earlier, parse_instant_time
 from hudi_table.services.compaction.trigger import Trigger, TriggerStrategy
 
 MIN_COMMITS = "hoodie.keep.min.commits"
@@ -95,7 +95,7 @@ def wants_archiving(options: Mapping[str, str]) -> bool:
 def _moment_before(time: str, hours: int) -> str:
     """The instant time `hours` before another; '' if that carries no time (restored, or of a metadata table)."""
     try:
-        return f"{parse_instant_time(time) - timedelta(hours=hours):%Y%m%d%H%M%S}000"
+        return f"{earlier(parse_instant_time(time), timedelta(hours=1), hours):%Y%m%d%H%M%S}000"
     except ValueError:
         return ""
 

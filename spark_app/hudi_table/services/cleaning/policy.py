@@ -21,7 +21,7 @@ from enum import StrEnum
 
 from hudi_table.model.counts import counted
 from hudi_table.model.options.known import boolean_option, check_options, choice_option, whole_option
-from hudi_table.model.timeline.instants import WRITE_ACTIONS, Instant, comparable_time, format_instant_time
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Instant, comparable_time, earlier, format_instant_time
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice
 from hudi_table.table.timeline.timeline import Timeline
 
@@ -87,7 +87,7 @@ def earliest_retained(timeline: Timeline, options: CleanOptions, now: datetime) 
     in the timeline's zone."""
     done = timeline.commits
     if options.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
-        since = format_instant_time(now - timedelta(hours=options.hours))
+        since = format_instant_time(earlier(now, timedelta(hours=1), options.hours))
         return next((i for i in done if comparable_time(i.time) >= since), None)
     if not options.by_commits or len(done) <= options.commits:
         return None

@@ -21,9 +21,10 @@ from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError
 from hudi_table.model.counts import counted
 from hudi_table.model.names import PARTITION_METADATA, join
 from hudi_table.model.options.known import boolean_option, check_options, choice_option, renamed, whole_option
+from hudi_table.model.options.values import short_class
 from hudi_table.model.options.write_options import OPERATION, PARTITIONS_TO_DELETE
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceRequest, ServiceResult, ServiceType
-from hudi_table.model.timeline.instants import comparable_time, format_instant_time
+from hudi_table.model.timeline.instants import comparable_time, earlier, format_instant_time
 from hudi_table.services.base import Unplanned
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
@@ -52,8 +53,8 @@ class TtlStrategy(StrEnum):
 
 
 _CLASSES = {
-    "KeepByTimeStrategy": TtlStrategy.KEEP_BY_TIME,
-    "KeepByCreationTimeStrategy": TtlStrategy.KEEP_BY_CREATION_TIME,
+    "KeepByTime": TtlStrategy.KEEP_BY_TIME,
+    "KeepByCreationTime": TtlStrategy.KEEP_BY_CREATION_TIME,
 }
 
 
@@ -70,10 +71,9 @@ class TtlOptions:
     def parse(cls, options: Mapping[str, str]) -> TtlOptions:
         """Raises InvalidOptionError, also if no days are given: then nothing would ever go."""
         check_options(options)
-        name = options.get(STRATEGY_CLASS, "").strip().rpartition(".")[2]
-        if name and name not in _CLASSES:
-            raise InvalidOptionError(f"{STRATEGY_CLASS} is {name!r}; use {', '.join(_CLASSES)}")
-        kind = _CLASSES.get(name) or TtlStrategy(choice_option(options, STRATEGY))
+        kind = _CLASSES.get(short_class(options.get(STRATEGY_CLASS, ""))) or TtlStrategy(
+            choice_option(options, STRATEGY)
+        )
         if DAYS not in options:
             raise InvalidOptionError(f"give {DAYS}: for how many days a partition is kept")
         selected = tuple(part.strip() for part in options.get(SELECTED, "").split(",") if part.strip())
@@ -95,7 +95,7 @@ def expired_partitions(view: FileSystemView, options: TtlOptions, now: datetime)
         raise InvalidRequestError(
             f"{SELECTED} names {missing[0]!r}, which the table does not have", base_path=ctx.base_path
         )
-    limit = format_instant_time(now - timedelta(days=options.days))
+    limit = format_instant_time(earlier(now, timedelta(days=1), options.days))
     if options.strategy is TtlStrategy.KEEP_BY_TIME:
         since = _last_writes(view)
     else:

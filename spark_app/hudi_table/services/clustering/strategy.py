@@ -17,7 +17,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.options.known import boolean_option, choice_option, explicit_option, whole_option
+from hudi_table.model.options.known import (
+    boolean_option,
+    choice_option,
+    explicit_option,
+    known_options,
+    option_text,
+    whole_option,
+)
+from hudi_table.model.options.values import check_value, regex, short_class
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.table.rows.row_order import Layout, RowOrder
 from hudi_table.table.view.file_system_view import FileSlice
@@ -53,10 +61,10 @@ class PartitionFilter(StrEnum):
 
 
 _STRATEGIES: Mapping[str, PartitionFilter | None] = {
-    "SparkSizeBased": None,
-    "SparkSingleFileSort": None,
-    "SparkRecentDays": PartitionFilter.RECENT_DAYS,
-    "SparkSelectedPartitions": PartitionFilter.SELECTED_PARTITIONS,
+    "SizeBased": None,
+    "SingleFileSort": None,
+    "RecentDays": PartitionFilter.RECENT_DAYS,
+    "SelectedPartitions": PartitionFilter.SELECTED_PARTITIONS,
     "DayRolling": PartitionFilter.DAY_ROLLING,
 }
 """The filter that a strategy's name stands for; None leaves it to the option."""
@@ -137,7 +145,7 @@ class ClusteringStrategy:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ClusteringStrategy:
         """From Hudi's keys. Raises InvalidOptionError that names key and value."""
-        one_by_one = strategy_name(options) == "SparkSingleFileSort"
+        one_by_one = strategy_name(options) == "SingleFileSort"
         fitting = "SparkSingleFileSortExecutionStrategy" if one_by_one else "SparkSortAndSizeExecutionStrategy"
         return cls(
             partitions=PartitionChoice.parse(options),
@@ -209,12 +217,9 @@ def _well(group: SliceGroup, clustered: Callable[[FileSlice], bool]) -> bool:
 
 def strategy_name(options: Mapping[str, str]) -> str:
     """The short name of the plan strategy; a class or a short name may be given. Raises InvalidOptionError."""
-    class_name = options.get(CLASS, "SparkSizeBased").strip()
-    name = class_name.rpartition(".")[2].removesuffix("ClusteringPlanStrategy").removesuffix("PlanStrategy")
-    for known in _STRATEGIES:
-        if name in (known, known.removeprefix("Spark")):
-            return known
-    raise InvalidOptionError(f"{CLASS} names {class_name!r}; use one of {', '.join(_STRATEGIES)}")
+    class_name = option_text(options, CLASS)
+    check_value(CLASS, known_options()[CLASS].values, class_name)
+    return short_class(class_name)
 
 
 def order_of(options: Mapping[str, str]) -> RowOrder:
@@ -231,7 +236,7 @@ def order_of(options: Mapping[str, str]) -> RowOrder:
 def _execution(options: Mapping[str, str], fitting: str) -> str:
     """The class of Hudi that writes what is planned. Raises InvalidOptionError for one that would write something else."""
     class_name = explicit_option(options, EXECUTION) or fitting
-    if class_name.rpartition(".")[2] != fitting:
+    if short_class(class_name) != short_class(fitting):
         raise InvalidOptionError(
             f"{EXECUTION} is {class_name!r}, and what {CLASS} plans is written by {fitting}: leave one out"
         )
@@ -240,7 +245,4 @@ def _execution(options: Mapping[str, str], fitting: str) -> str:
 
 def _pattern(options: Mapping[str, str]) -> re.Pattern[str] | None:
     text = options.get(PATTERN)
-    try:
-        return None if not text else re.compile(text)
-    except re.error as error:
-        raise InvalidOptionError(f"{PATTERN} is {text!r}, no regular expression: {error}") from error
+    return regex(PATTERN, text) if text else None

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 
 from hudi_table.errors import HudiError, InvalidOptionError
 from hudi_table.model.options.known import boolean_option
 from hudi_table.model.service.services import ServiceRequest
 from hudi_table.model.table.config import TableType
 from hudi_table.services.compaction.service import CompactionService, LogCompactionService
+from hudi_table.services.compaction.strategy import strategy_of
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.context import TableContext
 
@@ -19,9 +21,13 @@ LOG_INLINE = "hoodie.log.compaction.inline"
 
 
 def check_compaction(options: Mapping[str, str]) -> None:
-    """Refuse contradicting options before anything is written, as Hudi does. Raises InvalidOptionError."""
+    """Refuse contradicting options before anything is written, as Hudi does, and what could never be planned. Raises
+    InvalidOptionError."""
     if boolean_option(options, INLINE) and boolean_option(options, SCHEDULE_INLINE):
         raise InvalidOptionError(f"{INLINE} and {SCHEDULE_INLINE} exclude each other; set one of them to false")
+    if boolean_option(options, INLINE) or boolean_option(options, SCHEDULE_INLINE):
+        # Whatever the day is.
+        strategy_of(options, date.min)
 
 
 def compact_inline(

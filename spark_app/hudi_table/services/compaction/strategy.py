@@ -16,7 +16,8 @@ from functools import partial
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model import digits
-from hudi_table.model.options.known import whole_option
+from hudi_table.model.options.known import known_options, option_text, whole_option
+from hudi_table.model.options.values import check_value, regex, short_class
 from hudi_table.table.view.file_system_view import FileSlice
 
 STRATEGY = "hoodie.compaction.strategy"
@@ -26,7 +27,6 @@ LOG_NUMBER = "hoodie.compaction.logfile.num.threshold"
 DAYS = "hoodie.compaction.daybased.target.partitions"
 PARTITIONS = "hoodie.compaction.partition.path.regex"
 _MIB = 1024 * 1024
-_SUFFIX = "CompactionStrategy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,13 @@ def strategy_of(options: Mapping[str, str], today: date) -> Select:
     """The strategy that `hoodie.compaction.strategy` names: a class of Hudi's, or its short name (`LogFileSizeBased`, …);
     several, separated by commas, apply one after the other. `today` is in the timeline's zone. Raises InvalidOptionError that names key and value."""
     days = whole_option(options, DAYS)
+    since = today - timedelta(days=min(days, (today - date.min).days))
     known: dict[str, Select] = {
         "UnBounded": list,
         "BoundedIO": partial(_bounded, target=whole_option(options, TARGET_IO) * _MIB),
         "DayBased": partial(_newest_days, days=days),
-        "BoundedPartitionAware": partial(_by_date, since=today - timedelta(days=days), newer=True),
-        "UnBoundedPartitionAware": partial(_by_date, since=today - timedelta(days=days), newer=False),
+        "BoundedPartitionAware": partial(_by_date, since=since, newer=True),
+        "UnBoundedPartitionAware": partial(_by_date, since=since, newer=False),
         "PartitionRegexBased": partial(_partitions, pattern=_pattern(options)),
     }
     known["LogFileSizeBased"] = _in_a_row(
@@ -90,13 +91,12 @@ def strategy_of(options: Mapping[str, str], today: date) -> Select:
     known["LogFileNumBased"] = _in_a_row(
         [partial(_many_logs, least=whole_option(options, LOG_NUMBER)), known["BoundedIO"]]
     )
-    chosen = []
-    for text in options.get(STRATEGY, "LogFileSizeBased").split(","):
-        name = text.strip().rpartition(".")[2].removesuffix(_SUFFIX)
-        if name not in known:
-            raise InvalidOptionError(f"{STRATEGY} names {text.strip()!r}; use one of {', '.join(sorted(known))}")
-        chosen.append(known[name])
-    return _in_a_row(chosen)
+    names = option_text(options, STRATEGY)
+    check_value(STRATEGY, known_options()[STRATEGY].values, names)
+    chosen = [short_class(name) for name in names.split(",")]
+    if "PartitionRegexBased" in chosen and not options.get(PARTITIONS):
+        raise InvalidOptionError(f"{STRATEGY}=PartitionRegexBased needs {PARTITIONS}")
+    return _in_a_row([known[name] for name in chosen])
 
 
 def _in_a_row(chosen: Sequence[Select]) -> Select:
@@ -152,14 +152,9 @@ def _date_of(partition: str) -> date:
 
 
 def _partitions(candidates: Candidates, *, pattern: re.Pattern[str] | None) -> Candidates:
-    if pattern is None:
-        raise InvalidOptionError(f"{STRATEGY}=PartitionRegexBased needs {PARTITIONS}")
-    return [c for c in candidates if pattern.fullmatch(c.slice.partition)]
+    return [c for c in candidates if pattern is not None and pattern.fullmatch(c.slice.partition)]
 
 
 def _pattern(options: Mapping[str, str]) -> re.Pattern[str] | None:
     text = options.get(PARTITIONS)
-    try:
-        return None if text is None else re.compile(text)
-    except re.error as error:
-        raise InvalidOptionError(f"{PARTITIONS} is {text!r}, no regular expression: {error}") from error
+    return regex(PARTITIONS, text) if text else None

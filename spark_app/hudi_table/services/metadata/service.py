@@ -13,6 +13,7 @@ from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import parse_data_file
 from hudi_table.model.options.write_options import INDEXING_PARTITIONS, METADATA_ENABLE
 from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
+from hudi_table.model.table.index_properties import names_in
 from hudi_table.services.base import Unplanned
 from hudi_table.services.metadata.building import build, wanted_partitions
 from hudi_table.services.metadata.report import report
@@ -33,10 +34,15 @@ class IndexingService(Unplanned):
         self, partitions: Iterable[str] = (), options: Mapping[str, str] | None = None, *, plan: str = ""
     ) -> Self:
         """The service with these partitions beside `files`: `column_stats`, `bloom_filters`, and `record_index` or
-        `partitioned_record_index`. `plan`: digest of a dry run, which must still hold."""
-        return self.with_request(
-            ServiceRequest({**(options or {}), INDEXING_PARTITIONS: ",".join(partitions)}, plan=plan)
-        )
+        `partitioned_record_index`. `plan`: digest of a dry run, which must still hold. Raises InvalidOptionError for options that name
+        others."""
+        given, chosen = dict(options or {}), ",".join(partitions)
+        named = given.setdefault(INDEXING_PARTITIONS, chosen)
+        if chosen and names_in(named) != names_in(chosen):
+            raise InvalidOptionError(
+                f"option {INDEXING_PARTITIONS}={named} contradicts the partitions {chosen}: leave one of the two out"
+            )
+        return self.with_request(ServiceRequest(given, plan=plan))
 
     def current_plan(self) -> ServicePlan | None:
         """Which partitions are to be built; None if all are ready."""
@@ -75,7 +81,7 @@ class IndexingService(Unplanned):
             raise InvalidOptionError(
                 f"{METADATA_ENABLE} is false, so that every write drops the metadata table; leave it out to have one"
             )
-        return [name for name in map(str.strip, self.request.options.get(INDEXING_PARTITIONS, "").split(",")) if name]
+        return list(names_in(self.request.options.get(INDEXING_PARTITIONS, "")))
 
 
 def _missing(ctx: TableContext, names: list[str]) -> list[MetadataPartition]:

@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 from hudi_table.codec.parquet import read_batches
 from hudi_table.errors import InvalidRequestError, UnsupportedTableError
 from hudi_table.model.names import HOODIE, RECORD_KEY
+from hudi_table.model.options.write_options import COLON_RULE
 from hudi_table.model.table.config import KeyEncoding, TableConfig, TableType
 from hudi_table.model.table.layouts import Layout, layout_of, written_version
-from hudi_table.model.table.properties import COLON_RULE, MERGE_NAMES, from_properties
+from hudi_table.model.table.properties import MERGE_NAMES, from_properties
 from hudi_table.model.table.version_properties import brought_to
 from hudi_table.model.timeline.instants import parse_instant
 from hudi_table.table.timeline.active import load_timeline

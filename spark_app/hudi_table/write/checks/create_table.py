@@ -22,7 +22,7 @@ from hudi_table.errors import (
 from hudi_table.metadata.port import open_context
 from hudi_table.model.names import HOODIE
 from hudi_table.model.options.known import admit, explicit_option
-from hudi_table.model.options.write_options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, QUARANTINE, SUSPECT
+from hudi_table.model.options.write_options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER
 from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE, Images
 from hudi_table.model.table.config import (
     IndexSpec,
@@ -48,11 +48,18 @@ from hudi_table.write.checks.merge_mode import refuse_custom_keys, refuse_mergin
 from hudi_table.write.checks.request import refuse_unsupported, resolve_index
 from hudi_table.write.checks.reserved_columns import own_columns
 from hudi_table.write.checks.table_arguments import index_of, member, names_of, partition_fields_of
-from hudi_table.write.checks.table_options import bucket_option, check_generator, described, index_option, merged
+from hudi_table.write.checks.table_options import (
+    STORED,
+    bucket_option,
+    check_generator,
+    described,
+    index_option,
+    merged,
+    refuse_moves,
+)
 from hudi_table.write.keygen.columns import with_inputs
 from hudi_table.write.keygen.key_encoding import key_encoding_option
 
-_STORED_OPTIONS = (COLON_RULE, QUARANTINE, SUSPECT, CDC_ENABLED, CDC_MODE, CUSTOM_MERGER, CUSTOM_KEYS)
 _CREATE_ATTEMPTS_MAX = 5
 
 
@@ -186,16 +193,13 @@ def _same(name: str, one: Any, other: Any) -> bool:
 
 def _stored(spec: TableSpec, index: IndexSpec, layout: Layout) -> dict[str, str]:
     """Properties of a table beside what its fields say."""
-    stored = {key: spec.options[key] for key in _STORED_OPTIONS if key in spec.options}
+    stored = {key: spec.options[key] for key in STORED if key in spec.options}
     if index.type.hashes:
         stored.setdefault(COLON_RULE, layout.colon_rule)
+    refuse_moves(index, spec.options)
     moves = spec.options.get(RECORD_INDEX_MOVES, "").strip().lower()
     if moves and index.type.may_keep_partition:
         stored[RECORD_INDEX_MOVES] = moves
-    elif moves == "true":
-        raise InvalidOptionError(
-            f"option {RECORD_INDEX_MOVES} is of a record index, and the table's is {index.type.value}: leave the option out"
-        )
     if CDC_ENABLED in stored:
         stored[CDC_MODE] = stored.get(CDC_MODE, Images.DATA_BEFORE_AFTER).upper()
     return stored

@@ -15,11 +15,14 @@ from hudi_table.codec.arrow_types import normalise
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSchemaError, UnsupportedTableError
 from hudi_table.index.base import Index
 from hudi_table.index.kinds import index_for
+from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
 from hudi_table.model.options.known import INDEX_SETTINGS
 from hudi_table.model.options.values import stored_boolean
 from hudi_table.model.options.write_options import (
     DROP_DUPLICATES,
     DUPLICATE_POLICY,
+    METADATA_ENABLE,
+    METADATA_INDEXES,
     DuplicatePolicy,
     Operation,
     SortMode,
@@ -51,7 +54,7 @@ from hudi_table.write.checks.merge_mode import (
 )
 from hudi_table.write.checks.reserved_columns import own_columns
 from hudi_table.write.checks.schema_evolution import evolve
-from hudi_table.write.checks.table_options import index_option, refuse_contradictions
+from hudi_table.write.checks.table_options import index_option, refuse_contradictions, refuse_moves
 from hudi_table.write.event_times import check_event_time
 from hudi_table.write.functions import custom_keys, custom_merger
 from hudi_table.write.settings import bloom_filter
@@ -120,6 +123,7 @@ def prepare(
         )
     index, index_from_options = resolve_index(config, options)
     _check_duplicates(parsed, chosen)
+    _check_metadata_indexes(config, parsed)
     bloom_filter(parsed, needed=index.needs_filters)
     refuse_merging(config, payload, index)
     refuse_custom_keys(config)
@@ -157,6 +161,20 @@ def _check_duplicates(options: WriteOptions, operation: Operation) -> None:
             f"{DUPLICATE_POLICY}={options.duplicates} (or {DROP_DUPLICATES}=true) is of operation insert, and this is {operation.value}: write "
             "by operation insert, or leave the option out"
         )
+
+
+def _check_metadata_indexes(config: TableConfig, options: WriteOptions) -> None:
+    """Refuse an index that is asked for without the metadata table that would hold it, and is not there."""
+    if options.metadata:
+        return
+    own = None if config.index is None else config.index.type.metadata_partition
+    there = {own, *config.metadata_partitions} if options.metadata is None else set()
+    for key, name in METADATA_INDEXES.items():
+        partition = MetadataPartition.RECORD_INDEX if name == PARTITIONED_RECORD_INDEX else name
+        if name in options.metadata_indexes and not {name, str(partition)} & there:
+            raise InvalidOptionError(
+                f"option {key}=true builds nothing unless the metadata table is asked for: give {METADATA_ENABLE}=true with it, or leave it out"
+            )
 
 
 def parse_operation(name: str) -> Operation:
@@ -253,6 +271,7 @@ def resolve_spec(config: TableConfig, options: Mapping[str, str]) -> IndexSpec:
             f"table {config.name!r} stores no index: give options {INDEX_TYPE}=BUCKET with {BUCKETS}, "
             f"or {INDEX_TYPE}=SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM, RECORD_INDEX or RECORD_LEVEL_INDEX, as its other writers do"
         )
+    refuse_moves(spec, options)
     if spec.type.metadata_partition is not None:
         refuse_unsupported(replace(config, index=spec))
     return spec

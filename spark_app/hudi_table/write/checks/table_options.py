@@ -11,7 +11,17 @@ from typing import Any
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, UnsupportedTableError
 from hudi_table.model.options import values
-from hudi_table.model.options.known import default_of, explicit_option, renamed
+from hudi_table.model.options.known import (
+    INDEX_SETTINGS,
+    Fate,
+    aliases,
+    boolean_option,
+    default_of,
+    explicit_option,
+    known_options,
+    renamed,
+    warn_of,
+)
 from hudi_table.model.options.write_options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, QUARANTINE, SUSPECT
 from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE, Images
 from hudi_table.model.table.config import IndexSpec, IndexType, TableConfig, TableType
@@ -25,12 +35,21 @@ from hudi_table.model.table.index_properties import (
     INDEX_CLASS,
     INDEX_NAMES,
     INDEX_TYPE,
+    RECORD_INDEX_MOVES,
     index_properties,
     index_spec,
     names_in,
 )
 from hudi_table.model.table.merging import payload_named
-from hudi_table.model.table.properties import MERGE_NAMES, generator_class, partition_fields, table_payload
+from hudi_table.model.table.properties import (
+    KEY_ENCODING,
+    MERGE_NAMES,
+    TIMEBASED,
+    generator_class,
+    partition_fields,
+    table_payload,
+    with_timebased,
+)
 from hudi_table.model.table.version_properties import GENERATOR, GENERATOR_TYPE, GENERATOR_TYPES, MERGE_MODE, PAYLOAD
 
 NAME, DATABASE, TYPE, VERSION = "hoodie.table.name", "hoodie.database.name", "hoodie.table.type", "hoodie.table.version"
@@ -39,7 +58,33 @@ ORDERING = "hoodie.table.ordering.fields"
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
 META_FIELDS = "hoodie.populate.meta.fields"
+STORED = (COLON_RULE, QUARANTINE, SUSPECT, CDC_ENABLED, CDC_MODE, CUSTOM_MERGER, CUSTOM_KEYS)
+"""What a table stores of its options as it is given."""
 _BUCKET_KEYS = (BUCKETS, HASH_FIELDS, ENGINE, EXPRESSIONS, BUCKETS_MIN, BUCKETS_MAX)
+
+
+def table_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Those of the options that say something of a table that is created: it stores them. All others are of its writes and services."""
+    return {key: value for key, value in options.items() if _is_stored(aliases().get(key, key))}
+
+
+def warn_of_others(options: Mapping[str, str]) -> None:
+    """Warn of each option that acts on writes and services and is given to a creation: it is not stored, so nobody would act on it."""
+    others = options.keys() - table_options(options).keys()
+    for key in sorted(others):
+        option = known_options().get(aliases().get(key, key))
+        if (
+            option is not None
+            and option.fate is Fate.ACTS
+            and options[key].strip().lower() not in ("", option.default.lower())
+        ):
+            warn_of(
+                f"option {key!r} does nothing at a table's creation and is not stored: give it to writes and services"
+            )
+
+
+def _is_stored(key: str) -> bool:
+    return key in _TABLE_KEYS or key.startswith((TIMEBASED, INDEX_SETTINGS))
 
 
 def index_option(options: Mapping[str, str], known: IndexSpec | None = None) -> IndexSpec | None:
@@ -77,6 +122,14 @@ def _refuse_buckets(kind: IndexType, options: Mapping[str, str]) -> None:
     if key is not None:
         raise InvalidOptionError(
             f"option {key} is of a bucket index, and the table's is {kind.value}: leave the option out"
+        )
+
+
+def refuse_moves(index: IndexSpec, options: Mapping[str, str]) -> None:
+    """Raise InvalidOptionError if keys are to move by an option that an index does not have."""
+    if boolean_option(options, RECORD_INDEX_MOVES) and not index.type.may_keep_partition:
+        raise InvalidOptionError(
+            f"option {RECORD_INDEX_MOVES} is of a record index, and the table's is {index.type.value}: leave the option out"
         )
 
 
@@ -129,6 +182,9 @@ def refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> No
         # Of a table that stores none, as Hudi's, the option tells it.
         stored[COLON_RULE] = config.extra[COLON_RULE]
     if config.index is not None:
+        refuse_moves(config.index, options)
+        if not config.index.type.is_custom:
+            stored[INDEX_TYPE] = config.index.type.hudi_name
         # Tables of ours store how they merge; of others their writers may tell it.
         stored |= {MERGE_MODE: MERGE_NAMES[config.merge_mode], PAYLOAD: table_payload(config).class_name}
     for key, have in stored.items():
@@ -145,6 +201,7 @@ def refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> No
                 f"option {name}={options[name]} contradicts the table, which stores {have!r}; remove the option"
             )
     check_generator(config, options)
+    with_timebased(config, options)
 
 
 def merged(
@@ -155,15 +212,21 @@ def merged(
     for name, value in of_options.items():
         if name in fields and not same(name, fields[name], value):
             raise InvalidRequestError(
-                f"{name} is {fields[name]!r}, and the options say {value!r}: leave one of the two out"
+                f"{name} is {_told(fields[name])}, and the options say {_told(value)}: leave one of the two out"
             )
         fields.setdefault(name, value)
     return fields
 
 
+def _told(value: Any) -> str:
+    return value.type.value if isinstance(value, IndexSpec) else repr(value)
+
+
 def _plain(key: str, text: str) -> str:
     if key in (TYPE, HIVE_STYLE, URL_ENCODE, META_FIELDS, MERGE_MODE, CDC_ENABLED, CDC_MODE):
         return text.strip().lower()
+    if key == INDEX_TYPE:
+        return IndexType.named(text.strip()).hudi_name
     if key == PAYLOAD:
         return text.strip().rpartition(".")[2]
     if key in (QUARANTINE, SUSPECT):
@@ -215,3 +278,18 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str, str], Any]]] = {
     URL_ENCODE: ("url_encode", values.boolean),
     META_FIELDS: ("populate_meta_fields", values.boolean),
 }
+_TABLE_KEYS = frozenset(
+    {
+        *_FIELDS,
+        *_BUCKET_KEYS,
+        *STORED,
+        PARTITIONS,
+        GENERATOR,
+        GENERATOR_TYPE,
+        INDEX_TYPE,
+        INDEX_CLASS,
+        PAYLOAD,
+        KEY_ENCODING,
+        RECORD_INDEX_MOVES,
+    }
+)

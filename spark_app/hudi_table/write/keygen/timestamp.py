@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,7 @@ from pyarrow import types as pt
 
 from hudi_table.errors import InvalidDataError, InvalidOptionError
 from hudi_table.model.counts import counted
+from hudi_table.model.options.values import zone_name
 from hudi_table.model.table.config import PartitionField
 from hudi_table.write.keygen.java_text import refuse_type
 
@@ -37,7 +37,6 @@ _ZONES_FIXED_FROM = 78_000_000_000
 """June 1972, in milliseconds."""
 _INPUTS = (*_UNITS, "SCALAR", "DATE_STRING", "MIXED")
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z']+)")
-_OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d{1,2}):?(\d{2})?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +63,6 @@ def parse_pattern(pattern: str) -> tuple[Piece, ...]:
             pieces.append(Piece("", 0, other if quoted is None else quoted.replace("''", "'") or "'"))
         position = match.end()
     return tuple(pieces)
-
-
-def zone_name(text: str) -> str:
-    """A zone as Arrow takes it: `GMT+8:00` is `+08:00`. Raises InvalidOptionError for an unknown one."""
-    match = _OFFSET.fullmatch(text)
-    if match:
-        return f"{match[1]}{int(match[2]):02d}:{match[3] or '00'}"
-    try:
-        ZoneInfo(text)
-    except (ValueError, KeyError, OSError) as error:
-        message = f"the time zone {text!r} is not known: use a name such as Europe/Berlin or an offset such as GMT+8:00"
-        raise InvalidOptionError(message) from error
-    return text
 
 
 def default_input(kind: pa.DataType, field: PartitionField) -> PartitionField:
@@ -183,6 +169,14 @@ def _to_millis(values: pa.Array, unit: str) -> pa.Array:
         numbers = values.cast(pa.int64())
     times, over = _MILLIS[unit]
     return pc.fill_null(pc.divide(pc.multiply(numbers, times), over), 0)
+
+
+def check_settings(field: PartitionField) -> None:
+    """Raise InvalidOptionError for a zone or a pattern by which no row could be placed."""
+    zone_name(field.input_timezone or "UTC")
+    format_instants(pa.array([0], pa.int64()), field.format or "", zone_name(field.timezone or "UTC"))
+    for pattern in filter(None, map(str.strip, (field.input_format or "").split(","))):
+        _regex(parse_pattern(pattern), pattern)
 
 
 def format_instants(millis: pa.Array, pattern: str, zone: str) -> pa.Array:

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_table.errors import InvalidDataError, InvalidOptionError
+from hudi_table.model.options.values import zone_name
 from hudi_table.model.table.config import PartitionField
 from hudi_table.model.table.properties import from_properties, to_properties, with_timebased
 from hudi_table.write.keygen.columns import partition_paths, with_inputs
-from hudi_table.write.keygen.timestamp import format_instants, path_texts, zone_name
+from hudi_table.write.keygen.timestamp import format_instants, path_texts
 from tests.support.keys import config, instants, paths_of
 
 MILLIS = [1709210096789, -1, 1735689599999, 1577836799000]
