@@ -237,7 +237,10 @@ class TestWriter:
             ("there is no Hudi table at", "delete", {}),
             ("needs a record key", "upsert", {"hoodie.datasource.write.recordkey.field": ""}),
             ("record_key names 'nope'", "upsert", {"hoodie.datasource.write.recordkey.field": "nope"}),
-            ("is none of zstd", "upsert", {"hoodie.parquet.compression.codec": "zip"}) ,
+            ("is none of zstd", "upsert", {"hoodie.parquet.compression.codec": "zip"}),
+            ("1 to 22", "upsert", {"hoodie.lakeops.parquet.compression.level": "99"}),
+            ("exclude each other", "upsert", {"hoodie.compact.inline": "true", "hoodie.compact.schedule.inline": "true"}),
+            ("days.retain: for how many days", "upsert", {"hoodie.partition.ttl.inline": "true"}),
         ],
     )  # fmt: skip
     def test_a_table_that_cannot_be_made_is_refused_before_a_row_is_staged(

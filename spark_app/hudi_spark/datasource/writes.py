@@ -29,7 +29,7 @@ from hudi_spark.datasource.format_options import FormatOptions
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvariantError, TableNotFoundError
-from hudi_table.metadata.port import open_context
+from hudi_table.metadata.port import HudiMetadata, open_context
 from hudi_table.model.options.known import admit
 from hudi_table.model.options.write_options import OPERATION, PARTITIONS_TO_DELETE, Operation, operation_option
 from hudi_table.model.table.index_properties import names_in
@@ -195,6 +195,7 @@ def _check_new(storage: Storage, schema: pa.Schema, write: SparkWrite) -> None:
     refuse_other_content(storage)
     config = config_of(TableSpec(schema, options=write.options), storage.base_path)
     prepare(config, write.operation, write.options, None, schema)
+    check_inline(TableContext(storage, config, SystemClock(), HudiMetadata()), write.options)
 
 
 def _check_there(ctx: TableContext, schema: pa.Schema, write: SparkWrite) -> None:

@@ -44,7 +44,7 @@ def test_it_is_built_shown_and_dropped(base: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_partition_that_is_not_built_is_refused_by_name(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["metadata", str(base), "--build", "--yes", "--index", "secrets"]) == exits.FAILED
+    assert main(["metadata", str(base), "--build", "--yes", "--index", "secrets"]) == exits.USAGE
     assert "'secrets'" in capsys.readouterr().err
 
 
