@@ -11,7 +11,7 @@ from typing import Any
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, UnsupportedTableError
 from hudi_table.model.options import values
-from hudi_table.model.options.known import default_of, explicit_option, renamed
+from hudi_table.model.options.known import aliases, default_of, explicit_option, renamed
 from hudi_table.model.options.write_options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, QUARANTINE, SUSPECT
 from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE, Images
 from hudi_table.model.table.config import IndexSpec, IndexType, TableConfig, TableType
@@ -131,7 +131,10 @@ def refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> No
     if config.index is not None:
         # Tables of ours store how they merge; of others their writers may tell it.
         stored |= {MERGE_MODE: MERGE_NAMES[config.merge_mode], PAYLOAD: table_payload(config).class_name}
+    named = {aliases().get(key, key) for key in options}
     for key, have in stored.items():
+        if key not in named:
+            continue
         want = explicit_option(options, key)
         if key == PAYLOAD and want:
             payload_named(want)
