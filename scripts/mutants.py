@@ -5,7 +5,7 @@ but annotations is drawn anew. Its tests are those that mention the module and t
 them runs once more with `--scale`, the counts of `make test-full`: so the report tells what the smaller counts of `make test` miss.
 A hanging test notices, too. The tree must be clean: mutants are written into it and taken back.
 
-    .venv-mutants/bin/python scripts/mutants.py [--count N] [--seed N] [--scale N]
+    .venv-mutants/bin/python scripts/mutants.py [--count N] [--seed N] [--scale N] [--files N]
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 REPORT = ROOT / "docs" / "results" / "mutants"
 HOMES = ("spark_app/hudi_table", "spark_app/hudi_spark", "operator/hudi_operator")
 SECONDS_BEYOND = 30
+Lasts = dict[tuple[str, ...], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +108,9 @@ def drawn(chance: random.Random) -> Iterator[tuple[Path, str, Mutant]]:
             break
 
 
-def tests_of(path: Path) -> list[str]:
+def tests_of(path: Path, most: int) -> list[str]:
     """Of its distribution's tests those that mention the module and those of the folder that mirrors its own, or of the nearest above; those
-    that have its name first."""
+    that have its name first; at most so many files."""
     inside = path.relative_to(ROOT).parts[1:]
     dotted = ".".join(inside).removesuffix(".py")
     own = sorted((ROOT / "tests" / inside[0]).rglob("test_*.py"))
@@ -123,7 +124,7 @@ def tests_of(path: Path) -> list[str]:
         {*mentions, *beside},
         key=lambda test: (not test.stem.startswith(f"test_{path.stem}"), test not in mentions, test),
     )
-    return [test.relative_to(ROOT).as_posix() for test in first]
+    return [test.relative_to(ROOT).as_posix() for test in first[:most]]
 
 
 def noticed(tests: list[str], scale: float, seconds: float) -> tuple[str, float]:
@@ -159,9 +160,8 @@ def noticed(tests: list[str], scale: float, seconds: float) -> tuple[str, float]
     return (failed[0] if failed else f"(pytest ends with {run.returncode})"), took
 
 
-def tried(path: Path, changed: str, mutant: Mutant, scale: float, lasts: dict[tuple[str, ...], float]) -> Mutant:
+def tried(path: Path, changed: str, mutant: Mutant, tests: list[str], scale: float, lasts: Lasts) -> Mutant:
     """The mutant with its fate."""
-    tests = tests_of(path)
     told = asdict(mutant)
     if not tests:
         return Mutant(**{**told, "fate": "untested"})
@@ -229,6 +229,9 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scale", type=float, default=2)
+    parser.add_argument(
+        "--files", type=int, default=1000, help="of tests that are asked of a mutant, those nearest to it"
+    )
     options = parser.parse_args()
     if subprocess.run(
         ["git", "status", "--porcelain", *HOMES], cwd=ROOT, capture_output=True, text=True, check=True
@@ -236,11 +239,11 @@ def main() -> None:
         sys.exit("There are changes that are not committed: mutants are written into the tree and taken back.")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # The file that is changed is taken back.
     mutants = earlier(options.seed, options.scale)
-    lasts: dict[tuple[str, ...], float] = {}
+    lasts: Lasts = {}
     for number, (path, changed, mutant) in enumerate(drawn(random.Random(options.seed))):  # noqa: S311 - draws places
         if number < len(mutants):
             continue
-        mutants.append(tried(path, changed, mutant, options.scale, lasts))
+        mutants.append(tried(path, changed, mutant, tests_of(path, options.files), options.scale, lasts))
         done = mutants[-1]
         print(
             f"{len(mutants)}/{options.count} {done.fate}: {done.module}:{done.line} {done.change} ({done.seconds} s) {done.test}",

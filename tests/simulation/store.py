@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any, BinaryIO
 from zlib import crc32
 
@@ -215,4 +216,4 @@ class SimStorage:
 
         while self.requests.read(method, prefix, look):
             pass
-        return sorted(folders), sorted(found, key=lambda info: info.path)
+        return sorted(folders), sorted(found, key=attrgetter("path"))

@@ -21,13 +21,13 @@ import pytest
 from hudi_table.table.commit.conflicts import Claimed
 from tests.simulation.faults import KINDS, WORLD
 from tests.simulation.run import play
-from tests.simulation.script import Script, script_of
+from tests.simulation.script import OPERATIONS, Script, script_of
 from tests.simulation.shrink import shrunk, signature
-from tests.support.scale import scaled
+from tests.support.scale import scale, scaled
 
 PARTS = 8
-RUNS_OF_A_PART = 42
-"""Of about 63 operations each: together more than 20,000."""
+RUNS_OF_A_PART = 39
+"""Of about 66 operations each: together more than 20,000."""
 SEEDS_OF_A_SHARD = 100_000
 REPLAYED = 22
 REPLAY_SECONDS_MAX = 10.0
@@ -86,9 +86,10 @@ def _without_conflicts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_a_failure_is_made_short_and_replays_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with _without_conflicts(monkeypatch):
-        failing = next(script for seed in range(1, 40) if play(script := script_of(seed)).anomalies)
+        operations, plays = (OPERATIONS, 80) if scale() > 1 else (OPERATIONS // 3, 40)
+        failing = next(script for seed in range(1, 40) if play(script := script_of(seed, operations)).anomalies)
         wanted = signature(play(failing).anomalies[0])
-        short = shrunk(failing, plays_max=80)
+        short = shrunk(failing, plays_max=plays)
         begun = time.process_time()
         again = play(Script.from_json(short.to_json()))
         seconds = time.process_time() - begun

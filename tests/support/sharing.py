@@ -19,7 +19,14 @@ TOGETHER = (
     "tests/hudi_table/index/keystore/",
     "tests/streams/",
 )
-LONG = ("tests/model/", "tests/hudi_table/test_", "tests/hudi_table/index/test_", "tests/pages/", "tests/endurance/")
+LONG = (
+    "tests/simulation/test_simulation",
+    "tests/model/",
+    "tests/hudi_table/test_",
+    "tests/hudi_table/index/test_",
+    "tests/pages/",
+    "tests/endurance/",
+)
 """Where single tests take longest. They are begun before the rest: nobody is to wait for one at the end."""
 
 

@@ -91,12 +91,15 @@ def default_of(key: str) -> str:
 
 def explicit_option(options: Mapping[str, str], key: str) -> str | None:
     """The value of a key under its name or an alias, None if it is not given. Raises InvalidOptionError if they differ."""
-    values = {name: options[name].strip() for name in _names(key) if name in options}
+    given = [name for name in _names(key) if name in options]
+    if not given:
+        return None
+    values = {name: options[name].strip() for name in given}
     if len(set(values.values())) > 1:
         raise InvalidOptionError(
             "one option is given twice: " + ", ".join(f"{name}={shown(name, value)}" for name, value in values.items())
         )
-    return next(iter(values.values()), None)
+    return values[given[0]]
 
 
 def option_text(options: Mapping[str, str], key: str) -> str:

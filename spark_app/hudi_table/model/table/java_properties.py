@@ -45,6 +45,9 @@ def _logical_lines(text: str) -> list[str]:
 
 
 def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+
     def one(match: re.Match[str]) -> str:
         body = match[1]
         return chr(int(body[1:], 16)) if len(body) == 5 else _ESCAPES.get(body, body)

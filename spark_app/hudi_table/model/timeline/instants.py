@@ -147,8 +147,10 @@ def planner_claim(time: str) -> str:
 
 def planner_claim_time(file_name: str) -> str | None:
     """The instant time that a planner's claim holds, None for another file."""
+    if not file_name.endswith(_PLANNER_CLAIM):
+        return None
     time = file_name.removesuffix(_PLANNER_CLAIM)
-    return time if time != file_name and is_digits(time) else None
+    return time if is_digits(time) else None
 
 
 def comparable_time(time: str) -> str:

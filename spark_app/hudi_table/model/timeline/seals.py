@@ -12,6 +12,7 @@ from zlib import crc32
 KEY = "lakeops.crc32"
 _SEAL = re.compile(rb',"lakeops\.crc32":"([0-9a-f]{8})"}$')
 _HEADER_SEAL = re.compile(r',"lakeops\.crc32":"([0-9a-f]{8})([0-9a-f]{8})"}$')
+_LAST_BYTES = 40  # where a seal is looked for: it has 28
 _UNSEALED = "0" * 8
 
 
@@ -22,7 +23,7 @@ def sealed(document: bytes) -> bytes:
 
 def unsealed(document: bytes) -> bytes:
     """The document without its seal. Raises ValueError if it is not what was sealed."""
-    match = _SEAL.search(document)
+    match = _SEAL.search(document, max(0, len(document) - _LAST_BYTES))
     if match is None:
         return document
     inner = document[: match.start()] + b"}"

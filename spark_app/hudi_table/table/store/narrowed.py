@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from hudi_table.model.names import join
@@ -87,4 +87,4 @@ class StorageBelow:
         return path.removeprefix(f"{self.folder}/")
 
     def _in(self, info: ObjectInfo) -> ObjectInfo:
-        return replace(info, path=self._inner(info.path))
+        return ObjectInfo(self._inner(info.path), info.size, info.modified, info.etag)

@@ -165,12 +165,13 @@ def _timeline(
     """The timeline of the files that are settled and the `new` ones, and what is settled then."""
     highest: dict[tuple[str, Action], Placed] = {}
     keys: dict[str, tuple[str, Action]] = {}
+    tells_completions = ctx.layout.tells_completions
     for name in new:
         place = placed_instant(name)
         if place is None:
             continue
         key, order, instant = place
-        if instant.completed and bool(instant.completion) is not ctx.layout.tells_completions:
+        if instant.state is State.COMPLETED and bool(instant.completion) is not tells_completions:
             if not instant.completion:
                 raise _without_completion(ctx, name)
             continue
@@ -181,12 +182,10 @@ def _timeline(
         known = highest.get(key)
         if known is None or known[0] < order:
             highest[key] = (order, instant)
-    settled = settled.and_also(
-        {name: new[name] for name, key in keys.items() if highest[key][1].completed},
-        {key: place for key, place in highest.items() if place[1].completed},
-    )
+    ended = {key: place for key, place in highest.items() if place[1].state is State.COMPLETED}
+    settled = settled.and_also({name: new[name] for name, key in keys.items() if key in ended}, ended)
     files = {**settled.files, **new}
-    pending = sorted((place for place in highest.values() if not place[1].completed), key=itemgetter(0))
+    pending = sorted((place for key, place in highest.items() if key not in ended), key=itemgetter(0))
     gone = _restored_past(ctx, (instant for _, instant in pending), files)
     names = frozenset(folder.rstrip("/").rpartition("/")[2] for folder in folders)
     timeline = Timeline(

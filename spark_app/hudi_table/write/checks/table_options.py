@@ -187,7 +187,10 @@ def refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> No
             stored[INDEX_TYPE] = config.index.type.hudi_name
         # Tables of ours store how they merge; of others their writers may tell it.
         stored |= {MERGE_MODE: MERGE_NAMES[config.merge_mode], PAYLOAD: table_payload(config).class_name}
+    named = {aliases().get(key, key) for key in options}
     for key, have in stored.items():
+        if key not in named:
+            continue
         want = explicit_option(options, key)
         if key == PAYLOAD and want:
             payload_named(want)
