@@ -8,20 +8,28 @@ hold it as pending. Hudi lets a scan end at a block that is newer than the newes
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from hudi_table.errors import CorruptTableError, InvariantError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.metadata.definitions import noted_by_partition
 from hudi_table.model.digits import whole
-from hudi_table.model.metadata_table import MetadataPartition, is_own_instant, parse_hfile, partition_of_shard
+from hudi_table.model.metadata_table import (
+    EMPTY_LOG_TOKEN,
+    MetadataPartition,
+    is_building_instant,
+    is_own_instant,
+    parse_hfile,
+    partition_of_shard,
+)
 from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, parse_log_file
 from hudi_table.model.options.write_options import PARTITION_SHARDS
 from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.model.table.properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, State, comparable_time
+from hudi_table.table.metadata_dropping import notes_in
 from hudi_table.table.store.narrowed import StorageBelow
 from hudi_table.table.store.ports import ObjectInfo, Objects
 from hudi_table.table.timeline.active import records_of, timeline_of
@@ -34,6 +42,7 @@ from hudi_table.table.view.file_groups import FileGroup, groups_of
 _END_OF_TIME = "9" * 24
 VERSION = "6"
 _MANY = 1 << 30
+_ARCHIVED = f"{HOODIE}/archived/"
 ARCHIVING_LEAVES = 20
 """Completed instants that archiving leaves on its timeline at the least."""
 
@@ -51,6 +60,13 @@ class Partitions:
     def all(self) -> tuple[str, ...]:
         """Both, each once."""
         return tuple(dict.fromkeys([*self.ready, *self.inflight]))
+
+    def without_ready(self, names: Collection[str]) -> Partitions:
+        """With these as inflight ones, if they are ready."""
+        if not names:
+            return self
+        late = tuple(name for name in self.ready if name in names)
+        return Partitions(tuple(n for n in self.ready if n not in names), (*self.inflight, *late), self.begun_shards)
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -98,17 +114,19 @@ class MetadataTable:
     groups: dict[str, list[FileGroup]]
     files: tuple[ObjectInfo, ...]
     by_partition: bool = False
+    misnamed: frozenset[str] = frozenset()
+    """Partitions that the properties name as ready while the listing shows them half-built: they are as if they were being built."""
 
     @classmethod
     def load(cls, data: TableContext, timeline: Timeline) -> MetadataTable | None:
-        """What is there, as the data table's `timeline` makes it count; None without one.
+        """What is there, as the data table's `timeline` makes it count; None without one, or where one is being dropped.
 
         Raises UnsupportedTableError for another table version, CorruptTableError.
         """
         ctx = context_of(data)
         infos, own = with_relists(ctx, lambda: _listed(ctx))
         properties = next((info for info in infos if info.path == PROPERTIES), None)
-        if properties is None:
+        if properties is None or notes_in(infos):
             return None
         seen = f"{METADATA_TABLE}/{PROPERTIES}@{properties.modified.isoformat()}"
         if seen not in data.bodies:
@@ -118,7 +136,8 @@ class MetadataTable:
         listed = [info for info in infos if not info.path.startswith(f"{HOODIE}/")]
         partitions, groups = read_partitions(data), groups_of(listed, own, parse=parse_hfile)
         by_partition = MetadataPartition.RECORD_INDEX in partitions.all and _is_by_partition(data, listed)
-        return cls(ctx, partitions, own, counted, groups, tuple(infos), by_partition)
+        misnamed = _half_built(partitions.ready, groups, own, infos)
+        return cls(ctx, partitions.without_ready(misnamed), own, counted, groups, tuple(infos), by_partition, misnamed)
 
     @classmethod
     def with_ready(cls, ctx: TableContext, timeline: Timeline, partition: MetadataPartition) -> MetadataTable | None:
@@ -223,6 +242,30 @@ def _listed(ctx: TableContext) -> tuple[Objects, Timeline]:
     if len(own.completed) > ARCHIVING_LEAVES:
         ctx.storage.head(ctx.layout.timeline_path(own.completed[0].file_name))
     return infos, own
+
+
+def _half_built(
+    names: Iterable[str], groups: Mapping[str, Sequence[FileGroup]], own: Timeline, infos: Sequence[ObjectInfo]
+) -> frozenset[str]:
+    """Those of the partitions that a building has begun and not published: of a group there is the first log and no slice that counts, or one
+    that counts only because later deltas are on the timeline. While nothing was archived, what began a partition is on it."""
+    published = {i.time for i in own.commits}
+    is_archived = any(info.path.startswith(_ARCHIVED) for info in infos)
+    begun: dict[str, set[str]] = {}
+    for info in infos:
+        if info.path.endswith(f"_{EMPTY_LOG_TOKEN}"):
+            partition, _, name = info.path.rpartition("/")
+            log = parse_log_file(name)
+            begun.setdefault(partition, set()).update([log.file_id] if log is not None else [])
+
+    def is_half(name: str) -> bool:
+        times = {group.file_id: group.latest.instant for group in groups.get(name, ()) if group.slices}
+        if not times and name != MetadataPartition.RECORD_INDEX:
+            return True
+        unpublished = not is_archived and any(is_building_instant(t) and t not in published for t in times.values())
+        return unpublished or not begun.get(name, set()) <= times.keys()
+
+    return frozenset(name for name in names if is_half(name))
 
 
 def counted_instants(data: TableContext, timeline: Timeline, own: Timeline) -> CountedInstants:
