@@ -23,7 +23,7 @@ from hudi_table.model.metadata_table import (
     parse_hfile,
     partition_of_shard,
 )
-from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, parse_log_file
+from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, LogFileName, parse_log_file
 from hudi_table.model.options.write_options import PARTITION_SHARDS
 from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.model.table.properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
@@ -247,23 +247,26 @@ def _listed(ctx: TableContext) -> tuple[Objects, Timeline]:
 def _half_built(
     names: Iterable[str], groups: Mapping[str, Sequence[FileGroup]], own: Timeline, infos: Sequence[ObjectInfo]
 ) -> frozenset[str]:
-    """Those of the partitions that a building has begun and not published: of a group there is the first log and no slice that counts, or one
-    that counts only because later deltas are on the timeline. While nothing was archived, what began a partition is on it."""
+    """Those of the partitions that a building has begun and not published: of a group there is a first log that is newer than any slice that counts,
+    or a slice that counts only because later deltas are on the timeline. While nothing was archived, what began a partition is on it."""
     published = {i.time for i in own.commits}
     is_archived = any(info.path.startswith(_ARCHIVED) for info in infos)
-    begun: dict[str, set[str]] = {}
+    begun: dict[str, list[LogFileName]] = {}
     for info in infos:
         if info.path.endswith(f"_{EMPTY_LOG_TOKEN}"):
             partition, _, name = info.path.rpartition("/")
             log = parse_log_file(name)
-            begun.setdefault(partition, set()).update([log.file_id] if log is not None else [])
+            begun.setdefault(partition, []).extend([log] if log is not None else [])
 
     def is_half(name: str) -> bool:
         times = {group.file_id: group.latest.instant for group in groups.get(name, ()) if group.slices}
         if not times and name != MetadataPartition.RECORD_INDEX:
             return True
         unpublished = not is_archived and any(is_building_instant(t) and t not in published for t in times.values())
-        return unpublished or not begun.get(name, set()) <= times.keys()
+        return unpublished or any(
+            comparable_time(log.base_instant) > comparable_time(times.get(log.file_id, ""))
+            for log in begun.get(name, ())
+        )
 
     return frozenset(name for name in names if is_half(name))
 
