@@ -294,3 +294,31 @@ def test_a_write_to_the_building_that_was_not_decided_is_not_lost() -> None:
     waking(Sleeps(store, base_file, begun_beside_and_written)).build_metadata()
     nothing_is_hidden(store, ("d", "x", 4))
     can_be_built(store)
+
+
+def test_a_plan_to_compact_what_was_dropped_holds_nothing_of_what_was_built_later() -> None:
+    """The chain's plan may appear long after: logs that carried its instant were on no slice that readers see."""
+    store = prepared(SIMPLE)
+    opened(store).build_metadata()
+    planned: dict[str, bytes] = {}
+
+    def plan(call: str, path: str, data: bytes) -> bool:
+        if path.startswith(FOLDER) and path.endswith(".compaction.requested"):
+            planned[path] = data
+        return bool(planned)
+
+    compacts = {"hoodie.metadata.compact.max.delta.commits": "1"}
+    with pytest.raises(Killed):
+        waking(Sleeps(store, plan, lambda: None, dies=True)).write(
+            rows(("d", "x", 4)), operation="upsert", options=compacts
+        )
+    opened(store).drop_metadata()
+    opened(store).build_metadata()
+    for path, data in planned.items():
+        store.put(path, data)
+    nothing_is_hidden(store, ("d", "x", 4))
+    opened(store).write(rows(("e", "x", 5)), operation="upsert", options=compacts)
+    assert not planned.keys() & {info.path for info in store.list(METADATA_TABLE)}
+    ctx = opened(store).context
+    assert "files" in read_partitions(ctx).ready
+    assert differences(ctx) == []

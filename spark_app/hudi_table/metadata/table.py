@@ -8,7 +8,7 @@ hold it as pending. Hudi lets a scan end at a block that is newer than the newes
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -37,6 +37,7 @@ from hudi_table.table.timeline.context import CommitDelta, TableContext, WritePe
 from hudi_table.table.timeline.properties import parsed_properties, read_properties
 from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
+from hudi_table.table.view.compaction_plans import pending_compactions
 from hudi_table.table.view.file_groups import FileGroup, groups_of
 
 _END_OF_TIME = "9" * 24
@@ -179,6 +180,20 @@ class MetadataTable:
         last = max((i.time for i in self.timeline.commits if i.action is Action.COMMIT), default="")
         return sum(i.action is Action.DELTA_COMMIT and i.time > last for i in self.timeline.commits)
 
+    def compacting(self) -> dict[tuple[str, str], str]:
+        """The pending compaction of each group, by partition and file id. The chain's plan of one that was dropped may appear where another
+        was built: what began a group is newer than it."""
+        begun = {
+            (partition, log.file_id, log.base_instant)
+            for partition, log in _first_logs(self.files)
+            if is_building_instant(log.base_instant)
+        }
+        newest: dict[tuple[str, str], str] = {}
+        for partition, file_id, time in sorted(begun):
+            newest[partition, file_id] = time
+        planned = pending_compactions(self.ctx, self.timeline)
+        return {group: time for group, time in planned.items() if time > newest.get(group, "")}
+
     def group(self, partition: str, file_id: str) -> FileGroup | None:
         """One file group, if it is there."""
         return next((group for group in self.groups.get(partition, ()) if group.file_id == file_id), None)
@@ -252,11 +267,8 @@ def _half_built(
     published = {i.time for i in own.commits}
     is_archived = any(info.path.startswith(_ARCHIVED) for info in infos)
     begun: dict[str, list[LogFileName]] = {}
-    for info in infos:
-        if info.path.endswith(f"_{EMPTY_LOG_TOKEN}"):
-            partition, _, name = info.path.rpartition("/")
-            log = parse_log_file(name)
-            begun.setdefault(partition, []).extend([log] if log is not None else [])
+    for partition, log in _first_logs(infos):
+        begun.setdefault(partition, []).append(log)
 
     def is_half(name: str) -> bool:
         times = {group.file_id: group.latest.instant for group in groups.get(name, ()) if group.slices}
@@ -269,6 +281,15 @@ def _half_built(
         )
 
     return frozenset(name for name in names if is_half(name))
+
+
+def _first_logs(infos: Iterable[ObjectInfo]) -> Iterator[tuple[str, LogFileName]]:
+    for info in infos:
+        if info.path.endswith(f"_{EMPTY_LOG_TOKEN}"):
+            partition, _, name = info.path.rpartition("/")
+            log = parse_log_file(name)
+            if log is not None:
+                yield partition, log
 
 
 def counted_instants(data: TableContext, timeline: Timeline, own: Timeline) -> CountedInstants:
