@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.model.store import Key, Store, timeline
 
-READY, INFLIGHT = "ready", "inflight"
+READY, INFLIGHT, DELETED = "ready", "inflight", "deleted"
 PLANS = ("mk", "mi")
 """Plans that move the file group."""
 
@@ -33,13 +33,20 @@ def building(store: Store) -> int:
     return max((k[1] for k in store if k[0] == "mi" and ("md", k[1]) not in store), default=0)
 
 
+def dropping(store: Store) -> bool:
+    """Whether a note of a drop is there, or the metadata table's own properties are gone: then there is no metadata table."""
+    return any(k[0] == "mv" for k in store) or store.get(("mo",)) == DELETED
+
+
 def newest_base(store: Store) -> int | None:
     """The base of the newest slice that is completed, or None."""
     return max((k[1] for k in store if k[0] == "mc"), default=None)
 
 
 def place(store: Store) -> int | None:
-    """The slice to which a delta's log goes; None without a file group."""
+    """The slice to which a delta's log goes; None without a file group, or where it is being dropped."""
+    if dropping(store):
+        return None
     return compacting(store) or max((k[1] for k in store if k[0] in ("ml", "mb")), default=None)
 
 
@@ -63,7 +70,10 @@ def listed_files(store: Store) -> set[Key] | None:
     """The files of the entries that count for a reader of the metadata table: of logs those whose instant is completed on the data
     table's timeline. None where it is not ready, and the reader lists folders."""
     base = newest_base(store)
-    if store.get(("mp",)) != READY or base is None:
+    if store.get(("mp",)) != READY or base is None or dropping(store):
+        return None
+    if ("mb", base) not in store and ("ml", base, 0) not in store:
+        # Its instant alone, put late: the group is not there.
         return None
     completed = counted(store)
     logs = [k for k in store if k[0] == "ml" and k[1] >= base and k[2] in completed and ("mt", k[2]) in store]
@@ -77,7 +87,7 @@ def counted(store: Store) -> set[int]:
 
 def merged(store: Store, base: int, logs: Iterable[Key]) -> set[Key]:
     """The files of a base file and logs."""
-    found = set(store[("mb", base)]).union(*(store.get(log, ()) for log in logs))
+    found = set(store.get(("mb", base), ())).union(*(store.get(log, ()) for log in logs))
     return {file for file in found if file[0] != "gone" and ("gone", file) not in found}
 
 

@@ -6,18 +6,26 @@ Facts (measured on Hudi 0.15.0): a file group's first log is an empty delete blo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
 from hudi_table.metadata.delta.commit import log_bytes
 from hudi_table.metadata.table import context_of
-from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition, group_file_id, partition_of_shard
+from hudi_table.model.metadata_table import (
+    EMPTY_LOG_TOKEN,
+    MetadataPartition,
+    group_file_id,
+    is_building_instant,
+    partition_of_shard,
+)
 from hudi_table.model.names import PARTITION_METADATA, PROPERTIES, LogFileName, join, parse_log_file
 from hudi_table.model.table.java_properties import render_properties
 from hudi_table.model.table.properties import checksum
 from hudi_table.model.timeline.instants import parse_instant_time
+from hudi_table.table.metadata_dropping import notes_in
 from hudi_table.table.store import retry
+from hudi_table.table.store.ports import Objects
 from hudi_table.table.timeline.context import TableContext
 
 Groups = Mapping[str | None, int]
@@ -62,11 +70,39 @@ def first_logs(own: TableContext, partition: MetadataPartition, instant: str, of
         retry.put(own.storage, join(partition, str(log)), data)
 
 
-def planned_groups(own: TableContext, partition: MetadataPartition, instant: str) -> dict[str | None, int]:
-    """With how many file groups the plan of this initial instant began a partition, or of a record index by partition each data partition."""
-    names = (parse_log_file(info.path.rpartition("/")[2]) for info in own.storage.list(partition))
-    ids = {name.file_id for name in names if name is not None and name.base_instant == instant}
+def planned_groups(infos: Objects, partition: MetadataPartition, instant: str) -> dict[str | None, int]:
+    """With how many file groups the plan of this initial instant began a partition, or of a record index by partition each data partition;
+    `infos` is a listing of the metadata table."""
+    ids = {name.file_id for name in _logs(infos, partition) if name.base_instant == instant}
     return dict(Counter(map(partition_of_shard, ids)))
+
+
+def begun_by_others(infos: Objects, partition: MetadataPartition, instant: str) -> bool:
+    """Whether another plan than that of this initial instant has begun file groups of the partition, or a write took them for begun."""
+    return any(
+        is_building_instant(name.base_instant) and name.base_instant != instant for name in _logs(infos, partition)
+    )
+
+
+def forget_first_logs(own: TableContext, partition: MetadataPartition, instant: str) -> None:
+    """Delete the first logs of a plan that was not decided. Their names are of this instant alone, so it may be done at any time."""
+    for info in own.storage.list(partition):
+        name = parse_log_file(info.path.rpartition("/")[2])
+        if name is not None and name.base_instant == instant and name.token == EMPTY_LOG_TOKEN:
+            retry.delete(own.storage, info.path)
+
+
+def is_whole(infos: Objects) -> bool:
+    """Whether a listing shows a metadata table that nobody drops."""
+    return not notes_in(infos) and any(info.path == PROPERTIES for info in infos)
+
+
+def _logs(infos: Objects, partition: MetadataPartition) -> Iterator[LogFileName]:
+    for info in infos:
+        folder, _, name = info.path.rpartition("/")
+        found = parse_log_file(name) if folder == partition else None
+        if found is not None:
+            yield found
 
 
 def _partition_metadata(instant: str) -> bytes:

@@ -73,10 +73,17 @@ def compact_metadata(ctx: TableContext, most: int = DELTAS_MAX) -> bool:
 
 def execute_pending(table: MetadataTable | None) -> bool:
     """Execute every plan on the metadata table's timeline, oldest first. Whether there was one."""
-    waiting = [i for i in table.timeline.pending if i.action is Action.COMPACTION] if table is not None else []
+    if table is None:
+        return False
+    waiting = [i for i in table.timeline.pending if i.action is Action.COMPACTION]
+    held = set(table.compacting().values()) if waiting else set()
     for instant in waiting:
-        assert table is not None
-        _execute(table, instant)
+        if instant.time in held:
+            _execute(table, instant)
+        else:
+            # Its groups were dropped, and built again later than it.
+            for name in table.timeline.own_names(instant):
+                retry.delete(table.ctx.storage, table.ctx.layout.timeline_path(name))
     return bool(waiting)
 
 

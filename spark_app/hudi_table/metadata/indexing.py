@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -21,18 +20,39 @@ import pyarrow as pa
 from hudi_table.codec.hfile import write_hfile
 from hudi_table.codec.metadata.records import encode_metadata, metadata_schema
 from hudi_table.errors import (
-    CorruptTableError,
     InvalidDataError,
     ObjectExistsError,
     UnavailableError,
     UnsupportedTableError,
 )
-from hudi_table.metadata.bootstrap import Groups, begin, first_logs, planned_groups
+from hudi_table.metadata.bootstrap import (
+    Groups,
+    first_logs,
+    is_whole,
+    planned_groups,
+)
+from hudi_table.metadata.building_plans import (
+    PLAN_VERSION,
+    Building,
+    MetadataGoneError,
+    gone,
+    is_as_begun,
+    named,
+    pending_buildings,
+    plan_building,
+    ready_partitions,
+)
 from hudi_table.metadata.definitions import define_column_stats, define_record_index, noted_by_partition
 from hudi_table.metadata.delta.commit import by_group, publish
 from hudi_table.metadata.delta.entries import entries_of_table, stored_schema
-from hudi_table.metadata.lifecycle import OF_KEYS, is_built, is_just_listed_without, resolve_metadata_partitions
-from hudi_table.metadata.record_index.build import recorded_shards, shards_needed
+from hudi_table.metadata.lifecycle import (
+    OF_KEYS,
+    is_built,
+    is_just_listed_without,
+    resolve_metadata_partitions,
+    standing,
+)
+from hudi_table.metadata.record_index.build import recorded_shards
 from hudi_table.metadata.records import Derive
 from hudi_table.metadata.table import MetadataTable, Partitions, context_of, read_partitions
 from hudi_table.model.metadata_table import (
@@ -42,36 +62,26 @@ from hudi_table.model.metadata_table import (
     MetadataPartition,
     ShardLimits,
     group_file_id,
-    initial_instant,
 )
-from hudi_table.model.names import METADATA_TABLE, join
-from hudi_table.model.options.write_options import PARTITION_SHARDS
-from hudi_table.model.table.properties import METADATA_DROPPED, METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from hudi_table.model.names import join
+from hudi_table.model.table.properties import METADATA_DROPPED
 from hudi_table.model.timeline.commits import WriteStat
-from hudi_table.model.timeline.conflict_keys import METADATA
-from hudi_table.model.timeline.instants import Action, Instant, State
-from hudi_table.table.commit.recovery import store_now
+from hudi_table.model.timeline.instants import Action, State
 from hudi_table.table.commit.snapshot import caught_up
-from hudi_table.table.commit.transaction import planning
-from hudi_table.table.commit.undo import is_decided
+from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.store import retry
-from hudi_table.table.timeline.active import body, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import decode_records, encode_record
-from hudi_table.table.timeline.properties import drop_metadata_table, replace_properties
+from hudi_table.table.timeline.instants import store_now
+from hudi_table.table.timeline.layout import encode_record
+from hudi_table.table.timeline.properties import replace_properties
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.listing import list_data_files, partitions_in
 
-_PLAN_VERSION = 1
+_ATTEMPTS_MAX, _YIELDS = 8, 4
+_PAUSE_SECONDS, _PAUSE_SECONDS_MAX = 0.05, 2.0
+"""Attempts to plan a building beside others who build or drop; in the first few of them it yields to other planners."""
 _RECORD_INDEX = MetadataPartition.RECORD_INDEX
-
-
-@dataclass(frozen=True, slots=True)
-class Building:
-    """A plan: the partitions that it builds, by their initial instants."""
-
-    instant: Instant
-    partitions: dict[MetadataPartition, str]
 
 
 def prepare_metadata(
@@ -92,10 +102,12 @@ def prepare_metadata(
         return
     found = resolve_metadata_partitions(ctx)
     names = [MetadataPartition.FILES, *(MetadataPartition(name) for name in indexes)]
-    if wanted and not set(names) <= set(found.ready):
-        build_metadata(ctx, names, limits)
-    elif found.inflight:
-        _finish_or_forget(ctx, found)
+    # Without it the write is as right as with it, and the next one tries again.
+    with suppress(MetadataGoneError):
+        if wanted and not set(names) <= set(found.ready):
+            build_metadata(ctx, names, limits, waits=False)
+        elif found.inflight:
+            _finish_or_forget(ctx, found)
 
 
 def refuse_unkept(ctx: TableContext) -> None:
@@ -112,13 +124,15 @@ def build_metadata(
     ctx: TableContext,
     wanted: Sequence[MetadataPartition] = (MetadataPartition.FILES,),
     limits: ShardLimits | None = None,
+    *,
+    waits: bool = True,
 ) -> bool:
     """Build the partitions that are not there yet, `files` in any case, and return when they are ready. Whether there was anything to do.
 
     `limits` say how many file groups a record index gets. A building that was begun is finished, also another process's. Raises
     WriteConflictError if the table is taken back meanwhile, CommitStateUnknownError, and what the storage raises: then the next write,
-    or the same call, goes on. Raises InvalidDataError if a record index is wanted and a key is in two file groups, UnsupportedTableError
-    if the files hold no keys.
+    or the same call, goes on. Raises UnavailableError if others drop it meanwhile, and go on dropping it: at once unless it `waits`. Raises
+    InvalidDataError if a record index is wanted and a key is in two file groups, UnsupportedTableError if the files hold no keys.
     """
     refuse_unkept(ctx)
     if not ctx.config.populate_meta_fields and OF_KEYS.intersection(wanted):
@@ -126,31 +140,33 @@ def build_metadata(
             "an index of record keys is built from `_hoodie_record_key`, which this table does not store (hoodie.populate.meta.fields=false)",
             base_path=ctx.base_path,
         )
-    did = _finished(ctx, raises=_RECORD_INDEX in wanted)
-    found = read_partitions(ctx)
-    missing = [name for name in dict.fromkeys([MetadataPartition.FILES, *wanted]) if name not in found.ready]
-    limits = limits or ShardLimits()
-    if _RECORD_INDEX in wanted and _RECORD_INDEX not in missing:
-        _refuse_other_kind(ctx, limits)
-    if not missing:
-        return did
-    if not found.ready:
-        # What lies there without being named is of a building, or a dropping, that ended half-way.
-        drop_metadata_table(ctx, None)
-    for info in [info for name in missing for info in ctx.storage.list(join(METADATA_TABLE, name))]:
-        retry.delete(ctx.storage, info.path)
-    instant = _plan(ctx, missing, limits)
-    if instant is None:
-        # Another has built or planned some of them since they were found missing.
-        return build_metadata(ctx, wanted, limits)
-    _execute(ctx, Building(instant, _initial(instant.time, missing)))
-    return True
-
-
-def pending_buildings(ctx: TableContext, timeline: Timeline) -> list[Building]:
-    """The decided plans that are not finished, oldest first; those of other engines are left to them."""
-    waiting = [i for i in timeline.pending if i.action is Action.INDEXING and is_decided(ctx, i)]
-    return [_planned(ctx, instant) for instant in waiting]
+    names = list(dict.fromkeys([MetadataPartition.FILES, *wanted]))
+    did, failure = (
+        False,
+        MetadataGoneError("others plan or drop the metadata table again and again; try again", base_path=ctx.base_path),
+    )
+    for attempt in range(_ATTEMPTS_MAX):
+        if attempt:
+            ctx.clock.sleep(min(_PAUSE_SECONDS * 2**attempt, _PAUSE_SECONDS_MAX))
+        try:
+            did = _finished(ctx, raises=_RECORD_INDEX in wanted) or did
+            found = ready_partitions(ctx, load_timeline(ctx))
+            missing = [name for name in names if name not in found]
+            if _RECORD_INDEX in wanted and _RECORD_INDEX not in missing:
+                _refuse_other_kind(ctx, limits or ShardLimits())
+            if not missing:
+                return did
+            # What another engine has built, too: the whole may be built anew.
+            names = [name for name in MetadataPartition if name in names or name in found]
+            building = plan_building(ctx, missing, limits or ShardLimits(), yields=attempt < _YIELDS)
+            if building is not None:
+                _execute(ctx, building)
+                return True
+        except MetadataGoneError as error:
+            failure = error
+            if not waits:
+                break
+    raise failure
 
 
 def finish_buildings(ctx: TableContext) -> bool:
@@ -180,7 +196,7 @@ def _finish_or_forget(ctx: TableContext, partitions: Partitions) -> None:
         if read_partitions(ctx) != partitions or is_built(load_timeline(ctx)):
             return
         if partitions.ready:
-            replace_properties(ctx, _named(Partitions(partitions.ready)))
+            replace_properties(ctx, named(Partitions(partitions.ready)))
         else:
             drop_metadata_table(ctx, None)
         return
@@ -189,61 +205,22 @@ def _finish_or_forget(ctx: TableContext, partitions: Partitions) -> None:
         _finished(ctx, raises=False)
 
 
-def _plan(ctx: TableContext, wanted: Sequence[MetadataPartition], limits: ShardLimits) -> Instant | None:
-    """Decide to build these partitions. None if in the snapshot of the plan some of them are ready, or planned by another."""
-    with planning(ctx, Action.INDEXING) as txn:
-        if pending_buildings(ctx, txn.timeline) or set(wanted) & set(read_partitions(ctx).ready):
-            txn.withdraw()
-            return None
-        groups: dict[MetadataPartition, Groups] = {name: {None: name.default_groups} for name in wanted}
-        properties: dict[str, str | None] = {}
-        if _RECORD_INDEX in groups:
-            groups[_RECORD_INDEX] = shards_needed(ctx, txn.timeline, limits)
-            define_record_index(ctx, by_partition=limits.by_partition)
-            begun = str(limits.least) if limits.by_partition and limits.least > 1 else None
-            properties = {PARTITION_SHARDS: begun}
-        begin(ctx, _initial(txn.time, wanted), groups)
-        found = read_partitions(ctx)
-        replace_properties(ctx, _named(Partitions(found.ready, (*found.inflight, *wanted))) | properties)
-        infos = [
-            {"version": _PLAN_VERSION, "metadataPartitionPath": str(name), "indexUptoInstant": txn.time}
-            for name in wanted
-        ]
-        plan = encode_record("HoodieIndexPlan", {"version": _PLAN_VERSION, "indexPartitionInfos": infos})
-        txn.plan(plan, {METADATA, f"instant:{txn.time}"})
-    return txn.instant
-
-
-def _planned(ctx: TableContext, instant: Instant) -> Building:
-    requested = instant.with_state(State.REQUESTED)
-    try:
-        (record,) = decode_records(body(ctx, requested))
-        names = [MetadataPartition(info["metadataPartitionPath"]) for info in record["indexPartitionInfos"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise CorruptTableError(
-            f"{requested.file_name} is no plan of an index: {error}", base_path=ctx.base_path, path=requested.file_name
-        ) from error
-    return Building(instant, _initial(instant.time, names))
-
-
-def _initial(time: str, partitions: Iterable[MetadataPartition]) -> dict[MetadataPartition, str]:
-    return {partition: initial_instant(time, number) for number, partition in enumerate(partitions)}
-
-
 def _execute(ctx: TableContext, building: Building) -> None:
-    """Base files, their deltacommits, the properties, the end of the plan. What was done before is found done."""
+    """Base files, their deltacommits, the properties, the end of the plan. What was done before is found done.
+
+    Raises MetadataGoneError if what was planned was dropped: then the plan has ended.
+    """
     own, begun = context_of(ctx), ctx.clock.boot_seconds()
     retry.put(ctx.storage, ctx.layout.timeline_path(building.instant.with_state(State.INFLIGHT).file_name), b"")
     timeline, _ = caught_up(ctx)
     derive = entries_of_table(ctx, timeline)
+    infos = own.storage.list()
+    planned = {name: planned_groups(infos, name, instant) for name, instant in building.partitions.items()}
+    if not is_whole(infos) or not all(planned[name] for name in planned if name is not _RECORD_INDEX):
+        _complete(ctx, building, ())
+        raise gone(ctx)
     for partition, instant in building.partitions.items():
-        groups = planned_groups(own, partition, instant)
-        if not groups and not (partition is _RECORD_INDEX and noted_by_partition(ctx)):
-            _give_up(ctx, building)
-            raise UnavailableError(
-                f"partition {partition} of the metadata table was dropped while it was being built; try again",
-                base_path=ctx.base_path,
-            )
+        groups = planned[partition]
         try:
             by_partition = (
                 partition is _RECORD_INDEX and None not in groups and (bool(groups) or noted_by_partition(ctx))
@@ -255,28 +232,32 @@ def _execute(ctx: TableContext, building: Building) -> None:
         except InvalidDataError:
             _give_up(ctx, building)
             raise
-        if ctx.clock.boot_seconds() - begun > ctx.settings.fresh_seconds:
-            # What is published late may have been archived, or dropped, long ago.
-            raise UnavailableError(
-                f"building the metadata table took longer than {ctx.settings.fresh_seconds:.0f} s; build it again, which goes on",
-                base_path=ctx.base_path,
-            )
+        _refuse_late(ctx, begun)
         publish(own, instant, stats, "BULK_INSERT")
         if partition is _RECORD_INDEX:
             define_record_index(ctx, by_partition=by_partition)
     if MetadataPartition.COLUMN_STATS in building.partitions:
         define_column_stats(ctx, stored_schema(ctx, timeline))
-    _make_ready(ctx, building)
-    _complete(ctx, building)
+    _make_ready(ctx, building, planned)
+    _complete(ctx, building, building.partitions)
 
 
-def _complete(ctx: TableContext, building: Building) -> None:
-    """The end of the plan."""
+def _refuse_late(ctx: TableContext, begun: float) -> None:
+    """What is published late may have been archived, or dropped, long ago."""
+    if ctx.clock.boot_seconds() - begun > ctx.settings.fresh_seconds:
+        raise UnavailableError(
+            f"building the metadata table took longer than {ctx.settings.fresh_seconds:.0f} s; build it again, which goes on",
+            base_path=ctx.base_path,
+        )
+
+
+def _complete(ctx: TableContext, building: Building, built: Iterable[str]) -> None:
+    """The end of the plan, which has `built` these partitions."""
     infos = [
-        {"version": _PLAN_VERSION, "metadataPartitionPath": str(name), "indexUptoInstant": building.instant.time}
-        for name in building.partitions
+        {"version": PLAN_VERSION, "metadataPartitionPath": str(name), "indexUptoInstant": building.instant.time}
+        for name in built
     ]
-    report = encode_record("HoodieIndexCommitMetadata", {"version": _PLAN_VERSION, "indexPartitionInfos": infos})
+    report = encode_record("HoodieIndexCommitMetadata", {"version": PLAN_VERSION, "indexPartitionInfos": infos})
     path = ctx.layout.timeline_path(ctx.layout.completed(building.instant).file_name)
     with suppress(ObjectExistsError):
         retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, report))
@@ -327,22 +308,33 @@ def _give_up(ctx: TableContext, building: Building) -> None:
     mine = set(building.partitions) - set(found.ready)
     left = Partitions(found.ready, tuple(name for name in found.inflight if name not in mine))
     if left.all:
-        replace_properties(ctx, _named(left))
+        replace_properties(ctx, named(left))
     else:
         drop_metadata_table(ctx, None)
-    _complete(
-        ctx,
-        Building(building.instant, {name: time for name, time in building.partitions.items() if name in found.ready}),
-    )
+    _complete(ctx, building, [name for name in building.partitions if name in found.ready])
 
 
-def _make_ready(ctx: TableContext, building: Building) -> None:
-    """Name the partitions as ready, unless they were dropped since the plan."""
+def _make_ready(ctx: TableContext, building: Building, planned: Mapping[MetadataPartition, Groups]) -> None:
+    """Name the partitions as ready, unless they were dropped since the plan. No process can look and put in one step: so it looks again
+    behind the put, and until then whoever reads or writes sees what is half-built."""
     found = read_partitions(ctx)
     mine = [name for name in building.partitions if name in found.inflight]
-    if mine:
-        left = tuple(name for name in found.inflight if name not in mine)
-        replace_properties(ctx, _named(Partitions((*found.ready, *mine), left)) | {METADATA_DROPPED: None})
+    if not mine:
+        return
+    looked = ctx.clock.boot_seconds()
+    if not is_as_begun(ctx, building, planned):
+        # What another plan began beside it never counts, and some may have written to it. Of an ended plan the table may be another by now.
+        if any(i.time == building.instant.time for i in load_timeline(ctx).pending):
+            drop_metadata_table(ctx, None)
+            _complete(ctx, building, ())
+        raise gone(ctx)
+    _refuse_late(ctx, looked)
+    left = tuple(name for name in found.inflight if name not in mine)
+    replace_properties(ctx, named(Partitions((*found.ready, *mine), left)) | {METADATA_DROPPED: None})
+    table = standing(ctx, load_timeline(ctx))
+    if table is None or not set(mine) <= set(table.partitions.ready):
+        _complete(ctx, building, ())
+        raise gone(ctx)
 
 
 def _base_files(
@@ -385,10 +377,3 @@ def _refuse_other_kind(ctx: TableContext, limits: ShardLimits) -> None:
         f"the table's record index is {has} and a {wants} one is asked for: drop the metadata table first (hudictl metadata BASE --drop --yes)",
         base_path=ctx.base_path,
     )
-
-
-def _named(partitions: Partitions) -> dict[str, str | None]:
-    return {
-        METADATA_PARTITIONS: ",".join(sorted(set(partitions.ready))),
-        METADATA_PARTITIONS_INFLIGHT: ",".join(sorted(set(partitions.inflight))),
-    }

@@ -8,13 +8,14 @@ from __future__ import annotations
 import warnings
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
-from hudi_table.metadata.table import Partitions, check_version, context_of, read_partitions
+from hudi_table.metadata.table import MetadataTable, Partitions, check_version, context_of, read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import METADATA_TABLE, PROPERTIES
 from hudi_table.model.timeline.instants import Action
+from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.properties import drop_metadata_table, replace_properties
+from hudi_table.table.timeline.properties import replace_properties
 from hudi_table.table.timeline.timeline import Timeline
 
 LISTED_WITHIN_SECONDS = 5.0
@@ -73,9 +74,29 @@ def _why_not(ctx: TableContext, partitions: Partitions) -> str | None:
         return f"this release does not keep its partition {', '.join(strange)}"
     try:
         check_version(context_of(ctx))
+    except ObjectNotFoundError:
+        return "the table's properties name it, and it is not there"
     except (CorruptTableError, UnsupportedTableError) as error:
         return error.message
     return None
+
+
+def standing(ctx: TableContext, timeline: Timeline) -> MetadataTable | None:
+    """What is there to be written to. What is named and is not there, or is named as ready and is half-built, is dropped: a drop was not
+    finished, or whoever named it had slept since. Raises as `MetadataTable.load`."""
+    table = MetadataTable.load(ctx, timeline)
+    if not _is_named_wrongly(ctx, table):
+        return table
+    # The listing comes before the properties: what is there now was perhaps built in between.
+    table = MetadataTable.load(ctx, timeline)
+    if not _is_named_wrongly(ctx, table):
+        return table
+    drop_metadata_table(ctx, None)
+    return None
+
+
+def _is_named_wrongly(ctx: TableContext, table: MetadataTable | None) -> bool:
+    return bool(read_partitions(ctx).all) if table is None else bool(table.misnamed)
 
 
 def is_just_listed_without(ctx: TableContext) -> bool:

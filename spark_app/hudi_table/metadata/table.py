@@ -8,20 +8,28 @@ hold it as pending. Hudi lets a scan end at a block that is newer than the newes
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from hudi_table.errors import CorruptTableError, InvariantError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.metadata.definitions import noted_by_partition
 from hudi_table.model.digits import whole
-from hudi_table.model.metadata_table import MetadataPartition, is_own_instant, parse_hfile, partition_of_shard
-from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, parse_log_file
+from hudi_table.model.metadata_table import (
+    EMPTY_LOG_TOKEN,
+    MetadataPartition,
+    is_building_instant,
+    is_own_instant,
+    parse_hfile,
+    partition_of_shard,
+)
+from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, LogFileName, parse_log_file
 from hudi_table.model.options.write_options import PARTITION_SHARDS
 from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.model.table.properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, State, comparable_time
+from hudi_table.table.metadata_dropping import notes_in
 from hudi_table.table.store.narrowed import StorageBelow
 from hudi_table.table.store.ports import ObjectInfo, Objects
 from hudi_table.table.timeline.active import records_of, timeline_of
@@ -29,11 +37,13 @@ from hudi_table.table.timeline.context import CommitDelta, TableContext, WritePe
 from hudi_table.table.timeline.properties import parsed_properties, read_properties
 from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
+from hudi_table.table.view.compaction_plans import pending_compactions
 from hudi_table.table.view.file_groups import FileGroup, groups_of
 
 _END_OF_TIME = "9" * 24
 VERSION = "6"
 _MANY = 1 << 30
+_ARCHIVED = f"{HOODIE}/archived/"
 ARCHIVING_LEAVES = 20
 """Completed instants that archiving leaves on its timeline at the least."""
 
@@ -51,6 +61,13 @@ class Partitions:
     def all(self) -> tuple[str, ...]:
         """Both, each once."""
         return tuple(dict.fromkeys([*self.ready, *self.inflight]))
+
+    def without_ready(self, names: Collection[str]) -> Partitions:
+        """With these as inflight ones, if they are ready."""
+        if not names:
+            return self
+        late = tuple(name for name in self.ready if name in names)
+        return Partitions(tuple(n for n in self.ready if n not in names), (*self.inflight, *late), self.begun_shards)
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -98,17 +115,19 @@ class MetadataTable:
     groups: dict[str, list[FileGroup]]
     files: tuple[ObjectInfo, ...]
     by_partition: bool = False
+    misnamed: frozenset[str] = frozenset()
+    """Partitions that the properties name as ready while the listing shows them half-built: they are as if they were being built."""
 
     @classmethod
     def load(cls, data: TableContext, timeline: Timeline) -> MetadataTable | None:
-        """What is there, as the data table's `timeline` makes it count; None without one.
+        """What is there, as the data table's `timeline` makes it count; None without one, or where one is being dropped.
 
         Raises UnsupportedTableError for another table version, CorruptTableError.
         """
         ctx = context_of(data)
         infos, own = with_relists(ctx, lambda: _listed(ctx))
         properties = next((info for info in infos if info.path == PROPERTIES), None)
-        if properties is None:
+        if properties is None or notes_in(infos):
             return None
         seen = f"{METADATA_TABLE}/{PROPERTIES}@{properties.modified.isoformat()}"
         if seen not in data.bodies:
@@ -118,7 +137,8 @@ class MetadataTable:
         listed = [info for info in infos if not info.path.startswith(f"{HOODIE}/")]
         partitions, groups = read_partitions(data), groups_of(listed, own, parse=parse_hfile)
         by_partition = MetadataPartition.RECORD_INDEX in partitions.all and _is_by_partition(data, listed)
-        return cls(ctx, partitions, own, counted, groups, tuple(infos), by_partition)
+        misnamed = _half_built(partitions.ready, groups, own, infos)
+        return cls(ctx, partitions.without_ready(misnamed), own, counted, groups, tuple(infos), by_partition, misnamed)
 
     @classmethod
     def with_ready(cls, ctx: TableContext, timeline: Timeline, partition: MetadataPartition) -> MetadataTable | None:
@@ -159,6 +179,20 @@ class MetadataTable:
             return _MANY
         last = max((i.time for i in self.timeline.commits if i.action is Action.COMMIT), default="")
         return sum(i.action is Action.DELTA_COMMIT and i.time > last for i in self.timeline.commits)
+
+    def compacting(self) -> dict[tuple[str, str], str]:
+        """The pending compaction of each group, by partition and file id. The chain's plan of one that was dropped may appear where another
+        was built: what began a group is newer than it."""
+        begun = {
+            (partition, log.file_id, log.base_instant)
+            for partition, log in _first_logs(self.files)
+            if is_building_instant(log.base_instant)
+        }
+        newest: dict[tuple[str, str], str] = {}
+        for partition, file_id, time in sorted(begun):
+            newest[partition, file_id] = time
+        planned = pending_compactions(self.ctx, self.timeline)
+        return {group: time for group, time in planned.items() if time > newest.get(group, "")}
 
     def group(self, partition: str, file_id: str) -> FileGroup | None:
         """One file group, if it is there."""
@@ -223,6 +257,39 @@ def _listed(ctx: TableContext) -> tuple[Objects, Timeline]:
     if len(own.completed) > ARCHIVING_LEAVES:
         ctx.storage.head(ctx.layout.timeline_path(own.completed[0].file_name))
     return infos, own
+
+
+def _half_built(
+    names: Iterable[str], groups: Mapping[str, Sequence[FileGroup]], own: Timeline, infos: Sequence[ObjectInfo]
+) -> frozenset[str]:
+    """Those of the partitions that a building has begun and not published: of a group there is a first log that is newer than any slice that counts,
+    or a slice that counts only because later deltas are on the timeline. While nothing was archived, what began a partition is on it."""
+    published = {i.time for i in own.commits}
+    is_archived = any(info.path.startswith(_ARCHIVED) for info in infos)
+    begun: dict[str, list[LogFileName]] = {}
+    for partition, log in _first_logs(infos):
+        begun.setdefault(partition, []).append(log)
+
+    def is_half(name: str) -> bool:
+        times = {group.file_id: group.latest.instant for group in groups.get(name, ()) if group.slices}
+        if not times and name != MetadataPartition.RECORD_INDEX:
+            return True
+        unpublished = not is_archived and any(is_building_instant(t) and t not in published for t in times.values())
+        return unpublished or any(
+            comparable_time(log.base_instant) > comparable_time(times.get(log.file_id, ""))
+            for log in begun.get(name, ())
+        )
+
+    return frozenset(name for name in names if is_half(name))
+
+
+def _first_logs(infos: Iterable[ObjectInfo]) -> Iterator[tuple[str, LogFileName]]:
+    for info in infos:
+        if info.path.endswith(f"_{EMPTY_LOG_TOKEN}"):
+            partition, _, name = info.path.rpartition("/")
+            log = parse_log_file(name)
+            if log is not None:
+                yield partition, log
 
 
 def counted_instants(data: TableContext, timeline: Timeline, own: Timeline) -> CountedInstants:

@@ -155,6 +155,16 @@ def data_instant(instant: str) -> str:
     return instant[:_INSTANT_DIGITS] if len(instant) == _INSTANT_DIGITS + _SUFFIX_DIGITS else instant
 
 
+def is_building_instant(instant: str) -> bool:
+    """Whether a partition begins by an instant that `initial_instant` gives on a table with instants."""
+    return (
+        len(instant) == _INSTANT_DIGITS + _SUFFIX_DIGITS
+        and is_digits(instant)
+        and not instant.startswith(SOLO)
+        and int(instant[_INSTANT_DIGITS:]) >= FIRST_INITIAL
+    )
+
+
 def is_own_instant(instant: str) -> bool:
     """Whether an instant is none of the data table's: of an initialisation, or of the metadata table's own maintenance.
 

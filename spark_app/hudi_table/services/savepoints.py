@@ -23,7 +23,6 @@ from hudi_table.services.base import Unplanned
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
 from hudi_table.services.compaction.debt import CountedLogs, Seen
 from hudi_table.services.planning import Choose, Draft, publish
-from hudi_table.table.commit import recovery
 from hudi_table.table.commit.publish import drop_claim
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Engine
@@ -31,6 +30,7 @@ from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.archived import archived_completions
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import store_now
 from hudi_table.table.timeline.relisting import relists, with_relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import pending_clusterings
@@ -134,7 +134,7 @@ def _check_nothing_older(ctx: TableContext, timeline: Timeline, instant: str) ->
 def _check_old(ctx: TableContext, timeline: Timeline, instant: str) -> None:
     """Refuse while its maker, or a helper that looked before it was there, may still publish it, after its files were cleaned."""
     made = max(timeline.files[name] for name in _names_of(timeline, instant))
-    left = ctx.settings.quarantine_seconds - (recovery.store_now(ctx) - made).total_seconds()
+    left = ctx.settings.quarantine_seconds - (store_now(ctx) - made).total_seconds()
     if left > 0:
         raise InvalidRequestError(
             f"savepoint {instant} is young, and a process that writes the table could still publish it again: wait another "

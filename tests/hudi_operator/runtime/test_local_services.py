@@ -18,8 +18,8 @@ import yaml
 from hudi_operator.plan.schedule.runs import RetryPolicy
 from hudi_operator.runtime.local.loop import LocalRuntime
 from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.store.clock import SystemClock
-from hudi_table.table.timeline.properties import drop_metadata_table
 from tests.support.manifests import manifest
 
 ROWS = pa.table({"id": [f"k{i}" for i in range(8)], "ts": pa.array(range(8), pa.int64())})

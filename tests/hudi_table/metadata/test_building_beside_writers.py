@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
-from hudi_table.metadata.indexing import finish_buildings, pending_buildings
+from hudi_table.metadata.building_plans import pending_buildings
+from hudi_table.metadata.indexing import finish_buildings
 from hudi_table.metadata.table import read_partitions
 from hudi_table.metadata.validate import differences
 from hudi_table.table.timeline.active import load_timeline

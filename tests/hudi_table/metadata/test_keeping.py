@@ -15,9 +15,10 @@ from hudi_table.api import HudiTable
 from hudi_table.codec.log.rows import delete_block
 from hudi_table.errors import HudiError
 from hudi_table.metadata import compaction
+from hudi_table.metadata.building_plans import pending_buildings
 from hudi_table.metadata.cleaning import SLICES_KEPT, oldest_needed
 from hudi_table.metadata.compaction import compact_metadata
-from hudi_table.metadata.indexing import build_metadata, finish_buildings, pending_buildings
+from hudi_table.metadata.indexing import build_metadata, finish_buildings
 from hudi_table.metadata.port import open_context
 from hudi_table.metadata.table import MetadataTable, read_partitions
 from hudi_table.metadata.validate import differences

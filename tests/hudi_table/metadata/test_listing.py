@@ -20,10 +20,11 @@ from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, join, log
 from hudi_table.model.timeline.instants import Action
 from hudi_table.services.metadata.upkeep import keep_metadata
 from hudi_table.table.commit.transaction import begin
+from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.properties import drop_metadata_table, replace_properties
+from hudi_table.table.timeline.properties import replace_properties
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view import file_system_view
 from hudi_table.table.view.file_system_view import FileGroup, FileSystemView

@@ -14,8 +14,9 @@ import pytest
 
 from hudi_table.codec.metadata.keys import file_group_index
 from hudi_table.errors import InvalidDataError, InvalidOptionError, UnsupportedTableError
+from hudi_table.metadata.building_plans import pending_buildings
 from hudi_table.metadata.definitions import noted_by_partition
-from hudi_table.metadata.indexing import build_metadata, pending_buildings
+from hudi_table.metadata.indexing import build_metadata
 from hudi_table.metadata.reading import latest_of, slice_parts
 from hudi_table.metadata.record_index.build import recorded_shards
 from hudi_table.metadata.table import read_partitions

@@ -21,8 +21,8 @@ from hudi_table.model.service.findings import Check, Severity
 from hudi_table.model.timeline.instants import Action
 from hudi_table.model.timeline.seals import sealed, unsealed
 from hudi_table.table.commit.transaction import begin
+from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.timeline.properties import drop_metadata_table
 from tests.support import golden
 from tests.support.aged import AgedStorage
 from tests.support.damaged import after_start, base_of, found, logged, orphan_of, written

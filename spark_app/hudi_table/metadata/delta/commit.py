@@ -24,7 +24,7 @@ from hudi_table.codec.metadata.keys import file_group_index
 from hudi_table.codec.metadata.records import encode_metadata, metadata_schema
 from hudi_table.errors import CorruptTableError, UnavailableError, UnsupportedTableError
 from hudi_table.metadata.delta.log_placement import Place, Places, own_logs
-from hudi_table.metadata.lifecycle import drop
+from hudi_table.metadata.lifecycle import drop, standing
 from hudi_table.metadata.records import Derive, Entries
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition, group_file_id
@@ -61,7 +61,7 @@ class Delta:
         """
         self.permit.prove()
         try:
-            table = MetadataTable.load(self.ctx, self.timeline)
+            table = standing(self.ctx, self.timeline)
             if table is None or not table.partitions.all:
                 return frozenset({METADATA})
             logs = self._all_logs(table)

@@ -15,7 +15,6 @@ from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.metadata_table import BEGUN_SHARD, MetadataPartition, parse_hfile
 from hudi_table.model.names import LogFileName, join, log_write_token, parse_log_file
 from hudi_table.model.timeline.instants import comparable_time
-from hudi_table.table.view.compaction_plans import pending_compactions
 from hudi_table.table.view.file_groups import LogFile
 
 
@@ -39,7 +38,7 @@ class Places:
 
     def __init__(self, table: MetadataTable, time: str) -> None:
         self._table, self._time = table, time
-        self._pending = pending_compactions(table.ctx, table.timeline)
+        self._pending = table.compacting()
         self._listed = _by_group(table)
         self._shards: dict[str, int] | None = None
 

@@ -12,10 +12,10 @@ from hudi_table.codec.log.blocks import scan_blocks
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.names import HOODIE, METADATA_TABLE, instant_of_token, parse_log_file
 from hudi_table.model.timeline.instants import State, parse_instant
+from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import ObjectInfo, Storage
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.properties import drop_metadata_table
 
 _TIMELINE = f"{METADATA_TABLE}/{HOODIE}"
 

@@ -46,7 +46,9 @@ def with_matching_files(
         return tuple(slices)
     try:
         table = MetadataTable.load(ctx, timeline or load_timeline(ctx))
-        known = {} if table is None else _ranges(table, plain, {name: schema.field(name).type for name in names})
+        if table is None or _STATS not in table.partitions.ready:
+            return tuple(slices)
+        known = _ranges(table, plain, {name: schema.field(name).type for name in names})
     except UNREADABLE:
         return tuple(slices)
     kept = may_match(tree(bound.expression), known, len(plain))

@@ -25,10 +25,10 @@ from hudi_table.errors import (
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State
 from hudi_table.services.archiving.bodies import FILE_BYTES, bodies_of, held
 from hudi_table.services.archiving.policy import ArchivePolicy
-from hudi_table.table.commit.recovery import store_now
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.archived import archive_folder
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import store_now
 from hudi_table.table.timeline.layout import decode_commit, decode_records
 from hudi_table.table.timeline.lsm import (
     MANIFEST,

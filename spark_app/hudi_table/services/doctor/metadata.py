@@ -10,8 +10,8 @@ from hudi_table.model.counts import counted
 from hudi_table.model.names import METADATA_TABLE
 from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.services.doctor.examined import Examined
+from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.properties import drop_metadata_table
 
 FINDINGS_MAX = 20
 """One is reason enough to switch it off."""

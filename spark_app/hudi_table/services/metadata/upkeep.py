@@ -19,10 +19,10 @@ from hudi_table.model.options.known import whole_option
 from hudi_table.model.timeline.instants import Action, Instant, comparable_time
 from hudi_table.services.archiving.logs import archive_file, archive_files_of
 from hudi_table.services.archiving.policy import DEFAULT_BATCH
-from hudi_table.table.commit.recovery import store_now
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import store_now
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 

@@ -8,10 +8,10 @@ from hudi_table.errors import InvalidRequestError
 from hudi_table.model.names import join, parse_base_file
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, Instant
-from hudi_table.table.commit import recovery
 from hudi_table.table.commit.missing_files import counted_log
 from hudi_table.table.commit.pending_plans import live_clusterings
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import store_now
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import pending_plans
 from hudi_table.table.view.file_system_view import FileSystemView
@@ -94,7 +94,7 @@ def check_what_comes_back(view: FileSystemView, target: Instant, metadata: Commi
 
 def check_old(ctx: TableContext, timeline: Timeline, targets: Iterable[Instant]) -> None:
     """Refuse what a paused process could still publish again."""
-    now = recovery.store_now(ctx)
+    now = store_now(ctx)
     for target in targets:
         age = (now - timeline.files[target.file_name]).total_seconds()
         if age < ctx.settings.quarantine_seconds:

@@ -44,12 +44,13 @@ from hudi_table.table.commit.recovery import recover, recover_planner
 from hudi_table.table.commit.transaction import planning
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.operation_log import logged
+from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline import kept_properties
 from hudi_table.table.timeline.active import load_timeline, refuse_other_version
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_time
-from hudi_table.table.timeline.properties import drop_metadata_table, replace_properties
+from hudi_table.table.timeline.properties import replace_properties
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.version_change import ChangeRight, VersionChange, being_changed, noted_change
 from hudi_table.table.view.file_system_view import FileSystemView

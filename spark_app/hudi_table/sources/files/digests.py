@@ -7,9 +7,9 @@ from datetime import timedelta
 from hudi_table.errors import ObjectExistsError
 from hudi_table.model.job.checkpoint import Checkpoint, digest_file_of, key_of, with_digest_file
 from hudi_table.model.names import INGEST
-from hudi_table.table.commit.recovery import store_now
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import store_now
 
 ORPHAN_AGE = timedelta(days=1)
 """A file of digests that no commit names may belong to an attempt that is at work."""

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
-from hudi_table.table.commit.recovery import store_now
 from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import store_now
 
 
 def abandoned(ctx: TableContext, present: Callable[[], datetime]) -> list[ObjectInfo]:

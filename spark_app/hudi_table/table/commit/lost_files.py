@@ -19,11 +19,11 @@ from hudi_table.model.names import join
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.commit.missing_files import lost_of
-from hudi_table.table.commit.recovery import store_now
 from hudi_table.table.commit.snapshot import caught_up
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.context import ChainTail, TableContext
+from hudi_table.table.timeline.instants import store_now
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import PlannedSlice, parse_plan, plan_body, planned_slices
 

@@ -20,14 +20,13 @@ from hudi_table.table.commit.pending_plans import given_up_log_compactions
 from hudi_table.table.commit.publish import drop_claim, materialise
 from hudi_table.table.commit.rollback import PendingRollback, delete_claim, open_rollbacks, roll_back
 from hudi_table.table.commit.undo import UNDOING, Undo, carry_out, finish_undos
-from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import store_now
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import pending_clusterings
 
-_STORE_CLOCK = ".hoodie/.txn/clock"
 ABORT_ATTEMPTS_MAX = 1_000
 
 
@@ -283,9 +282,3 @@ def _seems_dead(ctx: TableContext, timeline: Timeline, time: str, now: datetime)
     with contextlib.suppress(ObjectNotFoundError):
         signs.append(ctx.storage.head(f"{HEARTBEAT}/{time}").modified)
     return (now - max(signs)).total_seconds() >= ctx.settings.suspect_after_seconds
-
-
-def store_now(ctx: TableContext) -> datetime:
-    """The store's present: the time that it gives to an object written now."""
-    retry.put(ctx.storage, _STORE_CLOCK, b"")
-    return ctx.storage.head(_STORE_CLOCK).modified

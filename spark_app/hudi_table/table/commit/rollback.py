@@ -29,12 +29,12 @@ from hudi_table.model.names import (
 )
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.commit.markers import marked_files
+from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline, records_if_there
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import draw_instant
 from hudi_table.table.timeline.layout import encode_record
-from hudi_table.table.timeline.properties import drop_metadata_table
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.hash_rings import drop_rings
 from hudi_table.table.view.listing import list_data_files

@@ -29,13 +29,13 @@ from hudi_table.table.commit.rollback import (
     written_by,
 )
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline, records_of
 from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import encode_record
-from hudi_table.table.timeline.properties import drop_metadata_table
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.hash_rings import drop_rings
 from hudi_table.table.view.listing import list_data_files

@@ -7,7 +7,10 @@ from datetime import UTC, datetime
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.names import HOODIE
 from hudi_table.model.timeline.instants import comparable_time, format_instant_time, next_instant_time
+from hudi_table.table.store import retry
 from hudi_table.table.timeline.context import TableContext
+
+_STORE_CLOCK = ".hoodie/.txn/clock"
 
 
 def local_now(ctx: TableContext) -> datetime:
@@ -41,3 +44,9 @@ def draw_instant(ctx: TableContext, floor: str = "") -> str:
             base_path=ctx.base_path,
             instant=floor,
         ) from error
+
+
+def store_now(ctx: TableContext) -> datetime:
+    """The store's present: the time that it gives to an object written now."""
+    retry.put(ctx.storage, _STORE_CLOCK, b"")
+    return ctx.storage.head(_STORE_CLOCK).modified

@@ -18,15 +18,12 @@ from hudi_table.errors import (
     OutcomeUnknownError,
     TableNotFoundError,
 )
-from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
+from hudi_table.model.names import HOODIE, PROPERTIES, PROPERTIES_BACKUP
 from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.java_properties import parse_properties, render_properties
 from hudi_table.model.table.layouts import VERSIONS, Archive, layout_of
 from hudi_table.model.table.properties import (
     CHECKSUM,
-    METADATA_DROPPED,
-    METADATA_PARTITIONS,
-    METADATA_PARTITIONS_INFLIGHT,
     checksum,
     from_properties,
     to_properties,
@@ -147,31 +144,6 @@ def mend_properties(ctx: TableContext) -> tuple[str, ...]:
         replace_properties(ctx, {key: value for key, (value, _) in lost.items()})
     ctx.lost = {}
     return tuple(sorted(lost))
-
-
-def drop_metadata_table(ctx: TableContext, why: str | None) -> bool:
-    """Switch Hudi's metadata table off: properties first, then its files. Returns whether there was one.
-
-    A stale one loses rows for every reader that trusts it (measured). `why` stays in the properties of a table that had a ready one, for
-    whoever asks; "": somebody wished it, None: what is dropped was not ready, and what is said of an earlier one stays.
-    """
-    named = bool(ctx.config.metadata_partitions or ctx.config.extra.get(METADATA_PARTITIONS_INFLIGHT))
-    files = ctx.storage.list(METADATA_TABLE)
-    said: dict[str, str | None] = {}
-    if why == "" and METADATA_DROPPED in ctx.config.extra:
-        said = {METADATA_DROPPED: None}
-    elif why:
-        ready = read_properties(ctx.storage, ctx.clock).get(METADATA_PARTITIONS, "")
-        said = {METADATA_DROPPED: f"{' '.join(why.split())} (it had {ready})"} if ready else {}
-    if named or files:
-        # Even if our copy of the properties names none: another writer may have built it since we read them.
-        said = {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: "", **said}
-    if said:
-        replace_properties(ctx, said)
-    # The properties of the metadata table go last: while they are there a later call finds the rest.
-    for info in sorted(files, key=lambda f: f.path == f"{METADATA_TABLE}/{PROPERTIES}"):
-        retry.delete(ctx.storage, info.path)
-    return named or bool(files)
 
 
 def parsed_properties(data: bytes, base_path: str) -> dict[str, str]:

@@ -9,9 +9,9 @@ from hudi_table.errors import InvalidRequestError, ObjectNotFoundError, Unsuppor
 from hudi_table.model.names import METADATA_TABLE, PARTITION_METADATA, PROPERTIES, join
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit.undo import TAKEN_BACK, is_decided
+from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.timeline.column_history import load_column_history
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.properties import drop_metadata_table
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.table.view.listing import list_data_files, partitions_in

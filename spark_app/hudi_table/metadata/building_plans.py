@@ -1,0 +1,196 @@
+"""Plans of buildings of the metadata table: what is to be built is begun, and decided.
+
+Only what is as it was begun is decided: a plan whose files another drop or plan has touched is given up. What lies in the place of a
+partition that is to be built is of a building or a drop that ended half-way: then the whole metadata table is dropped, and built anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from hudi_table.errors import (
+    CommitStateUnknownError,
+    CorruptTableError,
+    HudiError,
+    UnavailableError,
+    UnsupportedTableError,
+)
+from hudi_table.metadata.bootstrap import (
+    Groups,
+    begin,
+    begun_by_others,
+    forget_first_logs,
+    is_whole,
+    planned_groups,
+)
+from hudi_table.metadata.definitions import define_record_index
+from hudi_table.metadata.record_index.build import shards_needed
+from hudi_table.metadata.table import MetadataTable, Partitions, context_of, read_partitions
+from hudi_table.model.metadata_table import (
+    MetadataPartition,
+    ShardLimits,
+    initial_instant,
+)
+from hudi_table.model.names import METADATA_TABLE, join
+from hudi_table.model.options.write_options import PARTITION_SHARDS
+from hudi_table.model.table.properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from hudi_table.model.timeline.conflict_keys import METADATA
+from hudi_table.model.timeline.instants import Action, Instant, State
+from hudi_table.table.commit.transaction import planning
+from hudi_table.table.commit.undo import is_decided
+from hudi_table.table.metadata_dropping import drop_metadata_table, notes_in
+from hudi_table.table.timeline.active import body, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import store_now
+from hudi_table.table.timeline.layout import decode_records, encode_record
+from hudi_table.table.timeline.properties import replace_properties
+from hudi_table.table.timeline.timeline import Timeline
+
+PLAN_VERSION = 1
+_RECORD_INDEX = MetadataPartition.RECORD_INDEX
+
+
+class MetadataGoneError(UnavailableError):
+    """The metadata table is dropped by others while it was to be built. For whoever has asked it is one that is not available."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of its public class."""
+        return UnavailableError.name()
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """A plan: the partitions that it builds, by their initial instants."""
+
+    instant: Instant
+    partitions: dict[MetadataPartition, str]
+
+
+def pending_buildings(ctx: TableContext, timeline: Timeline) -> list[Building]:
+    """The decided plans that are not finished, oldest first; those of other engines are left to them."""
+    waiting = [i for i in timeline.pending if i.action is Action.INDEXING and is_decided(ctx, i)]
+    return [_planned(ctx, instant) for instant in waiting]
+
+
+def plan_building(
+    ctx: TableContext, wanted: Sequence[MetadataPartition], limits: ShardLimits, *, yields: bool
+) -> Building | None:
+    """Decide to build these partitions. None if it has to be found out anew what is missing: another has built or planned some of them, or
+    what lay in their place was dropped first. `yields`: while another seems to plan.
+
+    Raises MetadataGoneError if another drops it meanwhile.
+    """
+    with planning(ctx, Action.INDEXING) as txn:
+        if pending_buildings(ctx, txn.timeline) or set(wanted) & set(ready_partitions(ctx, txn.timeline)):
+            txn.withdraw()
+            return None
+        if _is_in_the_way(ctx, wanted):
+            # Of a building or a dropping that ended half-way, if it is not of another who plans now.
+            if not (yields and set(txn.timeline.planner_claims) - {txn.time}):
+                drop_metadata_table(ctx, None)
+            txn.withdraw()
+            return None
+        groups: dict[MetadataPartition, Groups] = {name: {None: name.default_groups} for name in wanted}
+        properties: dict[str, str | None] = {}
+        if _RECORD_INDEX in groups:
+            groups[_RECORD_INDEX] = shards_needed(ctx, txn.timeline, limits)
+            define_record_index(ctx, by_partition=limits.by_partition)
+            begun = str(limits.least) if limits.by_partition and limits.least > 1 else None
+            properties = {PARTITION_SHARDS: begun}
+        building = Building(txn.instant, _initial(txn.time, wanted))
+        try:
+            begin(ctx, building.partitions, groups)
+            found = read_partitions(ctx)
+            ready = tuple(name for name in found.ready if name not in wanted)
+            replace_properties(ctx, named(Partitions(ready, (*found.inflight, *wanted))) | properties)
+            if not is_as_begun(ctx, building, groups):
+                raise gone(ctx)
+            txn.plan(_plan_body(building), {METADATA, f"instant:{txn.time}"})
+        except CommitStateUnknownError:
+            raise
+        except HudiError:
+            with suppress(HudiError):
+                for partition, instant in building.partitions.items():
+                    forget_first_logs(context_of(ctx), partition, instant)
+            raise
+    return building
+
+
+def _is_in_the_way(ctx: TableContext, wanted: Sequence[MetadataPartition]) -> bool:
+    """Whether anything lies where the partitions are to be built, or a drop ended half-way. Raises MetadataGoneError if one may be under way."""
+    infos = ctx.storage.list(METADATA_TABLE)
+    notes = notes_in(infos)
+    if notes:
+        age = (store_now(ctx) - max(note.modified for note in notes)).total_seconds()
+        if age <= ctx.settings.quarantine_seconds:
+            raise MetadataGoneError(
+                f"the metadata table is being dropped since {age:.0f} s: build it when that has ended; if its process is dead, "
+                f"{ctx.settings.quarantine_seconds - age:.0f} s from now",
+                base_path=ctx.base_path,
+            )
+        return True
+    folders = tuple(f"{join(METADATA_TABLE, name)}/" for name in wanted)
+    if ready_partitions(ctx, load_timeline(ctx)):
+        return any(info.path.startswith(folders) for info in infos)
+    return bool(infos or read_partitions(ctx).all)
+
+
+def is_as_begun(ctx: TableContext, building: Building, groups: Mapping[MetadataPartition, Groups]) -> bool:
+    """Whether what a plan began is there, all of it and nothing that another plan began, and nobody drops it."""
+    infos = context_of(ctx).storage.list()
+    return is_whole(infos) and all(
+        planned_groups(infos, partition, instant) == {of: count for of, count in groups[partition].items() if count}
+        and not begun_by_others(infos, partition, instant)
+        for partition, instant in building.partitions.items()
+    )
+
+
+def gone(ctx: TableContext) -> MetadataGoneError:
+    """What was begun is not there any more, or not alone."""
+    return MetadataGoneError(
+        "the metadata table was dropped while it was being built; build it again", base_path=ctx.base_path
+    )
+
+
+def _plan_body(building: Building) -> bytes:
+    infos = [
+        {"version": PLAN_VERSION, "metadataPartitionPath": str(name), "indexUptoInstant": building.instant.time}
+        for name in building.partitions
+    ]
+    return encode_record("HoodieIndexPlan", {"version": PLAN_VERSION, "indexPartitionInfos": infos})
+
+
+def _planned(ctx: TableContext, instant: Instant) -> Building:
+    requested = instant.with_state(State.REQUESTED)
+    try:
+        (record,) = decode_records(body(ctx, requested))
+        names = [MetadataPartition(info["metadataPartitionPath"]) for info in record["indexPartitionInfos"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptTableError(
+            f"{requested.file_name} is no plan of an index: {error}", base_path=ctx.base_path, path=requested.file_name
+        ) from error
+    return Building(instant, _initial(instant.time, names))
+
+
+def _initial(time: str, partitions: Iterable[MetadataPartition]) -> dict[MetadataPartition, str]:
+    return {partition: initial_instant(time, number) for number, partition in enumerate(partitions)}
+
+
+def ready_partitions(ctx: TableContext, timeline: Timeline) -> tuple[str, ...]:
+    """The partitions that are named as ready and are there."""
+    try:
+        table = MetadataTable.load(ctx, timeline)
+    except (CorruptTableError, UnsupportedTableError):
+        return ()
+    return table.partitions.ready if table is not None else ()
+
+
+def named(partitions: Partitions) -> dict[str, str | None]:
+    """The properties that name these partitions."""
+    return {
+        METADATA_PARTITIONS: ",".join(sorted(set(partitions.ready))),
+        METADATA_PARTITIONS_INFLIGHT: ",".join(sorted(set(partitions.inflight))),
+    }
