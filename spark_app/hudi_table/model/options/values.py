@@ -21,7 +21,14 @@ _SECRET = re.compile(
 )
 _SHOWN_MAX = 200
 _OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d{1,2}):?(\d{2})?")
-_CLASS_ENDINGS = ("ClusteringPlanStrategy", "PlanStrategy", "CompactionStrategy", "ExecutionStrategy", "Strategy")
+_CLASS_ENDINGS = (
+    "ClusteringPlanStrategy",
+    "PlanStrategy",
+    "CompactionStrategy",
+    "ClusteringExecutionStrategy",
+    "ExecutionStrategy",
+    "Strategy",
+)
 
 
 def shown(key: str, value: str) -> str:

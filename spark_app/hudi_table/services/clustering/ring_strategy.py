@@ -15,12 +15,21 @@ from dataclasses import dataclass
 
 from hudi_table.errors import CorruptTableError, InvalidOptionError
 from hudi_table.model.options.known import explicit_option, option_text, whole_option
-from hudi_table.model.options.values import number
+from hudi_table.model.options.values import number, short_class
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.table.config import IndexSpec
 from hudi_table.model.table.index_properties import BUCKETS_MAX, BUCKETS_MIN
 from hudi_table.model.table.rings import Node, Ring, new_prefix, nodes_text, parse_nodes
-from hudi_table.services.clustering.strategy import PartitionChoice, SliceGroup
+from hudi_table.services.clustering.strategy import (
+    CLASS,
+    EXECUTION,
+    LAYOUT,
+    RINGS,
+    SORT,
+    PartitionChoice,
+    SliceGroup,
+    strategy_name,
+)
 from hudi_table.table.view.clustering_plans import ClusteringGroup
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_system_view import FileSlice
@@ -79,6 +88,7 @@ class RingStrategy:
     @classmethod
     def parse(cls, options: Mapping[str, str], index: IndexSpec) -> RingStrategy:
         """From Hudi's keys, and from what the table stores. Raises InvalidOptionError that names key and value."""
+        _refuse_orders(options)
         size, buckets = WriteOptions.parse(options).target_file_size, index.buckets or 1
         least = _bound(options, BUCKETS_MIN, index.buckets_min or buckets)
         most = _bound(options, BUCKETS_MAX, index.buckets_max or buckets)
@@ -161,6 +171,18 @@ def _prefix(ring: Ring, slices: Sequence[FileSlice], part: str) -> str:
 
 def _factor(options: Mapping[str, str], key: str) -> float:
     return number(key, option_text(options, key), 0)
+
+
+def _refuse_orders(options: Mapping[str, str]) -> None:
+    """Raise InvalidOptionError for what asks for another file layout: rows stay in the buckets of their keys, in no order."""
+    wrong = [key for key in (SORT, LAYOUT) if options.get(key, "").strip()]
+    wrong += [CLASS] if strategy_name(options) == "SingleFileSort" else []
+    wrong += [EXECUTION] if short_class(explicit_option(options, EXECUTION) or RINGS) != RINGS else []
+    if wrong:
+        raise InvalidOptionError(
+            f"{wrong[0]} is {options.get(wrong[0])!r}: clustering splits and merges the buckets of a ConsistentBucket index, and sorts no rows; "
+            "leave it out"
+        )
 
 
 def _bound(options: Mapping[str, str], key: str, stored: int) -> int:

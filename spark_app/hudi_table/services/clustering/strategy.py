@@ -60,12 +60,15 @@ class PartitionFilter(StrEnum):
     DAY_ROLLING = "DAY_ROLLING"
 
 
+RINGS = "ConsistentBucket"
+"""The strategy of tables with a consistent hashing index, and of no others."""
 _STRATEGIES: Mapping[str, PartitionFilter | None] = {
     "SizeBased": None,
     "SingleFileSort": None,
     "RecentDays": PartitionFilter.RECENT_DAYS,
     "SelectedPartitions": PartitionFilter.SELECTED_PARTITIONS,
     "DayRolling": PartitionFilter.DAY_ROLLING,
+    RINGS: None,
 }
 """The filter that a strategy's name stands for; None leaves it to the option."""
 
@@ -145,6 +148,10 @@ class ClusteringStrategy:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ClusteringStrategy:
         """From Hudi's keys. Raises InvalidOptionError that names key and value."""
+        if strategy_name(options) == RINGS:
+            raise InvalidOptionError(
+                f"{CLASS} is {options[CLASS]!r}, which is for tables with a ConsistentBucket index: leave it out"
+            )
         one_by_one = strategy_name(options) == "SingleFileSort"
         fitting = "SparkSingleFileSortExecutionStrategy" if one_by_one else "SparkSortAndSizeExecutionStrategy"
         return cls(

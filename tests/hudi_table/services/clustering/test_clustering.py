@@ -290,7 +290,7 @@ class TestModes:
         made = new_table()
         with pytest.raises(InvalidOptionError, match=r"schedule\.inline exclude each other"):
             self.inserted(made, 0, INLINE | SEMI)
-        with pytest.raises(InvalidOptionError, match="names 'Mine'"):
+        with pytest.raises(InvalidOptionError, match="'Mine' is none of"):
             self.inserted(made, 0, INLINE | {PLAN + "class": "Mine"})
         buckets = new_table(index=INDEXES["bucket"])
         with pytest.raises(InvalidRequestError, match="bucket index"):

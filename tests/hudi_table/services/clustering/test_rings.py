@@ -3,6 +3,7 @@ goes wrong is refused by name."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -344,3 +345,43 @@ def test_the_files_are_the_same_whatever_the_memory() -> None:
     assert plan is not None
     table.run_clustering(plan.instant, max_memory=1 << 12, engine=LocalEngine(2))
     assert len(values(table)) == 250
+
+
+HUDI = "org.apache.hudi.client.clustering."
+PLAN_CLASS, RUN_CLASS = "hoodie.clustering.plan.strategy.class", "hoodie.clustering.execution.strategy.class"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hoodie.clustering.plan.strategy.sort.columns", "value"),
+        ("hoodie.layout.optimize.strategy", "z-order"),
+        (PLAN_CLASS, f"{HUDI}plan.strategy.SparkSingleFileSortPlanStrategy"),
+        (RUN_CLASS, f"{HUDI}run.strategy.SparkSortAndSizeExecutionStrategy"),
+    ],
+)
+def test_what_would_move_rows_out_of_their_buckets_or_sort_them_is_refused_before_anything_is_written(
+    key: str, value: str
+) -> None:
+    table = new_table()
+    with pytest.raises(InvalidOptionError, match=re.escape(key)):
+        table.preview_clustering({key: value})
+    with pytest.raises(InvalidOptionError, match=re.escape(key)):
+        table.upsert(rows(0, 5), options={"hoodie.clustering.inline": "true", key: value})
+    assert values(table) == {}
+
+
+def test_the_classes_that_hudi_wants_for_such_tables_are_taken_and_are_for_no_others() -> None:
+    classes = {
+        PLAN_CLASS: f"{HUDI}plan.strategy.SparkConsistentBucketClusteringPlanStrategy",
+        RUN_CLASS: f"{HUDI}run.strategy.SparkConsistentBucketClusteringExecutionStrategy",
+    }
+    table = made()
+    before = values(table)
+    nodes = len(ring(table).nodes)
+    assert table.cluster(SPLIT | classes) is not None
+    assert (values(table), len(ring(table).nodes) > nodes) == (before, True)
+    plain = create_table(new_store().base_path, SCHEMA, record_key="id", partition_by="day", index="Simple")
+    plain.insert(rows(0, 5))
+    with pytest.raises(InvalidOptionError, match="tables with a ConsistentBucket index"):
+        plain.preview_clustering({PLAN_CLASS: classes[PLAN_CLASS]})
