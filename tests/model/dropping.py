@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.model.engine import Env, Location, Process, Step
 from tests.model.listing import DELETED, INFLIGHT, READY, building, dropping, newest_base
-from tests.model.metadata_plans import BuildingExecutor, MetadataBuilder
+from tests.model.metadata_plans import MetadataBuilder
 from tests.model.rights import Guards
 from tests.model.store import Key, Store
 
@@ -109,9 +109,3 @@ class BuilderBesideDrops(MetadataBuilder, Dropping):
 
     def _noted(self, store: Store) -> bool:
         return "a builder looks for notes" not in self.without and any(k[0] == "mv" for k in store)
-
-
-class ExecutorBesideDrops(BuilderBesideDrops, BuildingExecutor):
-    """Finishes any building that is planned."""
-
-    begin = BuildingExecutor.begin

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.model.deltas import ListedCleaner, ListedRecovery, ListedWriter
-from tests.model.dropping import BuilderBesideDrops, Dropper, ExecutorBesideDrops
+from tests.model.dropping import BuilderBesideDrops, Dropper
 from tests.model.engine import Instance, Process
 from tests.model.listing import READY
 from tests.model.metadata_plans import BuildingExecutor, MetadataBuilder, MetadataCompactor, MetadataExecutor
@@ -81,9 +81,9 @@ def d8(p: Parts) -> Instance:
 
 def d9(p: Parts) -> Instance:
     """A building is under way when the drop begins, so it meets what is half-built."""
-    return Instance("metadata table: upsert, building of it, its dropping, second executor",
-                    [_writer(p, 1), BuilderBesideDrops("I", p.without), Dropper("D", p.without),
-                     ExecutorBesideDrops("X", p.without)], FIRST, ROWS, lost_replies=0)  # fmt: skip
+    return Instance("metadata table: upsert, building of it, its dropping",
+                    [_writer(p, 1), BuilderBesideDrops("I", p.without), Dropper("D", p.without)], FIRST, ROWS,
+                    lost_replies=0)  # fmt: skip
 
 
 METADATA: dict[str, Maker] = {maker.__name__.upper(): maker for maker in (d1, d2, d3, d4, d5, d6, d7, d8, d9)}

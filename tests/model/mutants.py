@@ -135,7 +135,7 @@ MUTANTS = (
     Mutant("a clean materialises predecessors", "D7", "I9"),
     Mutant("a drop puts a note", "D8", "I9"),
     Mutant("a builder looks for notes", "D8", "I9"),
-    Mutant("looks before it names", "D9", "I9"),
+    Mutant("looks before it names", "D9", "", long=True),
     Mutant("chain read after staging", "K3s", "I2", strict=True, long=True),
     Mutant("delete sources", "K3s", "I2", strict=True, long=True),
     Mutant("delete body first", "K13s", "I1", strict=True),
