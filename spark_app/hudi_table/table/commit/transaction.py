@@ -298,7 +298,7 @@ def _claim(
         except (ObjectExistsError, OutcomeUnknownError):
             # A claim that may be another's is never used; if it was ours after all, recovery finds it.
             continue
-        right = right_of(ctx, instant.time, claim, tail)
+        right = right_of(ctx, instant.time, claim, tail, is_own=not planner)
         timeline = decided_timeline(ctx, instant.time, claim, tail, _read_ahead(ctx, right, reads))
         if not holds(timeline, instant.time, claim):
             retry.delete(ctx.storage, path)

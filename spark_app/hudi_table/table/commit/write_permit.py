@@ -31,7 +31,7 @@ from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.context import ChainTail, TableContext
 
-_STATE = ("open_storage", "instant", "claim_path", "tail", "renew_seconds", "batched", "is_shared")
+_STATE = ("open_storage", "instant", "claim_path", "tail", "renew_seconds", "batched", "is_shared", "is_own")
 _NUMBERS = 1 << 31
 _DRAWS_MAX = 10
 
@@ -42,7 +42,8 @@ class RightToWrite:
 
     `claim_path` is the requested file, relative to the base path, `tail` the last chain entry known to hold no abort.
     `doubts` are files whose creation had no definite reply, `marks` the markers that this process has made. `batched`: they stand in
-    Hudi's batched form. `is_shared`: another process may write for the instant, too.
+    Hudi's batched form. `is_shared`: another process may write for the instant, too. `is_own`: it was claimed for this attempt, so what it
+    has not committed is nobody else's.
     """
 
     open_storage: Callable[[], Storage]
@@ -52,6 +53,8 @@ class RightToWrite:
     renew_seconds: float
     batched: bool = False
     is_shared: bool = False
+    is_own: bool = False
+    is_aborted: bool = False
     doubts: list[str] = field(default_factory=list, repr=False)
     marks: Marks = field(default_factory=Marks, repr=False)
     _storage: Storage | None = field(default=None, repr=False)
@@ -66,7 +69,7 @@ class RightToWrite:
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             setattr(self, name, value)
-        self.doubts, self.marks, self._lock = [], Marks(), threads.lock()
+        self.doubts, self.marks, self._lock, self.is_aborted = [], Marks(), threads.lock(), False
         self._storage, self._clock, self._proved_at = None, SystemClock(), None
 
     @property
@@ -105,6 +108,7 @@ class RightToWrite:
                 continue
             entry = Entry.from_json(self.storage.get(entry_path(number)))
             if entry.instant == self.instant and entry.kind is Kind.ABORT:
+                self.is_aborted = True
                 raise self._gone(f"chain entry {number} aborts it")
             if entry.instant == self.instant and entry.kind is Kind.COMMIT:
                 raise WriteAbortedError(
@@ -188,6 +192,7 @@ class RightToWrite:
                 counter = _CountingSink(sink)
                 yield cast("BinaryIO", counter)
                 self.renew_if_due()
+            self._take_back_if_late(path)
         except UnavailableError:
             self.doubts.append(path)
             raise
@@ -195,6 +200,19 @@ class RightToWrite:
             self.doubts.append(path)
             if counter is None or self._size_of(path) != counter.written:
                 raise UnavailableError(f"{path} was not confirmed by the store and is not there whole") from error
+
+    def _take_back_if_late(self, path: str) -> None:
+        """A process may sleep between its proof and the moment at which its file appears, longer than a recovery waits. Who wakes finds out,
+        and deletes the file of an instant that was given up: else its rows would appear once the timeline begins behind it."""
+        assert self._proved_at is not None
+        if self._clock.boot_seconds() - self._proved_at <= 2 * self.renew_seconds:
+            return
+        try:
+            self.prove()
+        except WriteAbortedError:
+            if self.is_own or self.is_aborted:
+                retry.delete(self.storage, path)
+            raise
 
     def _size_of(self, path: str) -> int | None:
         try:
@@ -210,10 +228,11 @@ class RightToWrite:
         )
 
 
-def right_of(ctx: TableContext, time: str, claim: str, tail: ChainTail) -> RightToWrite:
-    """The right of an instant by its claim, whose chain is known up to `tail`."""
+def right_of(ctx: TableContext, time: str, claim: str, tail: ChainTail, *, is_own: bool = False) -> RightToWrite:
+    """The right of an instant by its claim, whose chain is known up to `tail`. `is_own`: the claim is this attempt's."""
     return RightToWrite(
         ctx.storage.reopen(), time, ctx.layout.timeline_path(claim), tail.sequence, ctx.settings.renew_seconds,
+        is_own=is_own,
         _storage=ctx.storage, _clock=ctx.clock,
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -184,6 +185,38 @@ def test_a_process_that_slept_while_it_wrote_a_file_proves_again_before_the_file
     with pytest.raises(WriteAbortedError, match="aborts it"):
         sleep_over_an_abort()
     assert not [info for info in ctx.storage.list("p") if txn.time in info.path]
+
+
+@pytest.mark.parametrize(
+    ("ends", "is_own", "left"), [("abort", True, 0), ("rollback", True, 0), ("abort", False, 0), ("commit", False, 2)]
+)
+def test_a_process_that_slept_between_its_proof_and_its_file_takes_back_what_is_nobody_elses(ends, is_own, left):
+    """Its rows would appear once the timeline begins behind the instant. What an executor wrote may be the file of the one that commits."""
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn = begin(ctx, Action.COMMIT)
+    txn.inflight()
+    right, storage = pickle.loads(pickle.dumps(txn.right)), ctx.storage
+    right.is_own, right._clock = is_own, ctx.clock
+
+    def others_go_on():
+        ctx.clock.sleep(HOUR)
+        if ends == "commit":
+            finish(txn, [write_file(txn, 1)], [1])
+        else:
+            recovery.abort_and_roll_back(reopen(storage), txn.instant, confirmed_dead=ends == "rollback")
+
+    class SleepsBeforeAFile(FaultyStorage):
+        @contextmanager
+        def open_write(self, path):
+            with super().open_write(path) as sink:
+                yield sink
+                others_go_on()
+
+    right._storage = SleepsBeforeAFile(storage, FaultPlan())
+    with pytest.raises(WriteAbortedError), right.create_file("p", f"x_0-0-0_{txn.time}.parquet", MarkerType.CREATE) as sink:  # fmt: skip
+        sink.write(b"x")
+    assert len([info for info in storage.list("p") if txn.time in info.path]) == left
 
 
 def test_a_writer_that_slept_before_its_decision_looks_whether_its_tail_was_trimmed():
