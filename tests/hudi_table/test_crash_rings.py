@@ -103,7 +103,8 @@ def test_a_fault_at_any_storage_call_of_a_split_changes_no_row_and_the_retry_end
     assert read(begun) == AFTER
     foreign = ForeignReader(tmp_path)
     done = 0
-    for point in after_each_fault(begun, on_table(operate)):
+    # A split makes the calls of a clustering, whose every point `test_crash_clustering.py` tries.
+    for point in after_each_fault(begun, on_table(operate), stride=3):
         store, where = point.store, point.where
         assert read(store) == AFTER, where
         check_rings(store, AFTER, where)

@@ -1,6 +1,6 @@
 """One warm process for each version of Apache Hudi, shared by the whole run; and which cases a quick run takes.
 
-Hudi's JVMs need half an hour of a processor for all cases. `make test` takes every test with a sixth of its cases (of six and fewer, one), others of
+Hudi's JVMs need half an hour of a processor for all cases. `make test` takes every test with a twelfth of its cases (of twelve and fewer, one), others of
 each test; and of tests that both versions pass alike, marked `by_turns`, one with the one version and the next with the other. `make test-full` takes
 all, and so does whoever names tests of this folder.
 """
@@ -25,7 +25,7 @@ from tests.support.selection import deselect
 
 T = TypeVar("T")
 FOLDER = Path(__file__).parent
-SHARE = 6
+SHARE = 12
 TURN = pytest.StashKey[str]()
 """Of a test that is driven by one version alone: which."""
 
@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def some_of(name: str, found: list[pytest.Item]) -> list[pytest.Item]:
-    """A sixth of a test's cases, at least one; which ones depends on its name."""
+    """A twelfth of a test's cases, at least one; which ones depends on its name."""
     share = min(SHARE, len(found))
     return found[zlib.crc32(name.encode()) % share :: share]
 

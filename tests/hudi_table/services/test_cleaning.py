@@ -19,6 +19,7 @@ from hudi_table.table.commit.transaction import begin
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.clean_plans import completed_cleans
+from tests.support.aged import HOURS, AgedStorage
 from tests.support.faults import Fault, FaultPlan, FaultyStorage
 from tests.support.written import INDEXES, SCHEMA, rows
 
@@ -142,6 +143,22 @@ def test_only_partitions_that_changed_since_the_last_clean_are_looked_at(tmp_pat
     table.upsert(rows(("a", "x", 30)))
     assert watched.plan_clean(KEEP) is not None
     assert {call.path for call in plan.calls if call.method == "list_dir" and ".hoodie" not in call.path} == {"x"}
+
+
+def test_partitions_that_only_archived_commits_changed_are_looked_at(tmp_path: Path) -> None:
+    """What the timeline has lost since the last clean tells of no partition any more."""
+    table = table_of(tmp_path)
+    table.clean(KEEP)
+    table.upsert(rows(("b", "y", 10)))
+    written = commits(table)[-1]
+    for value in range(5):
+        table.upsert(rows(("c", "z", value)))
+    few = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4"}
+    assert HudiTable(open_context(AgedStorage(table.context.storage, HOURS))).archive(KEEP | few, force=True)
+    assert written not in commits(table)
+    table.clean(KEEP)
+    (left,) = [path for path in names(table) if path.startswith("y/") and path.endswith(".parquet")]
+    assert written in left
 
 
 def test_where_a_savepoint_held_files_back_is_looked_at_again_once_it_is_gone(tmp_path: Path) -> None:

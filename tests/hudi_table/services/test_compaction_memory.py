@@ -71,7 +71,7 @@ else:
 @pytest.mark.timeout(900)
 def test_a_table_ten_times_larger_than_its_memory_is_read_and_compacted_within_it(tmp_path: Path) -> None:
     full = scale() > 1
-    budget = (160 if full else 32) << 20
+    budget = (160 if full else 20) << 20
 
     def run(step: str) -> str:
         return subprocess.run(
