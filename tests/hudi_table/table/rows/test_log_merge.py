@@ -218,3 +218,12 @@ def test_logs_ten_times_larger_than_the_memory_merge_within_it(tmp_path: Path) -
     )  # fmt: skip
     # What the allocator keeps of pieces that were let go varies by some MiB from run to run.
     assert budget // 8 < int(done.stdout) <= budget + (12 << 20)
+
+
+def test_wide_rows_of_the_base_are_joined_up_to_the_budget_alone_however_many_keys_the_log_has() -> None:
+    storage, budget = memory_storage(), 1 << 20
+    blocks = logged(storage, [("avro", [(f"log{number}", 1) for number in range(200)])])
+    wide = [rows([(f"base{number}", 1)], "x" * 20_000) for number in range(100)]
+    tables = list(merged_rows(storage, wide, blocks, SCHEMA, SliceMerge(), memory_bytes=budget))
+    assert sum(map(len, tables)) == 300
+    assert max(table.nbytes for table in tables) <= budget // 2
