@@ -210,6 +210,7 @@ def test_a_continuous_driver_follows_beside_services_and_ends_for_another_manife
 
 def test_a_driver_that_was_killed_has_one_successor(place: Place) -> None:
     following = {"mode": "Continuous", "commitInterval": "300ms", "operation": "Insert"}
+    unfound = {"index": {"type": "Simple"}}
     attempts = place.folder / "state" / "attempts"
     seen: list[str] = []
 
@@ -227,7 +228,7 @@ def test_a_driver_that_was_killed_has_one_successor(place: Place) -> None:
     other = threading.Thread(target=life)
     other.start()
     try:
-        place.apply(place.document(following), watch=True)
+        place.apply(place.document(following, unfound), watch=True)
     finally:
         other.join()
     assert len(seen) == 2, place.lines
@@ -258,3 +259,21 @@ def test_a_checkpoint_is_shown_and_set(place: Place, capsys: pytest.CaptureFixtu
     )
     assert hudictl(["checkpoint", "set", base, "feed"]) != 0
     assert "needs INGEST and OFFSETS" in capsys.readouterr().err
+
+
+def test_a_step_back_of_an_ingest_that_inserts_is_confirmed(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    topic = place.topic = place.broker.topic(partitions=1)
+    place.broker.produce(topic, [row(i) for i in range(10)])
+    inserts, unfound = {"operation": "Insert"}, {"index": {"type": "Simple"}}
+    place.apply(place.document(inserts, unfound))
+    base = f"file://{place.location}"
+    assert hudictl(["checkpoint", "set", base, "feed", f"{topic},0:12"]) == 0, "a step on takes nothing twice"
+    assert hudictl(["checkpoint", "set", base, "feed", f"{topic},0:7"]) == 1
+    refused = capsys.readouterr().err
+    assert f"partition 0 of topic {topic} is at offset 12, and 7 lies before it" in refused
+    assert "of operation INSERT" in refused
+    assert "give --yes" in refused
+    assert place.count() == 10
+    assert hudictl(["checkpoint", "set", base, "feed", f"{topic},0:7", "--yes"]) == 0
+    place.apply(place.document(inserts, unfound))
+    assert place.count() == 13, "as was confirmed"

@@ -15,11 +15,13 @@ from hudi_table.arguments import OperationName
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, key_of
 from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.services.ingesting import Behind, behind
 from hudi_table.services.select_check import check_select
-from hudi_table.sources.checkpoints import current_checkpoint
+from hudi_table.sources.checkpoints import held_files
 from hudi_table.sources.files.digests import store_digests
 from hudi_table.sources.files.source import FileBatch, FilesSource
 from hudi_table.table.store.opening import open_storage
+from hudi_table.table.timeline.archived import under
 
 OPERATIONS: dict[str, OperationName] = {"Upsert": "upsert", "Insert": "insert", "BulkInsert": "bulk_insert"}
 
@@ -34,6 +36,7 @@ class Batch:
     sql: str | None
     checkpoint: Checkpoint
     extra_metadata: dict[str, str]
+    behind: Behind
 
     @property
     def files(self) -> tuple[SourceFile, ...]:
@@ -77,7 +80,8 @@ def next_batch(spec: JobSpec, table: HudiTable | None) -> Batch | None:
     path = str(source["path"])
     storage = open_storage(path, storage_options(spec, path))
     files = FilesSource(storage, str(source["format"]), name, spec.attempt, dict(source.get("csv", {})))
-    before = current_checkpoint(table.context, name) if table is not None else None
+    held = held_files(table.context, name) if table is not None else None
+    before = held.checkpoint if held is not None else None
     taken = files.plan(files.discover(), before)
     if taken is None:
         return None
@@ -92,6 +96,7 @@ def next_batch(spec: JobSpec, table: HudiTable | None) -> Batch | None:
         sql=transforms[0]["sql"] if transforms else None,
         checkpoint=checkpoint,
         extra_metadata={key_of(name): checkpoint.to_text()},
+        behind=behind(name, under(key_of(name)), held.instant if held is not None else None),
     )
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 from hudi_spark.jobs.batch import Batch, next_batch, write_options
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import find_table, target_of
-from hudi_table.api import CommitResult, HudiTable, write_hudi
-from hudi_table.errors import InvalidRequestError
+from hudi_table.api import CommitResult, HudiTable
+from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import SourceFile, batch_id
 from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.services.ingesting import commit_behind
 from hudi_table.table.store.clock import SystemClock
+from hudi_table.write.operations import WriteRequest
 
 
 def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
@@ -41,6 +43,9 @@ def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
         from hudi_spark.jobs.ingest_spark import write_spark
 
         commit = write_spark(spec, table, batch, progress)
+    if commit.replayed:
+        # It went on from the same checkpoint, perhaps with other files: the next attempt takes what is left.
+        raise WriteConflictError(f"another attempt has committed files of {spec.work['name']} as {commit.instant}")
     return _result(spec, batch, commit, clock.boot_seconds() - start)
 
 
@@ -48,14 +53,14 @@ def _write_local(spec: JobSpec, table: HudiTable | None, batch: Batch, progress:
     rows = batch.taken.read(table.schema() if table is not None else None)
     progress.say(f"{batch.operation} into {spec.table['location']} in this process")
     with target_of(spec, table, rows.schema) as target:
-        return write_hudi(
-            target,
-            rows.batches,
+        request = WriteRequest(
             operation=batch.operation,
             options=write_options(spec),
             extra_metadata=batch.extra_metadata,
-            batch=batch.checkpoint.batch,
+            batch=batch.behind.batch,
+            follows=batch.behind.follows,
         )
+        return commit_behind(target.context, rows.batches, request)
 
 
 def _result(spec: JobSpec, batch: Batch, commit: CommitResult, seconds: float) -> JobResult:

@@ -83,7 +83,8 @@ def _write(
             batch.operation,
             options=write_options(spec),
             extra_metadata=batch.extra_metadata,
-            batch=batch.checkpoint.batch,
+            batch=batch.behind.batch,
+            follows=batch.behind.follows,
         )
 
 
