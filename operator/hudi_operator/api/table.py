@@ -137,10 +137,35 @@ class FilesSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class FlattenSpec:
+    """The fields of structs become columns."""
+
+    separator: str = prop("between the names of a struct and of its field", "_", max_length=8)
+
+
+@dataclass(frozen=True, slots=True)
 class TransformSpec:
     """One step between source and table."""
 
-    sql: str = prop("one SELECT over the table named source, in Spark's dialect", min_length=1, max_length=16_384)
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "[has(self.sql), has(self.flatten), has(self.function)].filter(x, x).size() == 1",
+            "a transform has sql, flatten or function, one of them",
+            "",
+            lambda t: [t.sql, t.flatten, t.function].count(None) == 2,
+        ),
+    )
+
+    sql: str | None = prop(
+        "one SELECT over the table named source, in Spark's dialect", None, min_length=1, max_length=16_384
+    )
+    flatten: FlattenSpec | None = prop("the fields of structs become columns", None)
+    function: str | None = prop(
+        "name of a Python function from an Arrow table to another, an entry point of the group hudi_table.transforms in the jobs' image",
+        None,
+        min_length=1,
+        max_length=128,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +198,6 @@ class IngestSpec:
             lambda i: i.freshness is None or i.source.type is SourceType.KAFKA,
         ),
         Rule(
-            "self.source.type != 'Kafka' || size(self.transform) == 0",
-            "a transform needs Spark, which reads no Kafka in this release: remove it",
-            "transform",
-            lambda i: i.source.type is not SourceType.KAFKA or not i.transform,
-        ),
-        Rule(
             "!has(self.source.kafka) || self.source.kafka.tombstones != 'Delete' || self.operation == 'Upsert'",
             "tombstones Delete goes with operation Upsert",
             "operation",
@@ -206,7 +225,9 @@ class IngestSpec:
         pattern=DURATION,
         max_length=32,
     )
-    transform: tuple[TransformSpec, ...] = prop("at most one SELECT", (), max_items=1)
+    transform: tuple[TransformSpec, ...] = prop(
+        "steps between source and table, each over what the one before gives", (), max_items=8
+    )
     active_deadline: str | None = prop(
         "a run that takes longer is stopped and failed, such as 2h", None, pattern=DURATION, max_length=32
     )

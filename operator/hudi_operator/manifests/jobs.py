@@ -10,15 +10,17 @@ from hudi_operator.api.table import COMMIT_INTERVAL, HudiTableSpec, IngestSpec
 from hudi_operator.manifests.quantities import bytes_of, seconds_of
 from hudi_operator.manifests.services import ServiceWork, resize_wanted
 from hudi_operator.manifests.sources import kafka_document
+from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.options.known import renamed
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.index_properties import CONNECTION
+from hudi_table.services.transforming.chain_check import check_chain
 
 LOCAL_ENGINE_BYTES_MAX = 256 << 20
-"""An ingest without a transform whose files are smaller, or a service that reads less, needs no JVM."""
+"""An ingest whose files are smaller and whose transforms need no Spark, or a service that reads less, needs no JVM."""
 REWRITES = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION, ServiceType.CLUSTERING, ServiceType.RESIZE)
 """Services that write rows."""
 CREDENTIAL_VARIABLES = (
@@ -91,8 +93,11 @@ def ingest_job(
     waiting_bytes: int,
     config: TableConfig | None = None,
 ) -> JobSpec:
-    """The job of one ingest attempt. The engine is Local if there is no transform and little to read."""
+    """The job of one ingest attempt. The engine is Local if there is little to read, and no transform that only Spark does."""
     body = to_document(ingest)
+    if not body["source"].get("columns", True):
+        # What an earlier release of the job does not know it is told only where it matters.
+        del body["source"]["columns"]
     work = {
         "type": "Ingest",
         "name": ingest.name,
@@ -104,8 +109,17 @@ def ingest_job(
         work["source"] = {**body["source"], "kafka": kafka_document(ingest.source.kafka)}
         work["mode"] = ingest.mode.value
         work["commitIntervalSeconds"] = seconds_of(ingest.commit_interval or COMMIT_INTERVAL)
-    small = ingest.source.kafka is not None or (not ingest.transform and waiting_bytes <= LOCAL_ENGINE_BYTES_MAX)
+    small = ingest.source.kafka is not None or (waiting_bytes <= LOCAL_ENGINE_BYTES_MAX and not _needs_spark(ingest))
     return _job(attempt, table_of(name, spec, config), work, spec, local=small)
+
+
+def _needs_spark(ingest: IngestSpec) -> bool:
+    """Whether a transform says what only Spark does."""
+    try:
+        check_chain([to_document(each) for each in ingest.transform], arrival_decides=False)
+    except InvalidRequestError:
+        return True
+    return False
 
 
 def service_job(

@@ -6,8 +6,9 @@ started the job: an attempt that runs twice, or late, finds nothing left to do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hudi_spark.jobs.target import storage_options
 from hudi_table.api import HudiTable
@@ -33,7 +34,7 @@ class Batch:
     taken: FileBatch
     path: str
     operation: OperationName
-    sql: str | None
+    transform: tuple[Mapping[str, Any], ...]
     checkpoint: Checkpoint
     extra_metadata: dict[str, str]
     behind: Behind
@@ -72,11 +73,10 @@ def next_batch(spec: JobSpec, table: HudiTable | None) -> Batch | None:
     work = spec.work
     name, source = str(work["name"]), work["source"]
     operation = operation_of(spec)
-    transforms: Sequence[dict[str, str]] = work.get("transform", ())
-    if len(transforms) > 1:
-        raise InvalidRequestError(f"{len(transforms)} transforms are given, at most one SELECT is taken")
-    for transform in transforms:
-        check_select(transform["sql"])
+    transform: Sequence[Mapping[str, Any]] = work.get("transform", ())
+    for each in transform:
+        if each.get("sql") is not None:
+            check_select(each["sql"])
     path = str(source["path"])
     storage = open_storage(path, storage_options(spec, path))
     files = FilesSource(storage, str(source["format"]), name, spec.attempt, dict(source.get("csv", {})))
@@ -93,7 +93,7 @@ def next_batch(spec: JobSpec, table: HudiTable | None) -> Batch | None:
         taken=taken,
         path=path,
         operation=operation,
-        sql=transforms[0]["sql"] if transforms else None,
+        transform=tuple(transform),
         checkpoint=checkpoint,
         extra_metadata={key_of(name): checkpoint.to_text()},
         behind=behind(name, under(key_of(name)), held.instant if held is not None else None),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.progress import Progress
@@ -19,7 +19,10 @@ from hudi_table.errors import DataLossError, HudiError, InvalidRequestError, Obj
 from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.model.job.positions import Extent, Positions
+from hudi_table.model.table.config import MergeMode
 from hudi_table.services.ingesting import Ingest
+from hudi_table.services.transforming.chain_check import check_chain
+from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.base import Rows
 from hudi_table.sources.checkpoints import HeldPositions, current_positions
 from hudi_table.sources.formats.avro import AvroDecoder, RegistryDecoder
@@ -71,6 +74,7 @@ class _Driver:
     spec: JobSpec
     source: KafkaSource
     ingest: Ingest
+    chain: Chain
     progress: Progress
     stopping: Stopping
     clock: SystemClock = field(default_factory=SystemClock)
@@ -147,7 +151,13 @@ class _Driver:
         self.stopping.wait(seconds)
 
     def _read(self, batch: KafkaBatch) -> Rows[Positions]:
-        return batch.read(self.table.schema() if self.table is not None else None)
+        known = self.table.schema() if self.table is not None else None
+        rows = batch.read(self.chain.read_as(known))
+        if not self.chain.transforms or not rows.count:
+            return rows
+        # What fails in a row is to fail before a table is made for it.
+        table = self.chain.apply(rows.batches, known).read_all()
+        return replace(rows, schema=table.schema, batches=table.to_reader())
 
     def _has_place(self, rows: Rows[Positions]) -> bool:
         """A table is made of the columns of its first rows."""
@@ -187,13 +197,12 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
     clock = SystemClock()
     start = clock.boot_seconds()
     work = spec.work
-    if work.get("transform"):
-        raise InvalidRequestError("a transform needs engine Spark, which reads no Kafka in this release")
     settings = KafkaSettings.of(work["source"])
+    chain = _chain(spec, settings)
     ingest = Ingest(str(work["name"]), settings.only_topic, operation_of(spec), dict(spec.table.get("options", {})))
     source = KafkaSource(settings, os.environ, _decoding(spec, settings, os.environ), spec.attempt, clock)
     with Stopping() as stopping:
-        driver = _Driver(spec, source, ingest, progress, stopping, clock)
+        driver = _Driver(spec, source, ingest, chain, progress, stopping, clock)
         try:
             if work.get("mode", "Once") == "Continuous":
                 driver.continuous(float(work.get("commitIntervalSeconds", COMMIT_INTERVAL_SECONDS)))
@@ -201,12 +210,30 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
                 driver.once()
         finally:
             source.close()
+            chain.close()
     return _result(spec, driver.done, clock.boot_seconds() - start)
 
 
-def _decoding(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, str]) -> Decoding:
+def _chain(spec: JobSpec, settings: KafkaSettings) -> Chain:
+    """The transforms, checked before anything is read."""
+    steps, table = spec.work.get("transform", ()), spec.table
+    decides = not table.get("orderingFields") or table.get("mergeMode") == MergeMode.COMMIT_TIME.value
+    check_chain(
+        steps,
+        arrival_decides=decides and spec.work["operation"] == "Upsert",
+        deletes=_needed(spec) if settings.tombstones == "Delete" else (),
+    )
+    return Chain(Transforms.of(steps), spec.work["source"].get("columns"))
+
+
+def _needed(spec: JobSpec) -> list[str]:
+    """What a delete needs: the record key, and the partition's columns."""
     needed = [str(name) for name in spec.table["recordKey"]]
-    needed += [str(each["field"]) for each in spec.table.get("partitionBy", ()) if each["field"] not in needed]
+    return needed + [str(each["field"]) for each in spec.table.get("partitionBy", ()) if each["field"] not in needed]
+
+
+def _decoding(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, str]) -> Decoding:
+    needed = _needed(spec)
     if settings.tombstones == "Delete" and settings.key_format == "raw" and len(needed) != 1:
         raise InvalidRequestError(
             f"kafka.keyFormat raw holds one column, and a delete needs {', '.join(needed)}: give json or avro"

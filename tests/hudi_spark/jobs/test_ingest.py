@@ -241,7 +241,10 @@ REFUSALS: list[tuple[str, dict[str, Any], int, str, str]] = [
     ("no brokers", {"source": {"type": "Kafka"}}, 64, "InvalidRequest", "needs kafka.brokers"),
     ("another operation", {"operation": "Delete"}, 64, "InvalidRequest", "Delete"),
     ("a statement that is no SELECT", {"transform": [{"sql": "drop table source"}]}, 64, "InvalidRequest", "DROP"),
-    ("two transforms", {"transform": [{"sql": "select 1"}] * 2}, 64, "InvalidRequest", "2 transforms"),
+    ("nine transforms", {"transform": [{"sql": "select 1 from source"}] * 9}, 64, "InvalidRequest", "9 transforms"),
+    ("what only Spark does", {"transform": [{"sql": "select hash(id) id from source"}]}, 64, "InvalidRequest", "HASH"),
+    ("a column that is not there", {"transform": [{"sql": "select colour id from source"}]}, 64, "InvalidRequest", "colour"),
+    ("a function that nobody has", {"transform": [{"function": "mine"}]}, 64, "InvalidRequest", "'mine' installed"),
     ("other work", {"type": "Juggling"}, 64, "InvalidRequest", "Juggling"),
 ]  # fmt: skip
 

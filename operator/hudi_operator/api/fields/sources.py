@@ -272,6 +272,12 @@ class SourceSpec:
             lambda s: s.csv is None or s.format is SourceFormat.CSV,
         ),
         Rule(
+            "!has(self.columns) || size(self.columns) == 0 || (has(self.format) && self.format in ['json', 'csv'])",
+            "columns belongs to format json or csv: others have types of their own",
+            "columns",
+            lambda s: not s.columns or s.format in (SourceFormat.JSON, SourceFormat.CSV),
+        ),
+        Rule(
             "self.type != 'Kafka' || (has(self.kafka) && has(self.format) && self.format in ['json', 'avro', 'raw'])",
             "a source of type Kafka needs kafka and format: json, avro or raw",
             "",
@@ -301,6 +307,12 @@ class SourceSpec:
     )
     format: SourceFormat | None = prop("format of the files, or of the messages' values", None)
     csv: CsvSpec | None = prop("details of CSV files", None)
+    columns: dict[str, str] = prop(
+        "of json or csv: types of columns, in Spark's words, such as bigint or decimal(10,2); a column that rows lack is null then",
+        dict,
+        max_items=256,
+        item_max_length=256,
+    )
     kafka: KafkaSpec | None = prop("of type Kafka: which topics, and how they are read", None)
 
     @property
