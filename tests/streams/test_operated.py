@@ -156,6 +156,21 @@ def test_a_poison_message_stalls_the_table_and_names_its_offset(place: Place) ->
     assert f"the message of topic {place.topic}, partition 1, offset 1 cannot be read as json" in stalled["message"]
 
 
+def test_what_is_quarantined_is_counted_in_the_status(place: Place) -> None:
+    place.broker.produce(place.topic, [row(1), b"{", row(-2)], partition=0)
+    checks = {
+        "onUndecodable": "Quarantine",
+        "expectations": [{"name": "positive", "sql": "n > 0", "onFail": "Quarantine"}],
+    }
+    found = place.apply(place.document(checks))
+    assert (condition(found, "Ready")["status"], place.count()) == ("True", 1), place.lines
+    assert found["status"]["ingest"][0]["refusedMessages"] == 2
+    assert found["status"]["runs"][0]["figures"]["recordsRefused"] == 2
+    wrong = {"expectations": [{"name": "positive", "sql": "n > reflect('a', 'b')"}]}
+    stalled = condition(place.apply(place.document(wrong)), "Stalled")
+    assert (stalled["reason"], "spec.ingest[0].expectations" in stalled["message"]) == ("InvalidSpec", True)
+
+
 def test_brokers_that_are_away_are_told_and_secrets_are_not(place: Place) -> None:
     place.broker.produce(place.topic, [row(1)])
     secret: dict[str, Any] = {

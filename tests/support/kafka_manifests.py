@@ -35,6 +35,16 @@ KAFKA_GOOD = [
     ),
     kafka(tombstones="Delete", keyFormat="json", of={"orderingFields": [], "mergeMode": "CommitTime"}),
     kafka(tombstones="Delete", metadata=["offset"], of={"orderingFields": ["_kafka_offset"]}),
+    kafka({"onUndecodable": "Quarantine", "maxErrorRatio": "0.01"}),
+    kafka(
+        {
+            "expectations": [
+                {"name": "a", "sql": "n > 0", "onFail": "Quarantine"},
+                {"name": "b", "sql": "n < 9", "onFail": "Drop"},
+            ],
+            "maxErrorRatio": "1",
+        }
+    ),
     kafka({"transform": [{"flatten": {"separator": "__"}}, {"sql": "select * from source"}]}, columns={"n": "bigint"}),
     kafka(startFrom={"position": "Timestamp", "timestamp": "2026-01-31T12:00:00.5+01:00"}, onDataLoss="Continue"),
     kafka(startFrom={"position": "Offsets", "offsets": ["orders,0:120,1:98"]}, brokers="k-0.kafka:9092,k-1.kafka:9092"),
@@ -73,6 +83,15 @@ KAFKA_BAD = [
     (table(ingest=[ingest(source={"type": "Kafka"})]), "needs kafka and format: json, avro or raw"),
     (table(ingest=[ingest(source={**FILES, "format": "avro"})]), "path and format: parquet, csv or json"),
     (table(ingest=[ingest(source={**FILES, "kafka": TOPICS})]), "path belongs to type Files, kafka to type Kafka"),
+    (table(ingest=[ingest(expectations=[{"name": "a", "sql": "n > 0"}])]), "go with a source of type Kafka"),
+    (table(ingest=[ingest(onUndecodable="Quarantine")]), "go with a source of type Kafka"),
+    (kafka({"maxErrorRatio": "0.1"}), "maxErrorRatio needs something that is quarantined"),
+    (kafka({"onUndecodable": "Quarantine", "maxErrorRatio": "2"}), "maxErrorRatio"),
+    (kafka({"onUndecodable": "Drop"}), "must be one of Fail, Quarantine"),
+    (
+        kafka({"expectations": [{"name": "a", "sql": "n > 0", "onFail": "Warn"}]}),
+        "must be one of Fail, Quarantine, Drop",
+    ),
     (table(ingest=[ingest(mode="Continuous")]), "mode Continuous goes with a source of type Kafka"),
     (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka"),
 ]

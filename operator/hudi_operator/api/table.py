@@ -42,6 +42,7 @@ class IngestMode(StrEnum):
 
 
 COMMIT_INTERVAL, FRESHNESS = "10s", "60s"
+MAX_ERROR_RATIO = "0.05"
 
 KAFKA_ORDERS = frozenset({"_kafka_offset", "_kafka_timestamp"})
 
@@ -168,6 +169,32 @@ class TransformSpec:
     )
 
 
+class OnFail(StrEnum):
+    """What becomes of a row that does not meet an expectation."""
+
+    FAIL = "Fail"
+    QUARANTINE = "Quarantine"
+    DROP = "Drop"
+
+
+class OnUndecodable(StrEnum):
+    """What becomes of a message that cannot be read."""
+
+    FAIL = "Fail"
+    QUARANTINE = "Quarantine"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectationSpec:
+    """What each row of the source must hold."""
+
+    name: str = prop("name of the expectation, unique in the ingest", pattern=NAME, max_length=40)
+    sql: str = prop("a condition on one row, in Spark's dialect, such as fare >= 0", min_length=1, max_length=4096)
+    on_fail: OnFail = prop(
+        "a row of which it is not true ends the ingest, goes to the error table, or is left out", OnFail.FAIL
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class IngestSpec:
     """One way of rows into the table."""
@@ -196,6 +223,20 @@ class IngestSpec:
             "freshness goes with a source of type Kafka",
             "freshness",
             lambda i: i.freshness is None or i.source.type is SourceType.KAFKA,
+        ),
+        Rule(
+            "self.source.type == 'Kafka' || (size(self.expectations) == 0 && self.onUndecodable == 'Fail')",
+            "expectations and onUndecodable Quarantine go with a source of type Kafka",
+            "expectations",
+            lambda i: (
+                i.source.type is SourceType.KAFKA or (not i.expectations and i.on_undecodable is OnUndecodable.FAIL)
+            ),
+        ),
+        Rule(
+            "!has(self.maxErrorRatio) || self.onUndecodable == 'Quarantine' || self.expectations.exists(e, e.onFail == 'Quarantine')",
+            "maxErrorRatio needs something that is quarantined: onUndecodable or an expectation",
+            "maxErrorRatio",
+            lambda i: i.max_error_ratio is None or i.quarantines,
         ),
         Rule(
             "!has(self.source.kafka) || self.source.kafka.tombstones != 'Delete' || self.operation == 'Upsert'",
@@ -228,9 +269,28 @@ class IngestSpec:
     transform: tuple[TransformSpec, ...] = prop(
         "steps between source and table, each over what the one before gives", (), max_items=8
     )
+    expectations: tuple[ExpectationSpec, ...] = prop(
+        "what the rows of the source must hold, before any transform", (), max_items=32, list_key="name"
+    )
+    on_undecodable: OnUndecodable = prop(
+        "a message that cannot be read ends the ingest, or goes to the error table", OnUndecodable.FAIL
+    )
+    max_error_ratio: str | None = prop(
+        "the part of a commit's messages that may go to the error table, 0.05 if absent; 10 may in any case",
+        None,
+        pattern="^(0(\\.[0-9]{1,6})?|1(\\.0)?)$",
+        max_length=8,
+    )
     active_deadline: str | None = prop(
         "a run that takes longer is stopped and failed, such as 2h", None, pattern=DURATION, max_length=32
     )
+
+    @property
+    def quarantines(self) -> bool:
+        """Whether messages may go to the error table."""
+        return self.on_undecodable is OnUndecodable.QUARANTINE or any(
+            each.on_fail is OnFail.QUARANTINE for each in self.expectations
+        )
 
 
 def _within(inner: str, outer: str) -> str:

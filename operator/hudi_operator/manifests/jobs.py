@@ -6,7 +6,7 @@ from typing import Any
 
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.service import RunMode
-from hudi_operator.api.table import COMMIT_INTERVAL, HudiTableSpec, IngestSpec
+from hudi_operator.api.table import COMMIT_INTERVAL, MAX_ERROR_RATIO, HudiTableSpec, IngestSpec, OnUndecodable
 from hudi_operator.manifests.quantities import bytes_of, seconds_of
 from hudi_operator.manifests.services import ServiceWork, resize_wanted
 from hudi_operator.manifests.sources import kafka_document
@@ -108,9 +108,22 @@ def ingest_job(
     if ingest.source.kafka is not None:
         work["source"] = {**body["source"], "kafka": kafka_document(ingest.source.kafka)}
         work["mode"] = ingest.mode.value
+        work |= _checks(ingest, body)
         work["commitIntervalSeconds"] = seconds_of(ingest.commit_interval or COMMIT_INTERVAL)
     small = ingest.source.kafka is not None or (waiting_bytes <= LOCAL_ENGINE_BYTES_MAX and not _needs_spark(ingest))
     return _job(attempt, table_of(name, spec, config), work, spec, local=small)
+
+
+def _checks(ingest: IngestSpec, body: dict[str, Any]) -> dict[str, Any]:
+    """What becomes of rows that are not as they should be, where the spec says anything of it."""
+    found: dict[str, Any] = {}
+    if ingest.expectations:
+        found["expectations"] = body["expectations"]
+    if ingest.on_undecodable is OnUndecodable.QUARANTINE:
+        found["onUndecodable"] = ingest.on_undecodable.value
+    if ingest.quarantines:
+        found["maxErrorRatio"] = float(ingest.max_error_ratio or MAX_ERROR_RATIO)
+    return found
 
 
 def _needs_spark(ingest: IngestSpec) -> bool:

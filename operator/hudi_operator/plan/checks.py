@@ -14,7 +14,7 @@ from hudi_table.errors import InvalidRequestError
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import MergeMode, PartitionField, PartitionType, TableConfig, TableType
 from hudi_table.services.select_check import check_select
-from hudi_table.services.transforming.chain_check import check_chain
+from hudi_table.services.transforming.chain_check import check_chain, check_expectations
 
 
 def problem_of(desired: DesiredTable, table: TableObservation | None) -> Problem | None:
@@ -72,6 +72,7 @@ def _transforms(spec: HudiTableSpec) -> tuple[FieldError, ...]:
                     check_select(transform.sql)
             except InvalidRequestError as error:
                 found.append(FieldError(f"spec.ingest[{i}].transform[{j}].sql", error.message))
+        found += _expectations(i, ingest)
         if ingest.source.kafka is not None and not found:
             found += _stream_transforms(i, spec, ingest)
     return tuple(found)
@@ -89,6 +90,14 @@ def _stream_transforms(number: int, spec: HudiTableSpec, ingest: IngestSpec) -> 
         )
     except InvalidRequestError as error:
         return [FieldError(f"spec.ingest[{number}].transform", error.message)]
+    return []
+
+
+def _expectations(number: int, ingest: IngestSpec) -> list[FieldError]:
+    try:
+        check_expectations([{"name": each.name, "sql": each.sql} for each in ingest.expectations])
+    except InvalidRequestError as error:
+        return [FieldError(f"spec.ingest[{number}].expectations", error.message)]
     return []
 
 

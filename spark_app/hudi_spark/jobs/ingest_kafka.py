@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.shaping import Shaped, Shaping, keep_refused, quarantines
 from hudi_spark.jobs.stopping import Stopping
 from hudi_spark.jobs.target import find_table, storage_options, target_of
 from hudi_table.api import CommitResult, HudiTable
@@ -22,8 +23,6 @@ from hudi_table.model.job.positions import Extent, Positions
 from hudi_table.model.table.config import MergeMode
 from hudi_table.services.ingesting import Ingest
 from hudi_table.services.transforming.chain_check import check_chain
-from hudi_table.services.transforming.steps import Chain, Transforms
-from hudi_table.sources.base import Rows
 from hudi_table.sources.checkpoints import HeldPositions, current_positions
 from hudi_table.sources.formats.avro import AvroDecoder, RegistryDecoder
 from hudi_table.sources.formats.decoder import Decoder
@@ -54,12 +53,16 @@ class _Done:
     updated: int = 0
     deleted: int = 0
     bytes_written: int = 0
+    refused: int = 0
+    dropped: int = 0
     instant: str = ""
 
-    def add(self, rows: int, commit: CommitResult) -> None:
+    def add(self, shaped: Shaped, commit: CommitResult) -> None:
         """Count a commit."""
         self.commits += 1
-        self.messages += rows
+        self.messages += shaped.messages
+        self.refused += len(shaped.refused)
+        self.dropped += shaped.dropped
         self.inserted += commit.rows_inserted
         self.updated += commit.rows_updated
         self.deleted += commit.rows_deleted
@@ -74,7 +77,7 @@ class _Driver:
     spec: JobSpec
     source: KafkaSource
     ingest: Ingest
-    chain: Chain
+    shaping: Shaping
     progress: Progress
     stopping: Stopping
     clock: SystemClock = field(default_factory=SystemClock)
@@ -100,11 +103,10 @@ class _Driver:
             if batch is None:
                 self._adopt(found, held)
                 return
-            rows = self._read(batch)
-            if self._has_place(rows):
-                held = self._commit(rows, held)
+            shaped = self._read(batch)
+            held = self._commit(shaped, held)
             # What only markers fill of a topic is passed over without a table, too.
-            positions = rows.checkpoint
+            positions = shaped.rows.checkpoint
 
     def continuous(self, interval: float) -> None:
         """What comes, until told to end. Raises HudiError for what another try would not mend, or did not."""
@@ -129,11 +131,11 @@ class _Driver:
     ) -> tuple[HeldPositions | None, Positions]:
         settings = self.source.settings
         until = Until(settings.max_rows, settings.max_bytes, None, deadline, self.stopping.told)
-        rows = self._read(self.source.batch(at, until))
-        if rows.count:
-            held = self._commit(rows, held)
+        shaped = self._read(self.source.batch(at, until))
+        if shaped.messages:
+            held = self._commit(shaped, held)
         # Positions that moved over markers alone are not worth a commit: a successor passes them again.
-        return held, rows.checkpoint
+        return held, shaped.rows.checkpoint
 
     def _bear(self, error: HudiError, failures: int, at: Positions | None) -> None:
         """Wait, if another try may do; else raise."""
@@ -150,18 +152,9 @@ class _Driver:
         self.progress.say(f"{error.name()}: {error}; goes on from the newest checkpoint in {seconds:.0f} s")
         self.stopping.wait(seconds)
 
-    def _read(self, batch: KafkaBatch) -> Rows[Positions]:
+    def _read(self, batch: KafkaBatch) -> Shaped:
         known = self.table.schema() if self.table is not None else None
-        rows = batch.read(self.chain.read_as(known))
-        if not self.chain.transforms or not rows.count:
-            return rows
-        # What fails in a row is to fail before a table is made for it.
-        table = self.chain.apply(rows.batches, known).read_all()
-        return replace(rows, schema=table.schema, batches=table.to_reader())
-
-    def _has_place(self, rows: Rows[Positions]) -> bool:
-        """A table is made of the columns of its first rows."""
-        return self.table is not None or rows.count > 0
+        return self.shaping.shaped(batch.read(self.shaping.chain.read_as(known)), known)
 
     def _adopt(self, found: Extent, held: HeldPositions | None) -> None:
         """Where nothing is to be read, the positions are made ours, with their ids, if none of ours stand in the table."""
@@ -178,17 +171,22 @@ class _Driver:
             )
         self._adopt(found, None)
 
-    def _commit(self, rows: Rows[Positions], held: HeldPositions | None) -> HeldPositions | None:
-        began = self.clock.boot_seconds()
+    def _commit(self, shaped: Shaped, held: HeldPositions | None) -> HeldPositions | None:
+        began, rows = self.clock.boot_seconds(), shaped.rows
+        # Before the checkpoint passes them: an attempt that ends between the two keeps them again, in the same place.
+        keep_refused(self.spec, shaped.refused)
+        if self.table is None and not rows.count:
+            # A table is made of the columns of its first rows.
+            return held
         with target_of(self.spec, self.table, rows.schema) as target:
             commit = self.ingest.commit(target.context, rows, held)
         self.table = target
         if commit.replayed or not commit.instant:
             # Another attempt went on from the same place: what it has read counts.
             raise WriteConflictError(f"another attempt has committed as {commit.instant} what comes next")
-        self.done.add(rows.count, commit)
+        self.done.add(shaped, commit)
         seconds = self.clock.boot_seconds() - began
-        self.progress.say(f"{commit.instant}: {counted(rows.count, 'message')} committed in {seconds:.1f} s")
+        self.progress.say(f"{commit.instant}: {counted(shaped.messages, 'message')} committed in {seconds:.1f} s")
         return HeldPositions(rows.checkpoint, commit.instant)
 
 
@@ -197,12 +195,12 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
     clock = SystemClock()
     start = clock.boot_seconds()
     work = spec.work
-    settings = KafkaSettings.of(work["source"])
-    chain = _chain(spec, settings)
+    settings = replace(KafkaSettings.of(work["source"]), keeps_keys=quarantines(work))
+    shaping = _shaping(spec, settings)
     ingest = Ingest(str(work["name"]), settings.only_topic, operation_of(spec), dict(spec.table.get("options", {})))
-    source = KafkaSource(settings, os.environ, _decoding(spec, settings, os.environ), spec.attempt, clock)
+    source = KafkaSource(settings, os.environ, _decoding(spec, settings, os.environ), spec.attempt, ingest.name, clock)
     with Stopping() as stopping:
-        driver = _Driver(spec, source, ingest, chain, progress, stopping, clock)
+        driver = _Driver(spec, source, ingest, shaping, progress, stopping, clock)
         try:
             if work.get("mode", "Once") == "Continuous":
                 driver.continuous(float(work.get("commitIntervalSeconds", COMMIT_INTERVAL_SECONDS)))
@@ -210,12 +208,12 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
                 driver.once()
         finally:
             source.close()
-            chain.close()
+            shaping.close()
     return _result(spec, driver.done, clock.boot_seconds() - start)
 
 
-def _chain(spec: JobSpec, settings: KafkaSettings) -> Chain:
-    """The transforms, checked before anything is read."""
+def _shaping(spec: JobSpec, settings: KafkaSettings) -> Shaping:
+    """Expectations and transforms, checked before anything is read."""
     steps, table = spec.work.get("transform", ()), spec.table
     decides = not table.get("orderingFields") or table.get("mergeMode") == MergeMode.COMMIT_TIME.value
     check_chain(
@@ -223,7 +221,7 @@ def _chain(spec: JobSpec, settings: KafkaSettings) -> Chain:
         arrival_decides=decides and spec.work["operation"] == "Upsert",
         deletes=_needed(spec) if settings.tombstones == "Delete" else (),
     )
-    return Chain(Transforms.of(steps), spec.work["source"].get("columns"))
+    return Shaping(spec.work)
 
 
 def _needed(spec: JobSpec) -> list[str]:
@@ -251,7 +249,8 @@ def _decoding(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, 
         return AvroDecoder(_schema_text(spec, settings.schema_file))
 
     keys = None if settings.tombstones != "Delete" or settings.key_format == "raw" else decoder(settings.key_format)
-    return Decoding(settings, decoder(settings.format), keys, tuple(needed))
+    ratio = float(spec.work.get("maxErrorRatio", 0.0)) if spec.work.get("onUndecodable") == "Quarantine" else None
+    return Decoding(settings, decoder(settings.format), keys, tuple(needed), ratio)
 
 
 def _schema_text(spec: JobSpec, uri: str) -> str:
@@ -274,8 +273,13 @@ def _result(spec: JobSpec, done: _Done, seconds: float) -> JobResult:
         "bytesWritten": float(done.bytes_written),
         "seconds": round(seconds, 3),
     }
+    refused = f", {done.refused:,} refused" if done.refused else ""
+    if done.refused:
+        figures["recordsRefused"] = float(done.refused)
+    if done.dropped:
+        figures["recordsDropped"] = float(done.dropped)
     message = (
         f"{counted(done.messages, 'message')} in {counted(done.commits, 'commit')}: {done.inserted:,} inserted, "
-        f"{done.updated:,} updated, {done.deleted:,} deleted in {seconds:.1f} s"
+        f"{done.updated:,} updated, {done.deleted:,} deleted{refused} in {seconds:.1f} s"
     )
     return JobResult(spec.attempt, "Succeeded", message=message, instants=(done.instant,), figures=figures)

@@ -1,4 +1,4 @@
-"""What a chain of transforms must be where rows have an order or delete others: told from its words, before anything is read."""
+"""What transforms must be where rows have an order or delete others, and what expectations must be: told from their words, before anything is read."""
 
 from __future__ import annotations
 
@@ -45,3 +45,18 @@ def _check_deletes(select: Select, needed: Sequence[str], number: int) -> None:
         raise InvalidRequestError(
             f"transform {number} does not hand on {', '.join(sorted(missing))} as it is, which tombstones need: select it, or give another kafka.tombstones"
         )
+
+
+def check_expectations(raw: Sequence[Mapping[str, Any]]) -> None:
+    """Raises InvalidRequestError that names the expectation that is wrong."""
+    names = [str(each["name"]) for each in raw]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidRequestError(f"two expectations are called {twice!r}")
+    for name, each in zip(names, raw, strict=True):
+        try:
+            select = to_duckdb(f"SELECT ({each['sql']}) AS e FROM source")  # noqa: S608 - to be checked
+        except InvalidRequestError as error:
+            raise InvalidRequestError(f"expectation {name!r}: {error.message}") from error
+        if not select.is_one_expression:
+            raise InvalidRequestError(f"expectation {name!r} is no condition on one row: {each['sql']}")

@@ -22,7 +22,7 @@ from hudi_table.services.select_check import SOURCE, check_select
 _STRUCTURE = (
     exp.Select, exp.From, exp.Where, exp.Alias, exp.Column, exp.Identifier, exp.Literal, exp.Star, exp.Paren, exp.Dot, exp.Table,
     exp.TableAlias, exp.Subquery, exp.With, exp.CTE, exp.Union, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Qualify, exp.Distinct,
-    exp.Window, exp.WindowSpec, exp.DataType, exp.DataTypeParam, exp.ColumnDef, exp.Null, exp.Boolean, exp.PropertyEQ, exp.Tuple,
+    exp.Window, exp.WindowSpec, exp.DataType, exp.DataTypeParam, exp.ColumnDef, exp.Null, exp.Boolean, exp.PropertyEQ,
 )  # fmt: skip
 _OPERATORS = (
     exp.And, exp.Or, exp.Not, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE,
@@ -70,12 +70,14 @@ _UNORDERED = (
 @dataclass(frozen=True, slots=True)
 class Select:
     """One SELECT. `text`: DuckDB's. `keeps_order`: rows come out in the order in which they went in. `keeps_deletes`: no row
-    is left out but by a condition that names the column of deletes. `scans`: how often it reads `source`."""
+    is left out but by a condition that names the column of deletes. `scans`: how often it reads `source`.
+    `is_one_expression`: it gives one value for each row, and asks nothing else."""
 
     text: str
     keeps_order: bool
     keeps_deletes: bool
     scans: int
+    is_one_expression: bool
     _outputs: tuple[str, ...]
     _all_but: frozenset[str] | None
 
@@ -97,13 +99,18 @@ def to_duckdb(sql: str) -> Select:
     outputs, all_but = _outputs(statement)
     kept = keeps and statement.find(exp.Explode) is None and _keeps_deletes(statement)
     scans = sum(table.name.lower() == SOURCE for table in statement.find_all(exp.Table))
+    one = (
+        kept
+        and len(statement.expressions) == 1
+        and {key for key, value in statement.args.items() if value} == {"expressions", "from_"}
+    )
     _name_columns(statement)
     # From the leaves on: what replaces a node holds its children, which are replaced by then.
     for node in reversed(list(statement.walk())):
         other = _rewritten(node)
         if other is not node:
             node.replace(other)
-    return Select(statement.sql(dialect="duckdb"), keeps, kept, scans, outputs, all_but)
+    return Select(statement.sql(dialect="duckdb"), keeps, kept, scans, one, outputs, all_but)
 
 
 def _name_columns(statement: exp.Expr) -> None:

@@ -20,7 +20,8 @@ PREFETCH_KIB = 32 << 10
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
     """A source of type Kafka. `topics` or `pattern`; `position` is Earliest, Latest, Timestamp (`timestamp`, milliseconds since 1970) or Offsets
-    (`offsets`). `format` is json, avro or raw, `key_format` that of the keys of tombstones. `schema_file`: URI of an Avro schema."""
+    (`offsets`). `format` is json, avro or raw, `key_format` that of the keys of tombstones. `schema_file`: URI of an Avro schema. `keeps_keys`:
+    keys are wanted in any case, as those of messages that are refused."""
 
     brokers: str
     topics: tuple[str, ...] = ()
@@ -39,6 +40,7 @@ class KafkaSettings:
     mechanism: str = "SCRAM-SHA-512"
     registry: str | None = None
     schema_file: str | None = None
+    keeps_keys: bool = False
 
     @property
     def only_topic(self) -> str | None:
