@@ -18,6 +18,7 @@ from hudi_operator.api.fields.patterns import (
     OBJECT_NAME,
     QUANTITY,
 )
+from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecodable, TransformSpec
 from hudi_operator.api.fields.sources import SourceSpec, SourceType
 from hudi_operator.api.fields.spark import SparkSpec
 from hudi_operator.api.locations import overlap
@@ -138,73 +139,15 @@ class FilesSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class FlattenSpec:
-    """The fields of structs become columns."""
-
-    separator: str = prop("between the names of a struct and of its field", "_", max_length=8)
-
-
-@dataclass(frozen=True, slots=True)
-class TransformSpec:
-    """One step between source and table."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "[has(self.sql), has(self.flatten), has(self.function)].filter(x, x).size() == 1",
-            "a transform has sql, flatten or function, one of them",
-            "",
-            lambda t: [t.sql, t.flatten, t.function].count(None) == 2,
-        ),
-    )
-
-    sql: str | None = prop(
-        "one SELECT over the table named source, in Spark's dialect", None, min_length=1, max_length=16_384
-    )
-    flatten: FlattenSpec | None = prop("the fields of structs become columns", None)
-    function: str | None = prop(
-        "name of a Python function from an Arrow table to another, an entry point of the group hudi_table.transforms in the jobs' image",
-        None,
-        min_length=1,
-        max_length=128,
-    )
-
-
-class OnFail(StrEnum):
-    """What becomes of a row that does not meet an expectation."""
-
-    FAIL = "Fail"
-    QUARANTINE = "Quarantine"
-    DROP = "Drop"
-
-
-class OnUndecodable(StrEnum):
-    """What becomes of a message that cannot be read."""
-
-    FAIL = "Fail"
-    QUARANTINE = "Quarantine"
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectationSpec:
-    """What each row of the source must hold."""
-
-    name: str = prop("name of the expectation, unique in the ingest", pattern=NAME, max_length=40)
-    sql: str = prop("a condition on one row, in Spark's dialect, such as fare >= 0", min_length=1, max_length=4096)
-    on_fail: OnFail = prop(
-        "a row of which it is not true ends the ingest, goes to the error table, or is left out", OnFail.FAIL
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class IngestSpec:
     """One way of rows into the table."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "self.mode != 'Continuous' || self.source.type == 'Kafka'",
-            "mode Continuous goes with a source of type Kafka",
+            "self.mode != 'Continuous' || self.source.type != 'Files'",
+            "mode Continuous goes with a source of type Kafka or Debezium",
             "mode",
-            lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.type is SourceType.KAFKA,
+            lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.type is not SourceType.FILES,
         ),
         Rule(
             "!has(self.commitInterval) || self.mode == 'Continuous'",
@@ -219,17 +162,17 @@ class IngestSpec:
             lambda i: i.active_deadline is None or i.mode is IngestMode.ONCE,
         ),
         Rule(
-            "!has(self.freshness) || self.source.type == 'Kafka'",
-            "freshness goes with a source of type Kafka",
+            "!has(self.freshness) || self.source.type != 'Files'",
+            "freshness goes with a source of type Kafka or Debezium",
             "freshness",
-            lambda i: i.freshness is None or i.source.type is SourceType.KAFKA,
+            lambda i: i.freshness is None or i.source.type is not SourceType.FILES,
         ),
         Rule(
-            "self.source.type == 'Kafka' || (size(self.expectations) == 0 && self.onUndecodable == 'Fail')",
-            "expectations and onUndecodable Quarantine go with a source of type Kafka",
+            "self.source.type != 'Files' || (size(self.expectations) == 0 && self.onUndecodable == 'Fail')",
+            "expectations and onUndecodable Quarantine go with a source of type Kafka or Debezium",
             "expectations",
             lambda i: (
-                i.source.type is SourceType.KAFKA or (not i.expectations and i.on_undecodable is OnUndecodable.FAIL)
+                i.source.type is not SourceType.FILES or (not i.expectations and i.on_undecodable is OnUndecodable.FAIL)
             ),
         ),
         Rule(
@@ -293,6 +236,16 @@ class IngestSpec:
         )
 
 
+def _takes_events(table: HudiTableSpec) -> bool:
+    """Whether change events keep their order and their deletes in a table."""
+    return (
+        table.ordering_fields == ("_event_lsn",)
+        and table.merge_mode in (None, MergeMode.EVENT_TIME)
+        and all(each.field in table.record_key for each in table.partition_by)
+        and all(each.operation is IngestOperation.UPSERT for each in table.ingest)
+    )
+
+
 def _within(inner: str, outer: str) -> str:
     """CEL: whether a location is another one, or lies below it. What spells the same place in two ways is left to the operator."""
     return f"({inner} + '/').startsWith({outer}.endsWith('/') ? {outer} : {outer} + '/')"
@@ -341,6 +294,15 @@ class HudiTableSpec:
             "a tombstone has no value of orderingFields: with tombstones Delete they are empty, or _kafka_offset or _kafka_timestamp",
             "orderingFields",
             lambda t: set(t.ordering_fields) <= KAFKA_ORDERS or not any(i.source.deletes for i in t.ingest),
+        ),
+        Rule(
+            "self.ingest.all(i, i.source.type != 'Debezium') || (self.orderingFields == ['_event_lsn'] && "
+            "(!has(self.mergeMode) || self.mergeMode == 'EventTime') && "
+            "self.partitionBy.all(p, p.field in self.recordKey) && self.ingest.all(i, i.operation == 'Upsert'))",
+            "a source of type Debezium needs operation Upsert, orderingFields _event_lsn, and partition fields of recordKey: an event that deletes holds "
+            "the key alone, and events may come again",
+            "ingest",
+            lambda t: not any(i.source.type is SourceType.DEBEZIUM for i in t.ingest) or _takes_events(t),
         ),
         Rule(
             "self.type == 'MergeOnRead' || self.maintenance.compaction.mode == 'Disabled'",

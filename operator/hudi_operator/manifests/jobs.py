@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from hudi_operator.api.fields.shaping import OnUndecodable
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.service import RunMode
-from hudi_operator.api.table import COMMIT_INTERVAL, MAX_ERROR_RATIO, HudiTableSpec, IngestSpec, OnUndecodable
+from hudi_operator.api.table import COMMIT_INTERVAL, MAX_ERROR_RATIO, HudiTableSpec, IngestSpec
 from hudi_operator.manifests.quantities import bytes_of, seconds_of
 from hudi_operator.manifests.services import ServiceWork, resize_wanted
 from hudi_operator.manifests.sources import kafka_document

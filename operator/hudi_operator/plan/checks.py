@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hudi_operator.api.fields.maintenance import ServiceMode
+from hudi_operator.api.fields.sources import SourceType
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.schema import to_document
@@ -86,7 +87,11 @@ def _stream_transforms(number: int, spec: HudiTableSpec, ingest: IngestSpec) -> 
         check_chain(
             [to_document(each) for each in ingest.transform],
             arrival_decides=upserts and (not spec.ordering_fields or spec.merge_mode is MergeMode.COMMIT_TIME),
-            deletes=needed if ingest.source.deletes else (),
+            deletes=[*needed, "_event_lsn", "_change_operation_type"]
+            if ingest.source.type is SourceType.DEBEZIUM
+            else needed
+            if ingest.source.deletes
+            else (),
         )
     except InvalidRequestError as error:
         return [FieldError(f"spec.ingest[{number}].transform", error.message)]

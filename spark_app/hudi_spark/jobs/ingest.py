@@ -26,12 +26,14 @@ from hudi_table.write.operations import WriteRequest
 def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
     """Do one attempt. Raises HudiError; nothing of the batch is visible then."""
     kind = spec.work["source"].get("type")
-    if kind == "Kafka":
+    if kind in ("Kafka", "Debezium"):
         from hudi_spark.jobs.ingest_kafka import run_kafka
 
         return run_kafka(spec, progress)
     if kind != "Files":
-        raise InvalidRequestError(f"source type {kind!r} is not read by this release; it reads Files and Kafka")
+        raise InvalidRequestError(
+            f"source type {kind!r} is not read by this release; it reads Files, Kafka and Debezium"
+        )
     clock = SystemClock()
     start = clock.boot_seconds()
     table = find_table(spec)

@@ -10,11 +10,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
+
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, keep_refused, quarantines
 from hudi_spark.jobs.stopping import Stopping
-from hudi_spark.jobs.target import find_table, storage_options, target_of
+from hudi_spark.jobs.target import fills_unavailable, find_table, storage_options, target_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import DataLossError, HudiError, InvalidRequestError, ObjectNotFoundError, WriteConflictError
 from hudi_table.model.counts import counted
@@ -25,6 +27,7 @@ from hudi_table.services.ingesting import Ingest
 from hudi_table.services.transforming.chain_check import check_chain
 from hudi_table.sources.checkpoints import HeldPositions, current_positions
 from hudi_table.sources.formats.avro import AvroDecoder, RegistryDecoder
+from hudi_table.sources.formats.debezium import LSN, OPERATION, DebeziumDecoder
 from hudi_table.sources.formats.decoder import Decoder
 from hudi_table.sources.formats.json import JsonDecoder
 from hudi_table.sources.formats.raw import RawDecoder
@@ -198,7 +201,14 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
     settings = replace(KafkaSettings.of(work["source"]), keeps_keys=quarantines(work))
     shaping = _shaping(spec, settings)
     ingest = Ingest(str(work["name"]), settings.only_topic, operation_of(spec), dict(spec.table.get("options", {})))
-    source = KafkaSource(settings, os.environ, _decoding(spec, settings, os.environ), spec.attempt, ingest.name, clock)
+    source = KafkaSource(
+        settings,
+        os.environ,
+        _decoding(spec, settings, os.environ, shaping.chain.columns),
+        spec.attempt,
+        ingest.name,
+        clock,
+    )
     with Stopping() as stopping:
         driver = _Driver(spec, source, ingest, shaping, progress, stopping, clock)
         try:
@@ -215,13 +225,32 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
 def _shaping(spec: JobSpec, settings: KafkaSettings) -> Shaping:
     """Expectations and transforms, checked before anything is read."""
     steps, table = spec.work.get("transform", ()), spec.table
+    if settings.debezium:
+        _check_debezium(spec)
     decides = not table.get("orderingFields") or table.get("mergeMode") == MergeMode.COMMIT_TIME.value
     check_chain(
         steps,
         arrival_decides=decides and spec.work["operation"] == "Upsert",
-        deletes=_needed(spec) if settings.tombstones == "Delete" else (),
+        deletes=[*_needed(spec), LSN, OPERATION]
+        if settings.debezium
+        else _needed(spec)
+        if settings.tombstones == "Delete"
+        else (),
     )
     return Shaping(spec.work)
+
+
+def _check_debezium(spec: JobSpec) -> None:
+    table = spec.table
+    if list(table.get("orderingFields", ())) != [LSN] or spec.work["operation"] != "Upsert":
+        raise InvalidRequestError(
+            f"change events of Debezium need operation Upsert and orderingFields {LSN}: they may come again, behind newer ones"
+        )
+    outside = [each["field"] for each in table.get("partitionBy", ()) if each["field"] not in table["recordKey"]]
+    if outside:
+        raise InvalidRequestError(
+            f"partitionBy {outside[0]} is none of recordKey, and an event that deletes holds the key alone: leave it out, or add it to the key"
+        )
 
 
 def _needed(spec: JobSpec) -> list[str]:
@@ -230,7 +259,7 @@ def _needed(spec: JobSpec) -> list[str]:
     return needed + [str(each["field"]) for each in spec.table.get("partitionBy", ()) if each["field"] not in needed]
 
 
-def _decoding(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, str]) -> Decoding:
+def _decoding(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, str], columns: pa.Schema) -> Decoding:
     needed = _needed(spec)
     if settings.tombstones == "Delete" and settings.key_format == "raw" and len(needed) != 1:
         raise InvalidRequestError(
@@ -238,6 +267,13 @@ def _decoding(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, 
         )
 
     def decoder(form: str) -> Decoder:
+        if settings.debezium:
+            return DebeziumDecoder(
+                spec.table["recordKey"],
+                columns,
+                infinite_is_null=settings.infinite_is_null,
+                fills=fills_unavailable(spec, find_table(spec)),
+            )
         if form == "json":
             return JsonDecoder()
         if form == "raw":

@@ -184,15 +184,15 @@ class Chain:
     def __init__(self, transforms: Transforms, columns: Mapping[str, str] | None = None) -> None:
         self.transforms = transforms
         self._databases: list[Database] = []
-        self._columns = self._database(0).schema(columns) if columns else pa.schema([])
+        self.columns = self._database(0).schema(columns) if columns else pa.schema([])
 
     def read_as(self, known: pa.Schema | None) -> pa.Schema | None:
         """In which types a text of the source is read, given those of the table."""
         hints = self.transforms.hints(known)
-        if not len(self._columns):
+        if not len(self.columns):
             return hints
-        others = [field for field in hints or () if field.name not in self._columns.names]
-        return pa.schema([*self._columns, *others])
+        others = [field for field in hints or () if field.name not in self.columns.names]
+        return pa.schema([*self.columns, *others])
 
     def apply(self, rows: pa.RecordBatchReader, known: pa.Schema | None) -> pa.RecordBatchReader:
         """See `Transforms.apply`. What it gave before must have been read to its end."""

@@ -94,9 +94,8 @@ class Decoding:
                     found.append(good)
                     read.append(np.delete(kept[start:stop], [place for place, _ in bad]))
         table, order = _joined(found, wanted), np.concatenate(read) if read else kept[:0]
-        reserved = [
-            name for name in table.column_names if name.startswith(PREFIX) or name in (IS_DELETED, *ALL_META_COLUMNS)
-        ]
+        taken = {IS_DELETED, *ALL_META_COLUMNS} - ({IS_DELETED} if self.settings.debezium else set())
+        reserved = [name for name in table.column_names if name.startswith(PREFIX) or name in taken]
         if reserved:
             raise InvalidSchemaError(
                 f"the messages of {', '.join(sorted({topic for topic, _ in messages.names}))} have a field {reserved[0]!r}, a name that the "
