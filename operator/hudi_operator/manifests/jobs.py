@@ -18,7 +18,6 @@ from hudi_table.model.options.known import renamed
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.index_properties import CONNECTION
-from hudi_table.services.transforming.chain_check import check_chain
 
 LOCAL_ENGINE_BYTES_MAX = 256 << 20
 """An ingest whose files are smaller and whose transforms need no Spark, or a service that reads less, needs no JVM."""
@@ -129,6 +128,9 @@ def _checks(ingest: IngestSpec, body: dict[str, Any]) -> dict[str, Any]:
 
 def _needs_spark(ingest: IngestSpec) -> bool:
     """Whether a transform says what only Spark does."""
+    # The parser of SQL is loaded by who starts a job, not by who reads a resource.
+    from hudi_table.services.transforming.chain_check import check_chain
+
     try:
         check_chain([to_document(each) for each in ingest.transform], arrival_decides=False)
     except InvalidRequestError:
