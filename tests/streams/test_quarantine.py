@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from hudi_table.services.ingesting import Ingest
 from hudi_table.sources.checkpoints import current_positions
 from tests.support.feeds import Feed, row
 from tests.support.kafka import Broker
+from tests.support.scale import scaled
 
 QUARANTINE = {"onUndecodable": "Quarantine", "maxErrorRatio": 0.05}
 
@@ -174,3 +177,26 @@ def test_what_is_no_condition_is_told_with_the_first_rows(feed: Feed) -> None:
     feed.broker.produce(feed.topic, [row(1)])
     refused = feed.run(expectation("n + 1", "Drop"))
     assert "expectation 'sound' is int64, which is no condition: n + 1" in refused.message
+
+
+def test_under_kills_each_message_is_in_one_of_the_two_tables_and_once(feed: Feed) -> None:
+    draw, sent = random.Random("quarantine"), 0
+    work = {**QUARANTINE, "mode": "Continuous", "commitIntervalSeconds": 0.3, "operation": "Insert"}
+    feed.table |= {"index": {"type": "Simple"}}
+
+    def produce() -> int:
+        feed.broker.produce(feed.topic, [b"{" if n % 20 == 0 else row(n) for n in range(sent, sent + 60)])
+        return sent + 60
+
+    for _ in range(scaled(3)):
+        driver = feed.start(work)
+        sent = produce()
+        time.sleep(draw.uniform(1.0, 3.0))
+        driver.kill()
+        driver.wait()
+    sent = produce()
+    done = feed.run({**work, "mode": "Once"})
+    assert done.outcome in ("Succeeded", "NothingToDo"), done.message
+    assert sorted(each["n"] for each in feed.rows()) == [n for n in range(sent) if n % 20]
+    assert [each["offset"] for each in errors(feed)] == [n for n in range(sent) if n % 20 == 0]
+    assert refused_in_all(feed) == len(errors(feed))
