@@ -29,7 +29,6 @@ from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.services import ServicePlan, ServiceResult
 from hudi_table.model.table.config import IndexSpec, PartitionFields
 from hudi_table.read.moments import Moment
-from hudi_table.read.output.exports import extra
 from hudi_table.services.short_calls import ShortCalls
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.memory import DEFAULT_MEMORY
@@ -237,6 +236,8 @@ def write_hudi(
     )
     if not transform or data is None:
         return write(data)
+    from hudi_table.read.output.exports import extra
+
     extra("sqlglot", "query")
     from hudi_table.services.transforming.steps import transformed
 
