@@ -54,8 +54,10 @@ from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.metadata_enable import keep_metadata_for
 from hudi_table.write.operations import (
     BATCH_KEY,
+    Follows,
     WriteRequest,
     begin,
+    check_follows,
     result_of,
     with_retries,
     write_rows,
@@ -78,19 +80,20 @@ def write(
     partitions: Sequence[str] = (),
     attempt: str | None = None,
     progress: ProgressFunction | None = None,
+    follows: Follows | None = None,
 ) -> CommitResult:
     """Write a DataFrame to a Hudi table and commit.
 
     `operation`, `options`, `extra_metadata`, `batch`, `partitions`: as for `hudi_table.write_hudi`. `df` is evaluated
     once or more, so it must give the same rows each time; persist it if it does not. `progress` hears the beginning and the end of
-    each step, since tasks end in other processes. Raises what `write_hudi` raises.
+    each step, since tasks end in other processes. `follows`: the commit that the rows go on from. Raises what `write_hudi` raises.
     """
     opened = table if isinstance(table, HudiTable) else open_table(table)
     write_options = dict(options or {})
     operation_name = operation_option(operation, write_options)
     partitions = partitions_option(partitions, write_options)
     request = WriteRequest(
-        operation_name, write_options, dict(extra_metadata or {}), batch, partitions, attempt=attempt
+        operation_name, write_options, dict(extra_metadata or {}), batch, partitions, attempt=attempt, follows=follows
     )
     if df is None:
         return opened.write(
@@ -133,6 +136,7 @@ def _attempt(
         if done is not None:
             attempt.give_up(None)
             return CommitResult(done, request.operation, replayed=True)
+        check_follows(attempt, request.follows)
         with as_hudi_errors(), attempt.txn.signs_of_life():
             routing = route(counted, attempt)
             stats = _run(routing, attempt, report)

@@ -6,6 +6,7 @@ What creates a table and what writes are imported by the calls that do so: a pro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -212,6 +213,7 @@ def write_hudi(
     storage_options: Mapping[str, str] | None = None,
     engine: Engine | None = None,
     progress: ProgressFunction | None = None,
+    transform: Sequence[Mapping[str, Any]] = (),
 ) -> CommitResult:
     """Write rows to a table as one commit: upsert, insert, delete, bulk_insert, insert_overwrite,
     insert_overwrite_table or delete_partition.
@@ -219,7 +221,8 @@ def write_hudi(
     `data`: whatever exports an Arrow stream (pyarrow, polars, pandas, DuckDB); it is read once, in batches, and rows past
     `max_memory` bytes wait on disk. `options`: known `hoodie.*` keys. `extra_metadata` goes into the commit.
     `batch` names these rows: a name that the active timeline holds already changes nothing (`replayed`).
-    `progress` hears how far it is, from threads (`hudi_table.model.progress`).
+    `progress` hears how far it is, from threads (`hudi_table.model.progress`). `transform`: steps that the rows go through first, such as
+    `[{"sql": "SELECT * FROM source WHERE fare >= 0"}]`, as an ingest's (`hudi_table.services.transforming.steps`).
     `sort_mode` (none, global, partition) is for bulk_insert, `partitions` (paths) for delete_partition, which takes no data.
     Raises InvalidRequestError and its kinds before anything is written, WriteConflictError if another writer
     changed the same file groups, CommitStateUnknownError if it may or may not have committed.
@@ -229,8 +232,8 @@ def write_hudi(
         if isinstance(table_or_uri, HudiTable)
         else open_table(str(table_or_uri), storage_options=storage_options)
     )
-    return table.write(
-        data,
+    write = partial(
+        table.write,
         operation=operation,
         max_memory=max_memory,
         options=options,
@@ -241,6 +244,15 @@ def write_hudi(
         engine=engine,
         progress=progress,
     )
+    if not transform or data is None:
+        return write(data)
+    from hudi_table.read.output.exports import extra
+
+    extra("sqlglot", "query")
+    from hudi_table.services.transforming.steps import transformed
+
+    with transformed(data, transform, table.schema()) as rows:
+        return write(rows)
 
 
 def upgrade_table(

@@ -122,7 +122,7 @@ def test_a_spark_operator_that_is_installed_later_is_used_and_heard(
         return any(str(run.get("message")).startswith(message) for run in status(server, namespace).get("runs", ()))
 
     with operator(server, namespace, tmp_path / "log"):
-        flights.create("select * from source", spark={"launcher": "SparkOperator"})
+        flights.create("select * from source where hash(1) is not null", spark={"launcher": "SparkOperator"})
         kubelet.eventually(stalled, "the missing launcher is not told")
         spark_operators.install(server, KUBEFLOW, real=False)
         name = kubelet.eventually(application, "it is not used", KINDS_SECONDS_MAX)

@@ -26,7 +26,7 @@ FULL = spec(
     files={"targetSize": "16Mi", "smallFileLimit": "128Ki"},
     options={"hoodie.bulkinsert.sort.mode": "none"},
     spark={"conf": {"spark.sql.shuffle.partitions": "4"}},
-    ingest=[ingest(transform=[{"sql": "select *, concat_ws('-', a, b) id from source"}])],
+    ingest=[ingest(transform=[{"sql": "select *, concat_ws('-', a, b, hash(c)) id from source"}])],
 )
 BARE = {
     "location": "file:///data/flights",

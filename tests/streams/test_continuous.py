@@ -19,7 +19,10 @@ from tests.support.scale import scaled
 
 FOLLOWING = {"mode": "Continuous", "commitIntervalSeconds": 0.3}
 LOGS = {"type": "MergeOnRead", "options": {"hoodie.clean.automatic": "true"}}
+UNFOUND = {"index": {"type": "Simple"}}
+"""Of tables whose rows are inserted: in a bucket a row that comes again meets the first, and nobody sees that there were two."""
 SECONDS_MAX = 60.0
+KEYS = 7
 
 
 def wait_for(found: Callable[[], bool], what: str) -> None:
@@ -82,6 +85,7 @@ def test_it_begins_at_the_end_and_keeps_that_place_while_nothing_comes(feed: Fee
 
 def test_two_drivers_of_one_ingest_do_not_double_a_row(feed: Feed) -> None:
     feed.work["operation"] = "Insert"
+    feed.table |= UNFOUND
     drivers = [feed.start(), feed.start()]
     for number in range(scaled(10)):
         feed.broker.produce(feed.topic, [row(i) for i in range(50 * number, 50 * number + 50)])
@@ -116,6 +120,7 @@ def test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing(
 ) -> None:
     """Rows are inserted without a look for their keys: one that is taken twice is there twice."""
     feed.work["operation"] = "Insert"
+    feed.table |= UNFOUND
     draw = random.Random(f"driver {os.environ.get('HUDI_STREAMS_PASS', '')}")
     kills, sent = scaled(4), 0
     for _ in range(kills):
@@ -133,24 +138,70 @@ def test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing(
     figure(kills, "kills of a continuous driver")
 
 
+def keyed(first: int, count: int) -> list[tuple[bytes, bytes]]:
+    """Messages of a few keys: of each key the number tells the order."""
+    return [(f"k{n % KEYS}".encode(), row(n % KEYS, version=n)) for n in range(first, first + count)]
+
+
+def versions(feed: Feed) -> dict[str, int]:
+    try:
+        return {each["id"]: each["version"] for each in feed.rows("id", "version")}
+    except (HudiError, FileNotFoundError):
+        return {}
+
+
+def newest_of(sent: int) -> dict[str, int]:
+    return {f"k{n % KEYS}": n for n in range(sent)}
+
+
+def test_rows_of_a_key_keep_their_order_under_a_driver_that_is_killed_again_and_again(
+    feed: Feed, figure: Callable[[int, str], None]
+) -> None:
+    """The table has no ordering field: the latest offset of each key wins, and no look at the table finds an earlier one than the look before."""
+    draw = random.Random(f"order {os.environ.get('HUDI_STREAMS_PASS', '')}")
+    kills, sent, seen = scaled(4), 0, dict[str, int]()
+    for _ in range(kills):
+        driver = feed.start()
+        feed.broker.produce(feed.topic, keyed(sent, 40))
+        sent += 40
+        time.sleep(draw.uniform(0.5, 2.5))
+        driver.kill()
+        driver.wait()
+        found = versions(feed)
+        assert all(found.get(key, -1) >= version for key, version in seen.items()), "a key went back"
+        seen = found
+    driver = feed.start()
+    wait_for(lambda: versions(feed) == newest_of(sent), feed.log())
+    end(driver)
+    assert versions(feed) == newest_of(sent)
+    figure(kills, "kills of a continuous driver amid rows of the same keys")
+
+
 def test_a_broker_that_is_killed_at_random_loses_and_doubles_nothing(
     tmp_path: Path, figure: Callable[[int, str], None]
 ) -> None:
     draw = random.Random(f"broker {os.environ.get('HUDI_STREAMS_PASS', '')}")
     kills, sent = scaled(1), 0
     with running_broker() as broker:
-        feed = Feed(tmp_path, broker, broker.topic(), dict(LOGS), {**FOLLOWING, "operation": "Insert"})
-        driver = feed.start()
+        feed = Feed(tmp_path, broker, broker.topic(), {**LOGS, **UNFOUND}, {**FOLLOWING, "operation": "Insert"})
+        ordered = Feed(tmp_path / "ordered", broker, broker.topic(), dict(LOGS), dict(FOLLOWING))
+        ordered.folder.mkdir()
+        driver, other = feed.start(), ordered.start()
         for _ in range(kills):
             broker.produce(feed.topic, [row(i) for i in range(sent, sent + 40)])
+            broker.produce(ordered.topic, keyed(sent, 40))
             sent += 40
             time.sleep(draw.uniform(0.0, 2.0))
             broker.kill()
             time.sleep(draw.uniform(0.0, 1.0))
             broker.start()
         broker.produce(feed.topic, [row(i) for i in range(sent, sent + 40)])
+        broker.produce(ordered.topic, keyed(sent, 40))
         sent += 40
         wait_for(lambda: count(feed) >= sent, feed.log())
+        wait_for(lambda: versions(ordered) == newest_of(sent), ordered.log())
         end(driver)
+        end(other)
         assert sorted(each["n"] for each in feed.rows()) == list(range(sent))
+        assert versions(ordered) == newest_of(sent)
     figure(kills, "kills of a broker")

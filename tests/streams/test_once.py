@@ -350,12 +350,6 @@ def test_a_checkpoint_of_another_source_is_refused(broker: Broker, tmp_path: Pat
     )
 
 
-def test_a_transform_is_refused(feed: Feed) -> None:
-    assert (
-        "a transform needs engine Spark, which reads no Kafka" in feed.run({"transform": [{"sql": "SELECT 1"}]}).message
-    )
-
-
 @pytest.mark.at_scale(2)
 def test_a_compacted_topic_has_holes_and_is_read_to_its_end(broker: Broker, tmp_path: Path) -> None:
     config = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}

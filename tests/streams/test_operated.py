@@ -156,6 +156,21 @@ def test_a_poison_message_stalls_the_table_and_names_its_offset(place: Place) ->
     assert f"the message of topic {place.topic}, partition 1, offset 1 cannot be read as json" in stalled["message"]
 
 
+def test_what_is_quarantined_is_counted_in_the_status(place: Place) -> None:
+    place.broker.produce(place.topic, [row(1), b"{", row(-2)], partition=0)
+    checks = {
+        "onUndecodable": "Quarantine",
+        "expectations": [{"name": "positive", "sql": "n > 0", "onFail": "Quarantine"}],
+    }
+    found = place.apply(place.document(checks))
+    assert (condition(found, "Ready")["status"], place.count()) == ("True", 1), place.lines
+    assert found["status"]["ingest"][0]["refusedMessages"] == 2
+    assert found["status"]["runs"][0]["figures"]["recordsRefused"] == 2
+    wrong = {"expectations": [{"name": "positive", "sql": "n > reflect('a', 'b')"}]}
+    stalled = condition(place.apply(place.document(wrong)), "Stalled")
+    assert (stalled["reason"], "spec.ingest[0].expectations" in stalled["message"]) == ("InvalidSpec", True)
+
+
 def test_brokers_that_are_away_are_told_and_secrets_are_not(place: Place) -> None:
     place.broker.produce(place.topic, [row(1)])
     secret: dict[str, Any] = {
@@ -210,6 +225,7 @@ def test_a_continuous_driver_follows_beside_services_and_ends_for_another_manife
 
 def test_a_driver_that_was_killed_has_one_successor(place: Place) -> None:
     following = {"mode": "Continuous", "commitInterval": "300ms", "operation": "Insert"}
+    unfound = {"index": {"type": "Simple"}}
     attempts = place.folder / "state" / "attempts"
     seen: list[str] = []
 
@@ -227,7 +243,7 @@ def test_a_driver_that_was_killed_has_one_successor(place: Place) -> None:
     other = threading.Thread(target=life)
     other.start()
     try:
-        place.apply(place.document(following), watch=True)
+        place.apply(place.document(following, unfound), watch=True)
     finally:
         other.join()
     assert len(seen) == 2, place.lines
@@ -258,3 +274,21 @@ def test_a_checkpoint_is_shown_and_set(place: Place, capsys: pytest.CaptureFixtu
     )
     assert hudictl(["checkpoint", "set", base, "feed"]) != 0
     assert "needs INGEST and OFFSETS" in capsys.readouterr().err
+
+
+def test_a_step_back_of_an_ingest_that_inserts_is_confirmed(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    topic = place.topic = place.broker.topic(partitions=1)
+    place.broker.produce(topic, [row(i) for i in range(10)])
+    inserts, unfound = {"operation": "Insert"}, {"index": {"type": "Simple"}}
+    place.apply(place.document(inserts, unfound))
+    base = f"file://{place.location}"
+    assert hudictl(["checkpoint", "set", base, "feed", f"{topic},0:12"]) == 0, "a step on takes nothing twice"
+    assert hudictl(["checkpoint", "set", base, "feed", f"{topic},0:7"]) == 1
+    refused = capsys.readouterr().err
+    assert f"partition 0 of topic {topic} is at offset 12, and 7 lies before it" in refused
+    assert "of operation INSERT" in refused
+    assert "give --yes" in refused
+    assert place.count() == 10
+    assert hudictl(["checkpoint", "set", base, "feed", f"{topic},0:7", "--yes"]) == 0
+    place.apply(place.document(inserts, unfound))
+    assert place.count() == 13, "as was confirmed"

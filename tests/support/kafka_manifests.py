@@ -18,7 +18,7 @@ TOPICS = {"brokers": "kafka:9092", "topics": ["orders"]}
 def kafka(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tuple[str, dict[str, Any]]:
     """A table that is fed from Kafka. `of`: fields of the table; `format` and `path`: of the source; others: of its `kafka`."""
     of = changes.pop("of", {})
-    outer = {name: changes.pop(name) for name in ("format", "path") if name in changes}
+    outer = {name: changes.pop(name) for name in ("format", "path", "columns", "debezium") if name in changes}
     inner = {name: value for name, value in (TOPICS | changes).items() if value is not None}
     return table(
         ingest=[ingest(source={"type": "Kafka", "format": "json", **outer, "kafka": inner}, **(of_ingest or {}))], **of
@@ -35,12 +35,46 @@ KAFKA_GOOD = [
     ),
     kafka(tombstones="Delete", keyFormat="json", of={"orderingFields": [], "mergeMode": "CommitTime"}),
     kafka(tombstones="Delete", metadata=["offset"], of={"orderingFields": ["_kafka_offset"]}),
+    kafka({"onUndecodable": "Quarantine", "maxErrorRatio": "0.01"}),
+    kafka(
+        {
+            "expectations": [
+                {"name": "a", "sql": "n > 0", "onFail": "Quarantine"},
+                {"name": "b", "sql": "n < 9", "onFail": "Drop"},
+            ],
+            "maxErrorRatio": "1",
+        }
+    ),
+    kafka({"transform": [{"flatten": {"separator": "__"}}, {"sql": "select * from source"}]}, columns={"n": "bigint"}),
     kafka(startFrom={"position": "Timestamp", "timestamp": "2026-01-31T12:00:00.5+01:00"}, onDataLoss="Continue"),
     kafka(startFrom={"position": "Offsets", "offsets": ["orders,0:120,1:98"]}, brokers="k-0.kafka:9092,k-1.kafka:9092"),
 ]
+EVENTS = {"orderingFields": ["_event_lsn"]}
+
+
+def debezium(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tuple[str, dict[str, Any]]:
+    """A table that follows a table of a database."""
+    of = EVENTS | changes.pop("of", {})
+    source = {"type": "Debezium", "format": "json", "kafka": TOPICS | changes.pop("kafka", {}), **changes}
+    return table(ingest=[ingest(source=source, **(of_ingest or {}))], **of)
+
+
+KAFKA_GOOD += [
+    debezium(),
+    debezium({"mode": "Continuous", "freshness": "5m", "onUndecodable": "Quarantine"}, debezium={"infinite": "AsNull"}),
+    debezium(columns={"amount": "decimal(14,4)"}, of={"partitionBy": [{"field": "id"}], "mergeMode": "EventTime"}),
+]
 KAFKA_BAD = [
+    (debezium(of={"orderingFields": []}), "needs operation Upsert, orderingFields _event_lsn"),
+    (debezium(of={"mergeMode": "CommitTime"}), "needs operation Upsert, orderingFields _event_lsn"),
+    (debezium(of={"partitionBy": [{"field": "day"}]}), "partition fields of recordKey"),
+    (debezium({"operation": "Insert"}), "needs operation Upsert, orderingFields _event_lsn"),
+    (debezium(format="avro"), "needs kafka and format json"),
+    (debezium(kafka={"tombstones": "Delete"}), "change events delete by themselves"),
+    (debezium(debezium={"infinite": "Keep"}), "must be one of Refuse, AsNull"),
+    (kafka(debezium={}), "debezium belongs to type Debezium"),
     (kafka(format="csv"), "needs kafka and format: json, avro or raw"),
-    (kafka(path="s3://b/p"), "path belongs to type Files, kafka to type Kafka"),
+    (kafka(path="s3://b/p"), "path belongs to type Files, kafka to type Kafka or Debezium"),
     (kafka(format="avro"), "format avro needs kafka.avro"),
     (kafka(keyFormat="avro"), "format avro needs kafka.avro"),
     (kafka(format="avro", avro={}), "registry or schemaFile, one of them"),
@@ -64,7 +98,6 @@ KAFKA_BAD = [
     (kafka(security={"protocol": "SSL"}), "must be one of Plaintext"),
     (kafka({"mode": "Continuous", "activeDeadline": "1h"}), "activeDeadline belongs to mode Once"),
     (kafka({"commitInterval": "5s"}), "commitInterval belongs to mode Continuous"),
-    (kafka({"transform": [{"sql": "select 1"}]}), "reads no Kafka in this release"),
     (kafka({"operation": "Insert"}, tombstones="Delete"), "tombstones Delete goes with operation Upsert"),
     (
         kafka(tombstones="Delete", of={"orderingFields": ["ts"], "mergeMode": "EventTime"}),
@@ -72,7 +105,19 @@ KAFKA_BAD = [
     ),
     (table(ingest=[ingest(source={"type": "Kafka"})]), "needs kafka and format: json, avro or raw"),
     (table(ingest=[ingest(source={**FILES, "format": "avro"})]), "path and format: parquet, csv or json"),
-    (table(ingest=[ingest(source={**FILES, "kafka": TOPICS})]), "path belongs to type Files, kafka to type Kafka"),
-    (table(ingest=[ingest(mode="Continuous")]), "mode Continuous goes with a source of type Kafka"),
-    (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka"),
+    (
+        table(ingest=[ingest(source={**FILES, "kafka": TOPICS})]),
+        "path belongs to type Files, kafka to type Kafka or Debezium",
+    ),
+    (table(ingest=[ingest(expectations=[{"name": "a", "sql": "n > 0"}])]), "go with a source of type Kafka"),
+    (table(ingest=[ingest(onUndecodable="Quarantine")]), "go with a source of type Kafka"),
+    (kafka({"maxErrorRatio": "0.1"}), "maxErrorRatio needs something that is quarantined"),
+    (kafka({"onUndecodable": "Quarantine", "maxErrorRatio": "2"}), "maxErrorRatio"),
+    (kafka({"onUndecodable": "Drop"}), "must be one of Fail, Quarantine"),
+    (
+        kafka({"expectations": [{"name": "a", "sql": "n > 0", "onFail": "Warn"}]}),
+        "must be one of Fail, Quarantine, Drop",
+    ),
+    (table(ingest=[ingest(mode="Continuous")]), "mode Continuous goes with a source of type Kafka or Debezium"),
+    (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka or Debezium"),
 ]

@@ -109,7 +109,7 @@ class TableLife:
         """A table whose ingest needs Spark is given to a Spark operator, which takes up nothing here. With the table the attempt is
         stopped, before the files are purged."""
         name = f"as-{launcher.lower()}"
-        transformed = self.ingest(transform=[{"sql": "select * from source"}])
+        transformed = self.ingest(transform=[{"sql": "select * from source where hash(1) is not null"}])
         here = {
             "location": self.store.new_uri(), "spark": {"launcher": launcher}, "ingest": [transformed], "deletionPolicy": "Purge",
         }  # fmt: skip

@@ -83,6 +83,9 @@ class IngestStatus:
         format="int64",
     )
     lag: str = prop("age of the oldest of them; of a stream of which messages wait, of the newest in the table", "0s")
+    refused_messages: int = prop(
+        "of a stream: messages that went to the error table, since its first commit", 0, format="int64"
+    )
     consumed_files: int = prop("files that the checkpoint holds", 0)
     checkpoint: str | None = prop("newest batch in the table; of a stream, name of its positions", None)
     last_commit: str | None = prop("instant that holds it", None)

@@ -18,6 +18,7 @@ from hudi_operator.api.fields.patterns import (
     OBJECT_NAME,
     QUANTITY,
 )
+from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecodable, TransformSpec
 from hudi_operator.api.fields.sources import SourceSpec, SourceType
 from hudi_operator.api.fields.spark import SparkSpec
 from hudi_operator.api.locations import overlap
@@ -42,6 +43,7 @@ class IngestMode(StrEnum):
 
 
 COMMIT_INTERVAL, FRESHNESS = "10s", "60s"
+MAX_ERROR_RATIO = "0.05"
 
 KAFKA_ORDERS = frozenset({"_kafka_offset", "_kafka_timestamp"})
 
@@ -137,22 +139,15 @@ class FilesSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class TransformSpec:
-    """One step between source and table."""
-
-    sql: str = prop("one SELECT over the table named source, in Spark's dialect", min_length=1, max_length=16_384)
-
-
-@dataclass(frozen=True, slots=True)
 class IngestSpec:
     """One way of rows into the table."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "self.mode != 'Continuous' || self.source.type == 'Kafka'",
-            "mode Continuous goes with a source of type Kafka",
+            "self.mode != 'Continuous' || self.source.type != 'Files'",
+            "mode Continuous goes with a source of type Kafka or Debezium",
             "mode",
-            lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.type is SourceType.KAFKA,
+            lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.type is not SourceType.FILES,
         ),
         Rule(
             "!has(self.commitInterval) || self.mode == 'Continuous'",
@@ -167,16 +162,24 @@ class IngestSpec:
             lambda i: i.active_deadline is None or i.mode is IngestMode.ONCE,
         ),
         Rule(
-            "!has(self.freshness) || self.source.type == 'Kafka'",
-            "freshness goes with a source of type Kafka",
+            "!has(self.freshness) || self.source.type != 'Files'",
+            "freshness goes with a source of type Kafka or Debezium",
             "freshness",
-            lambda i: i.freshness is None or i.source.type is SourceType.KAFKA,
+            lambda i: i.freshness is None or i.source.type is not SourceType.FILES,
         ),
         Rule(
-            "self.source.type != 'Kafka' || size(self.transform) == 0",
-            "a transform needs Spark, which reads no Kafka in this release: remove it",
-            "transform",
-            lambda i: i.source.type is not SourceType.KAFKA or not i.transform,
+            "self.source.type != 'Files' || (size(self.expectations) == 0 && self.onUndecodable == 'Fail')",
+            "expectations and onUndecodable Quarantine go with a source of type Kafka or Debezium",
+            "expectations",
+            lambda i: (
+                i.source.type is not SourceType.FILES or (not i.expectations and i.on_undecodable is OnUndecodable.FAIL)
+            ),
+        ),
+        Rule(
+            "!has(self.maxErrorRatio) || self.onUndecodable == 'Quarantine' || self.expectations.exists(e, e.onFail == 'Quarantine')",
+            "maxErrorRatio needs something that is quarantined: onUndecodable or an expectation",
+            "maxErrorRatio",
+            lambda i: i.max_error_ratio is None or i.quarantines,
         ),
         Rule(
             "!has(self.source.kafka) || self.source.kafka.tombstones != 'Delete' || self.operation == 'Upsert'",
@@ -206,9 +209,40 @@ class IngestSpec:
         pattern=DURATION,
         max_length=32,
     )
-    transform: tuple[TransformSpec, ...] = prop("at most one SELECT", (), max_items=1)
+    transform: tuple[TransformSpec, ...] = prop(
+        "steps between source and table, each over what the one before gives", (), max_items=8
+    )
+    expectations: tuple[ExpectationSpec, ...] = prop(
+        "what the rows of the source must hold, before any transform", (), max_items=32, list_key="name"
+    )
+    on_undecodable: OnUndecodable = prop(
+        "a message that cannot be read ends the ingest, or goes to the error table", OnUndecodable.FAIL
+    )
+    max_error_ratio: str | None = prop(
+        "the part of a commit's messages that may go to the error table, 0.05 if absent; 10 may in any case",
+        None,
+        pattern="^(0(\\.[0-9]{1,6})?|1(\\.0)?)$",
+        max_length=8,
+    )
     active_deadline: str | None = prop(
         "a run that takes longer is stopped and failed, such as 2h", None, pattern=DURATION, max_length=32
+    )
+
+    @property
+    def quarantines(self) -> bool:
+        """Whether messages may go to the error table."""
+        return self.on_undecodable is OnUndecodable.QUARANTINE or any(
+            each.on_fail is OnFail.QUARANTINE for each in self.expectations
+        )
+
+
+def _takes_events(table: HudiTableSpec) -> bool:
+    """Whether change events keep their order and their deletes in a table."""
+    return (
+        table.ordering_fields == ("_event_lsn",)
+        and table.merge_mode in (None, MergeMode.EVENT_TIME)
+        and all(each.field in table.record_key for each in table.partition_by)
+        and all(each.operation is IngestOperation.UPSERT for each in table.ingest)
     )
 
 
@@ -260,6 +294,15 @@ class HudiTableSpec:
             "a tombstone has no value of orderingFields: with tombstones Delete they are empty, or _kafka_offset or _kafka_timestamp",
             "orderingFields",
             lambda t: set(t.ordering_fields) <= KAFKA_ORDERS or not any(i.source.deletes for i in t.ingest),
+        ),
+        Rule(
+            "self.ingest.all(i, i.source.type != 'Debezium') || (self.orderingFields == ['_event_lsn'] && "
+            "(!has(self.mergeMode) || self.mergeMode == 'EventTime') && "
+            "self.partitionBy.all(p, p.field in self.recordKey) && self.ingest.all(i, i.operation == 'Upsert'))",
+            "a source of type Debezium needs operation Upsert, orderingFields _event_lsn, and partition fields of recordKey: an event that deletes holds "
+            "the key alone, and events may come again",
+            "ingest",
+            lambda t: not any(i.source.type is SourceType.DEBEZIUM for i in t.ingest) or _takes_events(t),
         ),
         Rule(
             "self.type == 'MergeOnRead' || self.maintenance.compaction.mode == 'Disabled'",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from hudi_operator.api.fields.shaping import OnUndecodable
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.service import RunMode
-from hudi_operator.api.table import COMMIT_INTERVAL, HudiTableSpec, IngestSpec
+from hudi_operator.api.table import COMMIT_INTERVAL, MAX_ERROR_RATIO, HudiTableSpec, IngestSpec
 from hudi_operator.manifests.quantities import bytes_of, seconds_of
 from hudi_operator.manifests.services import ServiceWork, resize_wanted
 from hudi_operator.manifests.sources import kafka_document
+from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.options.known import renamed
@@ -18,7 +20,7 @@ from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.index_properties import CONNECTION
 
 LOCAL_ENGINE_BYTES_MAX = 256 << 20
-"""An ingest without a transform whose files are smaller, or a service that reads less, needs no JVM."""
+"""An ingest whose files are smaller and whose transforms need no Spark, or a service that reads less, needs no JVM."""
 REWRITES = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION, ServiceType.CLUSTERING, ServiceType.RESIZE)
 """Services that write rows."""
 CREDENTIAL_VARIABLES = (
@@ -91,8 +93,11 @@ def ingest_job(
     waiting_bytes: int,
     config: TableConfig | None = None,
 ) -> JobSpec:
-    """The job of one ingest attempt. The engine is Local if there is no transform and little to read."""
+    """The job of one ingest attempt. The engine is Local if there is little to read, and no transform that only Spark does."""
     body = to_document(ingest)
+    if not body["source"].get("columns", True):
+        # What an earlier release of the job does not know it is told only where it matters.
+        del body["source"]["columns"]
     work = {
         "type": "Ingest",
         "name": ingest.name,
@@ -103,9 +108,34 @@ def ingest_job(
     if ingest.source.kafka is not None:
         work["source"] = {**body["source"], "kafka": kafka_document(ingest.source.kafka)}
         work["mode"] = ingest.mode.value
+        work |= _checks(ingest, body)
         work["commitIntervalSeconds"] = seconds_of(ingest.commit_interval or COMMIT_INTERVAL)
-    small = ingest.source.kafka is not None or (not ingest.transform and waiting_bytes <= LOCAL_ENGINE_BYTES_MAX)
+    small = ingest.source.kafka is not None or (waiting_bytes <= LOCAL_ENGINE_BYTES_MAX and not _needs_spark(ingest))
     return _job(attempt, table_of(name, spec, config), work, spec, local=small)
+
+
+def _checks(ingest: IngestSpec, body: dict[str, Any]) -> dict[str, Any]:
+    """What becomes of rows that are not as they should be, where the spec says anything of it."""
+    found: dict[str, Any] = {}
+    if ingest.expectations:
+        found["expectations"] = body["expectations"]
+    if ingest.on_undecodable is OnUndecodable.QUARANTINE:
+        found["onUndecodable"] = ingest.on_undecodable.value
+    if ingest.quarantines:
+        found["maxErrorRatio"] = float(ingest.max_error_ratio or MAX_ERROR_RATIO)
+    return found
+
+
+def _needs_spark(ingest: IngestSpec) -> bool:
+    """Whether a transform says what only Spark does."""
+    # The parser of SQL is loaded by who starts a job, not by who reads a resource.
+    from hudi_table.services.transforming.chain_check import check_chain
+
+    try:
+        check_chain([to_document(each) for each in ingest.transform], arrival_decides=False)
+    except InvalidRequestError:
+        return True
+    return False
 
 
 def service_job(

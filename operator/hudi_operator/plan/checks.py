@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from hudi_operator.api.fields.maintenance import ServiceMode
+from hudi_operator.api.fields.sources import SourceType
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.resources import DesiredTable
+from hudi_operator.api.schema import to_document
 from hudi_operator.api.service import TableServiceSpec
-from hudi_operator.api.table import HudiTableSpec, PartitionFieldSpec
+from hudi_operator.api.table import HudiTableSpec, IngestOperation, IngestSpec, PartitionFieldSpec
 from hudi_operator.errors import InvalidSpecError
 from hudi_operator.plan.observed import Problem, TableObservation
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.service.services import ServiceType
-from hudi_table.model.table.config import PartitionField, PartitionType, TableConfig, TableType
+from hudi_table.model.table.config import MergeMode, PartitionField, PartitionType, TableConfig, TableType
 from hudi_table.services.select_check import check_select
+from hudi_table.services.transforming.chain_check import check_chain, check_expectations
 
 
 def problem_of(desired: DesiredTable, table: TableObservation | None) -> Problem | None:
@@ -66,10 +69,41 @@ def _transforms(spec: HudiTableSpec) -> tuple[FieldError, ...]:
     for i, ingest in enumerate(spec.ingest):
         for j, transform in enumerate(ingest.transform):
             try:
-                check_select(transform.sql)
+                if transform.sql is not None:
+                    check_select(transform.sql)
             except InvalidRequestError as error:
                 found.append(FieldError(f"spec.ingest[{i}].transform[{j}].sql", error.message))
+        found += _expectations(i, ingest)
+        if ingest.source.kafka is not None and not found:
+            found += _stream_transforms(i, spec, ingest)
     return tuple(found)
+
+
+def _stream_transforms(number: int, spec: HudiTableSpec, ingest: IngestSpec) -> list[FieldError]:
+    """No Spark reads a stream, and its rows have an order."""
+    needed = [*spec.record_key, *(each.field for each in spec.partition_by)]
+    upserts = ingest.operation is IngestOperation.UPSERT
+    try:
+        check_chain(
+            [to_document(each) for each in ingest.transform],
+            arrival_decides=upserts and (not spec.ordering_fields or spec.merge_mode is MergeMode.COMMIT_TIME),
+            deletes=[*needed, "_event_lsn", "_change_operation_type"]
+            if ingest.source.type is SourceType.DEBEZIUM
+            else needed
+            if ingest.source.deletes
+            else (),
+        )
+    except InvalidRequestError as error:
+        return [FieldError(f"spec.ingest[{number}].transform", error.message)]
+    return []
+
+
+def _expectations(number: int, ingest: IngestSpec) -> list[FieldError]:
+    try:
+        check_expectations([{"name": each.name, "sql": each.sql} for each in ingest.expectations])
+    except InvalidRequestError as error:
+        return [FieldError(f"spec.ingest[{number}].expectations", error.message)]
+    return []
 
 
 def contradictions_of(spec: HudiTableSpec, config: TableConfig) -> tuple[FieldError, ...]:

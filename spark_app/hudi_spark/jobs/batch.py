@@ -6,8 +6,9 @@ started the job: an attempt that runs twice, or late, finds nothing left to do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hudi_spark.jobs.target import storage_options
 from hudi_table.api import HudiTable
@@ -15,11 +16,13 @@ from hudi_table.arguments import OperationName
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, key_of
 from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.services.ingesting import Behind, behind
 from hudi_table.services.select_check import check_select
-from hudi_table.sources.checkpoints import current_checkpoint
+from hudi_table.sources.checkpoints import held_files
 from hudi_table.sources.files.digests import store_digests
 from hudi_table.sources.files.source import FileBatch, FilesSource
 from hudi_table.table.store.opening import open_storage
+from hudi_table.table.timeline.archived import under
 
 OPERATIONS: dict[str, OperationName] = {"Upsert": "upsert", "Insert": "insert", "BulkInsert": "bulk_insert"}
 
@@ -31,9 +34,10 @@ class Batch:
     taken: FileBatch
     path: str
     operation: OperationName
-    sql: str | None
+    transform: tuple[Mapping[str, Any], ...]
     checkpoint: Checkpoint
     extra_metadata: dict[str, str]
+    behind: Behind
 
     @property
     def files(self) -> tuple[SourceFile, ...]:
@@ -69,15 +73,15 @@ def next_batch(spec: JobSpec, table: HudiTable | None) -> Batch | None:
     work = spec.work
     name, source = str(work["name"]), work["source"]
     operation = operation_of(spec)
-    transforms: Sequence[dict[str, str]] = work.get("transform", ())
-    if len(transforms) > 1:
-        raise InvalidRequestError(f"{len(transforms)} transforms are given, at most one SELECT is taken")
-    for transform in transforms:
-        check_select(transform["sql"])
+    transform: Sequence[Mapping[str, Any]] = work.get("transform", ())
+    for each in transform:
+        if each.get("sql") is not None:
+            check_select(each["sql"])
     path = str(source["path"])
     storage = open_storage(path, storage_options(spec, path))
     files = FilesSource(storage, str(source["format"]), name, spec.attempt, dict(source.get("csv", {})))
-    before = current_checkpoint(table.context, name) if table is not None else None
+    held = held_files(table.context, name) if table is not None else None
+    before = held.checkpoint if held is not None else None
     taken = files.plan(files.discover(), before)
     if taken is None:
         return None
@@ -89,9 +93,10 @@ def next_batch(spec: JobSpec, table: HudiTable | None) -> Batch | None:
         taken=taken,
         path=path,
         operation=operation,
-        sql=transforms[0]["sql"] if transforms else None,
+        transform=tuple(transform),
         checkpoint=checkpoint,
         extra_metadata={key_of(name): checkpoint.to_text()},
+        behind=behind(name, under(key_of(name)), held.instant if held is not None else None),
     )
 
 

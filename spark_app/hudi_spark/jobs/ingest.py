@@ -5,26 +5,35 @@ Of files the engine `Local` makes one in this process, `Spark` one in tasks (`in
 
 from __future__ import annotations
 
+import contextlib
+
+import pyarrow as pa
+
 from hudi_spark.jobs.batch import Batch, next_batch, write_options
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import find_table, target_of
-from hudi_table.api import CommitResult, HudiTable, write_hudi
-from hudi_table.errors import InvalidRequestError
+from hudi_table.api import CommitResult, HudiTable
+from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import SourceFile, batch_id
 from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.services.ingesting import commit_behind
+from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.table.store.clock import SystemClock
+from hudi_table.write.operations import WriteRequest
 
 
 def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
     """Do one attempt. Raises HudiError; nothing of the batch is visible then."""
     kind = spec.work["source"].get("type")
-    if kind == "Kafka":
+    if kind in ("Kafka", "Debezium"):
         from hudi_spark.jobs.ingest_kafka import run_kafka
 
         return run_kafka(spec, progress)
     if kind != "Files":
-        raise InvalidRequestError(f"source type {kind!r} is not read by this release; it reads Files and Kafka")
+        raise InvalidRequestError(
+            f"source type {kind!r} is not read by this release; it reads Files, Kafka and Debezium"
+        )
     clock = SystemClock()
     start = clock.boot_seconds()
     table = find_table(spec)
@@ -33,29 +42,37 @@ def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
         return JobResult(spec.attempt, "NothingToDo", message="every file of the source is in the table")
     progress.say(f"reading {counted(len(batch.files), 'file')}, {batch.size / 2**20:.1f} MiB, {_names(batch.files)}")
     if spec.engine == "Local":
-        if batch.sql is not None:
-            raise InvalidRequestError("a transform is SQL and needs engine Spark")
         commit = _write_local(spec, table, batch, progress)
     else:
         # Spark is started only by jobs that need it.
         from hudi_spark.jobs.ingest_spark import write_spark
 
         commit = write_spark(spec, table, batch, progress)
+    if commit.replayed:
+        # It went on from the same checkpoint, perhaps with other files: the next attempt takes what is left.
+        raise WriteConflictError(f"another attempt has committed files of {spec.work['name']} as {commit.instant}")
     return _result(spec, batch, commit, clock.boot_seconds() - start)
 
 
 def _write_local(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:
-    rows = batch.taken.read(table.schema() if table is not None else None)
-    progress.say(f"{batch.operation} into {spec.table['location']} in this process")
+    known = table.schema() if table is not None else None
+    chain = Chain(Transforms.of(batch.transform), spec.work["source"].get("columns"))
+    with contextlib.closing(chain):
+        found = chain.apply(batch.taken.read(chain.read_as(known)).batches, known)
+        progress.say(f"{batch.operation} into {spec.table['location']} in this process")
+        return _commit(spec, table, batch, found)
+
+
+def _commit(spec: JobSpec, table: HudiTable | None, batch: Batch, rows: pa.RecordBatchReader) -> CommitResult:
     with target_of(spec, table, rows.schema) as target:
-        return write_hudi(
-            target,
-            rows.batches,
+        request = WriteRequest(
             operation=batch.operation,
             options=write_options(spec),
             extra_metadata=batch.extra_metadata,
-            batch=batch.checkpoint.batch,
+            batch=batch.behind.batch,
+            follows=batch.behind.follows,
         )
+        return commit_behind(target.context, rows, request)
 
 
 def _result(spec: JobSpec, batch: Batch, commit: CommitResult, seconds: float) -> JobResult:

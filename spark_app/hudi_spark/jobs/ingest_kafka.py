@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
 
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.shaping import Shaped, Shaping, keep_refused, quarantines
 from hudi_spark.jobs.stopping import Stopping
-from hudi_spark.jobs.target import find_table, storage_options, target_of
+from hudi_spark.jobs.target import fills_unavailable, find_table, storage_options, target_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import DataLossError, HudiError, InvalidRequestError, ObjectNotFoundError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.model.job.positions import Extent, Positions
+from hudi_table.model.table.config import MergeMode
 from hudi_table.services.ingesting import Ingest
-from hudi_table.sources.base import Rows
+from hudi_table.services.transforming.chain_check import check_chain
 from hudi_table.sources.checkpoints import HeldPositions, current_positions
 from hudi_table.sources.formats.avro import AvroDecoder, RegistryDecoder
+from hudi_table.sources.formats.debezium import LSN, OPERATION, DebeziumDecoder
 from hudi_table.sources.formats.decoder import Decoder
 from hudi_table.sources.formats.json import JsonDecoder
 from hudi_table.sources.formats.raw import RawDecoder
@@ -51,12 +56,16 @@ class _Done:
     updated: int = 0
     deleted: int = 0
     bytes_written: int = 0
+    refused: int = 0
+    dropped: int = 0
     instant: str = ""
 
-    def add(self, rows: int, commit: CommitResult) -> None:
+    def add(self, shaped: Shaped, commit: CommitResult) -> None:
         """Count a commit."""
         self.commits += 1
-        self.messages += rows
+        self.messages += shaped.messages
+        self.refused += len(shaped.refused)
+        self.dropped += shaped.dropped
         self.inserted += commit.rows_inserted
         self.updated += commit.rows_updated
         self.deleted += commit.rows_deleted
@@ -71,6 +80,7 @@ class _Driver:
     spec: JobSpec
     source: KafkaSource
     ingest: Ingest
+    shaping: Shaping
     progress: Progress
     stopping: Stopping
     clock: SystemClock = field(default_factory=SystemClock)
@@ -96,11 +106,10 @@ class _Driver:
             if batch is None:
                 self._adopt(found, held)
                 return
-            rows = self._read(batch)
-            if self._has_place(rows):
-                held = self._commit(rows, held)
+            shaped = self._read(batch)
+            held = self._commit(shaped, held)
             # What only markers fill of a topic is passed over without a table, too.
-            positions = rows.checkpoint
+            positions = shaped.rows.checkpoint
 
     def continuous(self, interval: float) -> None:
         """What comes, until told to end. Raises HudiError for what another try would not mend, or did not."""
@@ -125,11 +134,11 @@ class _Driver:
     ) -> tuple[HeldPositions | None, Positions]:
         settings = self.source.settings
         until = Until(settings.max_rows, settings.max_bytes, None, deadline, self.stopping.told)
-        rows = self._read(self.source.batch(at, until))
-        if rows.count:
-            held = self._commit(rows, held)
+        shaped = self._read(self.source.batch(at, until))
+        if shaped.messages:
+            held = self._commit(shaped, held)
         # Positions that moved over markers alone are not worth a commit: a successor passes them again.
-        return held, rows.checkpoint
+        return held, shaped.rows.checkpoint
 
     def _bear(self, error: HudiError, failures: int, at: Positions | None) -> None:
         """Wait, if another try may do; else raise."""
@@ -146,12 +155,9 @@ class _Driver:
         self.progress.say(f"{error.name()}: {error}; goes on from the newest checkpoint in {seconds:.0f} s")
         self.stopping.wait(seconds)
 
-    def _read(self, batch: KafkaBatch) -> Rows[Positions]:
-        return batch.read(self.table.schema() if self.table is not None else None)
-
-    def _has_place(self, rows: Rows[Positions]) -> bool:
-        """A table is made of the columns of its first rows."""
-        return self.table is not None or rows.count > 0
+    def _read(self, batch: KafkaBatch) -> Shaped:
+        known = self.table.schema() if self.table is not None else None
+        return self.shaping.shaped(batch.read(self.shaping.chain.read_as(known)), known)
 
     def _adopt(self, found: Extent, held: HeldPositions | None) -> None:
         """Where nothing is to be read, the positions are made ours, with their ids, if none of ours stand in the table."""
@@ -168,17 +174,22 @@ class _Driver:
             )
         self._adopt(found, None)
 
-    def _commit(self, rows: Rows[Positions], held: HeldPositions | None) -> HeldPositions | None:
-        began = self.clock.boot_seconds()
+    def _commit(self, shaped: Shaped, held: HeldPositions | None) -> HeldPositions | None:
+        began, rows = self.clock.boot_seconds(), shaped.rows
+        # Before the checkpoint passes them: an attempt that ends between the two keeps them again, in the same place.
+        keep_refused(self.spec, shaped.refused)
+        if self.table is None and not rows.count:
+            # A table is made of the columns of its first rows.
+            return held
         with target_of(self.spec, self.table, rows.schema) as target:
             commit = self.ingest.commit(target.context, rows, held)
         self.table = target
         if commit.replayed or not commit.instant:
             # Another attempt went on from the same place: what it has read counts.
             raise WriteConflictError(f"another attempt has committed as {commit.instant} what comes next")
-        self.done.add(rows.count, commit)
+        self.done.add(shaped, commit)
         seconds = self.clock.boot_seconds() - began
-        self.progress.say(f"{commit.instant}: {counted(rows.count, 'message')} committed in {seconds:.1f} s")
+        self.progress.say(f"{commit.instant}: {counted(shaped.messages, 'message')} committed in {seconds:.1f} s")
         return HeldPositions(rows.checkpoint, commit.instant)
 
 
@@ -187,13 +198,19 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
     clock = SystemClock()
     start = clock.boot_seconds()
     work = spec.work
-    if work.get("transform"):
-        raise InvalidRequestError("a transform needs engine Spark, which reads no Kafka in this release")
-    settings = KafkaSettings.of(work["source"])
+    settings = replace(KafkaSettings.of(work["source"]), keeps_keys=quarantines(work))
+    shaping = _shaping(spec, settings)
     ingest = Ingest(str(work["name"]), settings.only_topic, operation_of(spec), dict(spec.table.get("options", {})))
-    source = KafkaSource(settings, os.environ, _decoding(spec, settings, os.environ), spec.attempt, clock)
+    source = KafkaSource(
+        settings,
+        os.environ,
+        _decoding(spec, settings, os.environ, shaping.chain.columns),
+        spec.attempt,
+        ingest.name,
+        clock,
+    )
     with Stopping() as stopping:
-        driver = _Driver(spec, source, ingest, progress, stopping, clock)
+        driver = _Driver(spec, source, ingest, shaping, progress, stopping, clock)
         try:
             if work.get("mode", "Once") == "Continuous":
                 driver.continuous(float(work.get("commitIntervalSeconds", COMMIT_INTERVAL_SECONDS)))
@@ -201,18 +218,62 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
                 driver.once()
         finally:
             source.close()
+            shaping.close()
     return _result(spec, driver.done, clock.boot_seconds() - start)
 
 
-def _decoding(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, str]) -> Decoding:
+def _shaping(spec: JobSpec, settings: KafkaSettings) -> Shaping:
+    """Expectations and transforms, checked before anything is read."""
+    steps, table = spec.work.get("transform", ()), spec.table
+    if settings.debezium:
+        _check_debezium(spec)
+    decides = not table.get("orderingFields") or table.get("mergeMode") == MergeMode.COMMIT_TIME.value
+    check_chain(
+        steps,
+        arrival_decides=decides and spec.work["operation"] == "Upsert",
+        deletes=[*_needed(spec), LSN, OPERATION]
+        if settings.debezium
+        else _needed(spec)
+        if settings.tombstones == "Delete"
+        else (),
+    )
+    return Shaping(spec.work)
+
+
+def _check_debezium(spec: JobSpec) -> None:
+    table = spec.table
+    if list(table.get("orderingFields", ())) != [LSN] or spec.work["operation"] != "Upsert":
+        raise InvalidRequestError(
+            f"change events of Debezium need operation Upsert and orderingFields {LSN}: they may come again, behind newer ones"
+        )
+    outside = [each["field"] for each in table.get("partitionBy", ()) if each["field"] not in table["recordKey"]]
+    if outside:
+        raise InvalidRequestError(
+            f"partitionBy {outside[0]} is none of recordKey, and an event that deletes holds the key alone: leave it out, or add it to the key"
+        )
+
+
+def _needed(spec: JobSpec) -> list[str]:
+    """What a delete needs: the record key, and the partition's columns."""
     needed = [str(name) for name in spec.table["recordKey"]]
-    needed += [str(each["field"]) for each in spec.table.get("partitionBy", ()) if each["field"] not in needed]
+    return needed + [str(each["field"]) for each in spec.table.get("partitionBy", ()) if each["field"] not in needed]
+
+
+def _decoding(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, str], columns: pa.Schema) -> Decoding:
+    needed = _needed(spec)
     if settings.tombstones == "Delete" and settings.key_format == "raw" and len(needed) != 1:
         raise InvalidRequestError(
             f"kafka.keyFormat raw holds one column, and a delete needs {', '.join(needed)}: give json or avro"
         )
 
     def decoder(form: str) -> Decoder:
+        if settings.debezium:
+            return DebeziumDecoder(
+                spec.table["recordKey"],
+                columns,
+                infinite_is_null=settings.infinite_is_null,
+                fills=fills_unavailable(spec, find_table(spec)),
+            )
         if form == "json":
             return JsonDecoder()
         if form == "raw":
@@ -224,7 +285,8 @@ def _decoding(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, 
         return AvroDecoder(_schema_text(spec, settings.schema_file))
 
     keys = None if settings.tombstones != "Delete" or settings.key_format == "raw" else decoder(settings.key_format)
-    return Decoding(settings, decoder(settings.format), keys, tuple(needed))
+    ratio = float(spec.work.get("maxErrorRatio", 0.0)) if spec.work.get("onUndecodable") == "Quarantine" else None
+    return Decoding(settings, decoder(settings.format), keys, tuple(needed), ratio)
 
 
 def _schema_text(spec: JobSpec, uri: str) -> str:
@@ -247,8 +309,13 @@ def _result(spec: JobSpec, done: _Done, seconds: float) -> JobResult:
         "bytesWritten": float(done.bytes_written),
         "seconds": round(seconds, 3),
     }
+    refused = f", {done.refused:,} refused" if done.refused else ""
+    if done.refused:
+        figures["recordsRefused"] = float(done.refused)
+    if done.dropped:
+        figures["recordsDropped"] = float(done.dropped)
     message = (
         f"{counted(done.messages, 'message')} in {counted(done.commits, 'commit')}: {done.inserted:,} inserted, "
-        f"{done.updated:,} updated, {done.deleted:,} deleted in {seconds:.1f} s"
+        f"{done.updated:,} updated, {done.deleted:,} deleted{refused} in {seconds:.1f} s"
     )
     return JobResult(spec.attempt, "Succeeded", message=message, instants=(done.instant,), figures=figures)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -73,7 +73,7 @@ def _first_line(error: PySparkException) -> str:
 def _write(
     spark: SparkSession, spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress
 ) -> CommitResult:
-    rows = transformed(spark, source_frame(spark, spec, batch), batch.sql)
+    rows = transformed(spark, source_frame(spark, spec, batch), batch.transform)
     tasks = spark.sparkContext.defaultParallelism
     progress.say(f"{batch.operation} into {spec.table['location']} on Spark, {tasks} tasks at once")
     with target_of(spec, table, arrow_schema(rows)) as target, _report_tasks(spark, progress):
@@ -83,7 +83,8 @@ def _write(
             batch.operation,
             options=write_options(spec),
             extra_metadata=batch.extra_metadata,
-            batch=batch.checkpoint.batch,
+            batch=batch.behind.batch,
+            follows=batch.behind.follows,
         )
 
 
@@ -141,10 +142,19 @@ def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch) -> DataFrame:
     return frame.repartitionById(len(splits), "ordinal").mapInArrow(read, spark_schema)
 
 
-def transformed(spark: SparkSession, source: DataFrame, sql: str | None) -> DataFrame:
-    """The SELECT over the source, or the source itself. The text was checked before this is called."""
-    if sql is None:
-        return source
+def transformed(spark: SparkSession, source: DataFrame, chain: Sequence[Mapping[str, Any]]) -> DataFrame:
+    """The source after every step. The texts were checked before this is called."""
+    for step in chain:
+        if step.get("sql") is None:
+            raise InvalidRequestError(
+                "flatten and functions of transforms are not done on Spark, and the files are too many for one process, or a SELECT needs Spark: "
+                "give SQL alone"
+            )
+        source = _selected(spark, source, str(step["sql"]))
+    return source
+
+
+def _selected(spark: SparkSession, source: DataFrame, sql: str) -> DataFrame:
     source.createOrReplaceTempView(SOURCE)
     try:
         rows = spark.sql(sql)

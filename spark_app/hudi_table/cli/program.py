@@ -236,6 +236,11 @@ def _checkpoint_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "offsets", metavar="OFFSETS", nargs="?", help="set: of one topic, the next to read, as orders,0:120,1:98"
     )
+    parser.add_argument(
+        "--yes",
+        action="store_true",
+        help="set: go back, though the ingest inserts, and rows that come again are there twice",
+    )
 
 
 def _selection_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.checkpoint import key_of
@@ -19,7 +20,8 @@ from hudi_table.sources.base import Rows
 from hudi_table.sources.checkpoints import HeldPositions, current_positions, positions_of
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.archived import Holds
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import table_schema
 from hudi_table.write.operations import Follows, WriteRequest, write
@@ -27,8 +29,32 @@ from hudi_table.write.result import CommitResult
 
 MISSING_IS_NULL = {"hoodie.write.set.null.for.missing.columns": "true"}
 """Messages of a topic lack what came later, or what their producer left out."""
+UPSERT = "UPSERT"
 SET_KEY = "lakeops.checkpoint.set"
 """Of a commit that sets a checkpoint: who did so, and what it was before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What a write of an ingest is given, so that it stands only behind the checkpoint that it goes on from."""
+
+    batch: str
+    follows: Follows
+
+
+def behind(ingest: str, holds: Holds, instant: str | None) -> Behind:
+    """Of a write that goes on from the checkpoint of `instant`, None where there is none; `holds` finds checkpoints of the ingest."""
+    return Behind(f"{ingest}@{instant or 'begin'}", Follows(holds, instant))
+
+
+def commit_behind(ctx: TableContext, batches: Any, request: WriteRequest, engine: Engine | None = None) -> CommitResult:
+    """Write rows in this process, then do the services that the options ask for. Raises what `write_hudi` does: WriteConflictError where another
+    commit moved the checkpoint."""
+    check_inline(ctx, request.options)
+    engine = engine or LocalEngine()
+    result = write(ctx, batches, request, engine)
+    run_inline(ctx, result.instant, request.options, engine, max_memory=request.max_memory)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +80,23 @@ class Ingest:
         Raises what `write_hudi` does: WriteConflictError where another commit moved the checkpoint.
         """
         options = {**MISSING_IS_NULL, **self.options, "hoodie.allow.empty.commit": "true"}
-        instant = held.instant if held is not None else None
+        place = behind(self.name, positions_of(self.name, self.topic), held.instant if held is not None else None)
         request = WriteRequest(
             operation=self.operation,
             options=options,
             extra_metadata={**(more or {}), **commit_keys(key_of(self.name), rows.checkpoint, ctx.config.version)},
-            batch=f"{self.name}@{instant or 'begin'}",
-            follows=Follows(positions_of(self.name, self.topic), instant),
+            batch=place.batch,
+            follows=place.follows,
         )
-        check_inline(ctx, options)
-        engine = engine or LocalEngine()
-        result = write(ctx, rows.batches, request, engine)
-        run_inline(ctx, result.instant, options, engine, max_memory=request.max_memory)
-        return result
+        return commit_behind(ctx, rows.batches, request, engine)
 
 
-def set_positions(ctx: TableContext, ingest: str, text: str, *, by: str) -> CommitResult:
+def set_positions(ctx: TableContext, ingest: str, text: str, *, by: str, again: bool = False) -> CommitResult:
     """Make an ingest from Kafka go on at other offsets: a commit without rows holds them, and who set them in place of what.
 
     `text`: one topic's, as Hudi Streamer writes them. A topic that the checkpoint knows keeps its id, and partitions that the text does not name their
-    offsets. Raises InvalidRequestError for a text that is none, CorruptTableError where the ingest's checkpoint is of another source.
+    offsets. `again`: rows may be taken a second time, though the ingest inserts them without a look for their keys. Raises InvalidRequestError for a
+    text that is none, and for such a step back without `again`; CorruptTableError where the ingest's checkpoint is of another source.
     """
     try:
         topic, offsets = parse_streamer(text)
@@ -83,6 +106,14 @@ def set_positions(ctx: TableContext, ingest: str, text: str, *, by: str) -> Comm
     before = held.positions if held is not None else Positions("", {})
     known = before.topics.get(topic, TopicPositions("", {}))
     topics = {**before.topics, topic: TopicPositions(known.id, {**known.offsets, **offsets})}
+    back = [partition for partition, offset in offsets.items() if offset < known.offsets.get(partition, 0)]
+    operation = _operation_of(ctx, positions_of(ingest, topic)) if back and not again else UPSERT
+    if operation != UPSERT:
+        raise InvalidRequestError(
+            f"partition {back[0]} of topic {topic} is at offset {known.offsets[back[0]]}, and {offsets[back[0]]} lies before it: the ingest's last commit is "
+            f"of operation {operation}, which does not look for keys, so rows that come again would be in the table twice; "
+            "give --yes (again=True) if that is wanted"
+        )
     positions = replace(before, topics=topics, attempt="", newest=-1)
     schema = table_schema(ctx, load_timeline(ctx))
     if schema is None:
@@ -94,3 +125,12 @@ def set_positions(ctx: TableContext, ingest: str, text: str, *, by: str) -> Comm
     }
     kept = Ingest(ingest, topic if len(topics) == 1 else None, "upsert", {SERVICES: "false"})
     return kept.commit(ctx, Rows(schema, schema.empty_table().to_reader(), positions, 0), held, more=audit)
+
+
+def _operation_of(ctx: TableContext, holds: Holds) -> str:
+    """Hudi's name of what the ingest's newest commit did that took rows; of an archived one it is not known."""
+    for instant in reversed(load_timeline(ctx).commits):
+        found = commit_metadata(ctx, instant)
+        if holds(found.extra_metadata) is not None and SET_KEY not in found.extra_metadata:
+            return found.operation_type
+    return "unknown"

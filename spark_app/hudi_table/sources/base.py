@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -11,15 +12,30 @@ Found = TypeVar("Found")
 Held = TypeVar("Held")
 
 
+class Origin(Protocol):
+    """Where each row of a batch came from."""
+
+    def place(self, row: int) -> str:
+        """A row in words."""
+        ...
+
+    def refused(self, rows: Sequence[int], reasons: Sequence[str], rules: Sequence[str]) -> pa.Table:
+        """Rows of an error table: of each why it is one, and by which rule."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Rows(Generic[Held]):
     """What was read of a batch. `batches` is read once and to its end, in order; `checkpoint` says what is in the table once they are.
-    `count`: the rows, -1 where they are known only at the end."""
+    `count`: the rows, -1 where they are known only at the end. `refused`: what could not be read, as rows of an error table, None where nothing is
+    refused but by an error; `origin` tells the same of rows that were read."""
 
     schema: pa.Schema
     batches: pa.RecordBatchReader
     checkpoint: Held
     count: int = -1
+    refused: pa.Table | None = None
+    origin: Origin | None = None
 
 
 class Batch(Protocol[Held]):

@@ -26,14 +26,28 @@ class HeldPositions:
     instant: str
 
 
+@dataclass(frozen=True, slots=True)
+class HeldFiles:
+    """The checkpoint of an ingest from files, and the instant of the commit that holds it."""
+
+    checkpoint: Checkpoint
+    instant: str
+
+
 @relists
-def current_checkpoint(ctx: TableContext, ingest: str) -> Checkpoint | None:
+def held_files(ctx: TableContext, ingest: str) -> HeldFiles | None:
     """The newest checkpoint of an ingest from files, None before its first commit. The archive is read only if the timeline has none.
 
     Raises CorruptTableError for a damaged checkpoint, and for one of another source.
     """
     found = _newest(ctx, under(key_of(ingest)))
-    return read_checkpoint(ctx, ingest, *found) if found is not None else None
+    return HeldFiles(read_checkpoint(ctx, ingest, *found), found[0]) if found is not None else None
+
+
+def current_checkpoint(ctx: TableContext, ingest: str) -> Checkpoint | None:
+    """`held_files` without its commit."""
+    held = held_files(ctx, ingest)
+    return held.checkpoint if held is not None else None
 
 
 @relists

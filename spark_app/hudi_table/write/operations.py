@@ -240,7 +240,7 @@ def _attempt(
         attempt.give_up(None)
         return CommitResult(done, request.operation, replayed=True)
     try:
-        _check_follows(attempt, request.follows)
+        check_follows(attempt, request.follows)
         with attempt.txn.signs_of_life(), ExitStack() as kept:
             tagged = taken
             if not taken.tagged:
@@ -280,7 +280,7 @@ def _attempt(
         raise
 
 
-def _check_follows(attempt: Attempt, follows: Follows | None) -> None:
+def check_follows(attempt: Attempt, follows: Follows | None) -> None:
     """Raise WriteConflictError if the snapshot holds another checkpoint than the rows go on from. Whoever goes on from the same one at the
     same time is excluded by the batch's name."""
     if follows is None:

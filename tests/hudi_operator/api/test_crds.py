@@ -293,7 +293,18 @@ BAD = [
         "own location",
     ),
     (table(ingest=[ingest(operation="upsert")]), "Upsert"),
-    (table(ingest=[ingest(transform=[{"sql": "select 1"}, {"sql": "select 2"}])]), "transform"),
+    (table(ingest=[ingest(transform=[{"sql": "select 1"}] * 9)]), "transform"),
+    (table(ingest=[ingest(transform=[{}])]), "sql, flatten or function, one of them"),
+    (table(ingest=[ingest(transform=[{"sql": "select 1", "flatten": {}}])]), "sql, flatten or function, one of them"),
+    (table(ingest=[ingest(transform=[{"function": ""}])]), "function"),
+    (
+        table(
+            ingest=[
+                ingest(source={"type": "Files", "path": "s3://b/p", "format": "parquet", "columns": {"n": "bigint"}})
+            ]
+        ),
+        "columns belongs to format json or csv",
+    ),
     (table(maintenance={"archiving": {"minCommits": 30, "maxCommits": 30}}), "less than maxCommits"),
     (table(maintenance={"cleaning": {"keepCommits": 25}}), "more than cleaning.keepCommits"),
     (table(maintenance={"compaction": {"mode": "Auto"}}), "nothing to compact"),

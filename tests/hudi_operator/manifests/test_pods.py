@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_operator.api.fields.pods import PodParts
+from hudi_operator.api.fields.shaping import TransformSpec
 from hudi_operator.api.fields.spark import PodSize, SparkSpec
-from hudi_operator.api.table import TransformSpec
 from hudi_operator.manifests.pod_parts import ATTEMPT
 from hudi_operator.manifests.spark_conf import refused
 from tests.support.attempts import CREDENTIALS, SETTINGS, WAYS, attempt, made, pods
@@ -108,7 +108,7 @@ def test_a_manifest_says_of_pods_their_sizes_and_properties_of_spark_alone() -> 
         "tolerations", "node_selector", "affinity", "topology_spread_constraints", "priority_class_name", "service_account_name", "labels",
         "annotations", "env", "ca_bundle", "cpu_request", "cpu_limit",
     }  # fmt: skip
-    assert list(TransformSpec.__dataclass_fields__) == ["sql"]
+    assert [each.name for each in fields(TransformSpec)] == ["sql", "flatten", "function"]
 
 
 @pytest.mark.parametrize("way", WAYS[1:])

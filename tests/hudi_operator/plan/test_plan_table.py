@@ -98,10 +98,18 @@ class TestWaitingFiles:
         (launch,) = of(Launch, plan_table(desired(), seen(files=(replace(FILES[0], size=1 << 30),)), NOW))
         assert launch.spec.engine == "Spark"
 
-    def test_with_a_transform_need_spark(self) -> None:
-        wanted = desired(ingest=[ingest(transform=[{"sql": "select * from source"}])])
+    @pytest.mark.parametrize(
+        ("step", "engine"),
+        [
+            ({"sql": "select *, concat_ws('-', a, b) id from source"}, "Local"),
+            ({"sql": "select *, hash(a) id from source"}, "Spark"),
+            ({"flatten": {}}, "Local"),
+        ],
+    )
+    def test_need_spark_for_a_transform_that_only_spark_does(self, step: dict[str, Any], engine: str) -> None:
+        wanted = desired(ingest=[ingest(transform=[step])])
         (launch,) = of(Launch, plan_table(wanted, seen(), NOW))
-        assert launch.spec.engine == "Spark"
+        assert launch.spec.engine == engine
 
 
 class TestTheManifest:
@@ -118,7 +126,7 @@ class TestTheManifest:
         [
             (
                 {"ingest": [ingest(source={"type": "Kinesis"})]},
-                "spec.ingest[0].source.type: is 'Kinesis', must be one of Files, Kafka",
+                "spec.ingest[0].source.type: is 'Kinesis', must be one of Files, Kafka, Debezium",
             ),
             ({"ingest": [ingest(mode="Cron")]}, "spec.ingest[0].mode: is 'Cron', must be one of Once, Continuous"),
             ({"ingest": [ingest(schedule="* * * * *")]}, "spec.ingest[0].schedule: unknown field"),

@@ -14,8 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_spark.jobs import ingest
 from hudi_spark.jobs.__main__ import main
+from hudi_spark.jobs.batch import next_batch
 from hudi_table.api import open_table
+from hudi_table.errors import WriteConflictError
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.model.table.config import IndexType
 
@@ -234,11 +237,14 @@ REFUSALS: list[tuple[str, dict[str, Any], int, str, str]] = [
     ("a record key that is no column", {"table": {"recordKey": ["flight_id"]}}, 64, "InvalidSchema", "flight_id"),
     ("a partition field that is no column", {"table": {"partitionBy": [{"field": "day"}]}}, 64, "InvalidSchema", "day"),
     ("null keys", {"table": {"recordKey": ["city"]}}, 64, "InvalidData", "city"),
-    ("another source", {"source": {"type": "Kinesis"}}, 64, "InvalidRequest", "it reads Files and Kafka"),
+    ("another source", {"source": {"type": "Kinesis"}}, 64, "InvalidRequest", "it reads Files, Kafka and Debezium"),
     ("no brokers", {"source": {"type": "Kafka"}}, 64, "InvalidRequest", "needs kafka.brokers"),
     ("another operation", {"operation": "Delete"}, 64, "InvalidRequest", "Delete"),
     ("a statement that is no SELECT", {"transform": [{"sql": "drop table source"}]}, 64, "InvalidRequest", "DROP"),
-    ("two transforms", {"transform": [{"sql": "select 1"}] * 2}, 64, "InvalidRequest", "2 transforms"),
+    ("nine transforms", {"transform": [{"sql": "select 1 from source"}] * 9}, 64, "InvalidRequest", "9 transforms"),
+    ("what only Spark does", {"transform": [{"sql": "select hash(id) id from source"}]}, 64, "InvalidRequest", "HASH"),
+    ("a column that is not there", {"transform": [{"sql": "select colour id from source"}]}, 64, "InvalidRequest", "colour"),
+    ("a function that nobody has", {"transform": [{"function": "mine"}]}, 64, "InvalidRequest", "'mine' installed"),
     ("other work", {"type": "Juggling"}, 64, "InvalidRequest", "Juggling"),
 ]  # fmt: skip
 
@@ -338,3 +344,29 @@ def test_an_option_against_empty_commits_does_not_lose_the_checkpoint(job: Job) 
     code, result = job.run(job.spec("two", table=table))
     assert code == 0, result.message
     assert job.run(job.spec("three", table=table))[1].outcome == "NothingToDo"
+
+
+@pytest.mark.parametrize("operation", ["Insert", "Upsert"])
+@pytest.mark.parametrize("before", [False, True], ids=["first commit", "later"])
+def test_an_attempt_that_looked_before_another_committed_takes_no_file_twice(
+    job: Job, monkeypatch: pytest.MonkeyPatch, operation: str, *, before: bool
+) -> None:
+    """The two see other files, so their batches have other names: only the checkpoint tells."""
+    changes: dict[str, Any] = {"operation": operation, "table": {"index": {"type": "Simple"}}}
+    if before:
+        job.land("0.parquet", ROWS.slice(0, 1))
+        job.run(job.spec("zero", **changes))
+    job.land("1.parquet", ROWS.slice(1, 2))
+
+    def slept(spec: JobSpec, table: Any) -> Any:
+        found = next_batch(spec, table)
+        monkeypatch.setattr(ingest, "next_batch", next_batch)
+        job.land("2.parquet", ROWS.slice(3))
+        job.run(job.spec("other", **changes))
+        return found
+
+    monkeypatch.setattr(ingest, "next_batch", slept)
+    code, result = job.run(job.spec("late", **changes))
+    assert (code, result.error_class) == (WriteConflictError.exit_code, "WriteConflict"), result.message
+    assert [row["id"] for row in job.rows()] == ([] if not before else ["k0"]) + ["k1", "k2", "k3", "k4", "k5"]
+    assert job.run(job.spec("again", **changes))[1].outcome == "NothingToDo"

@@ -15,7 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from hudi_spark.jobs import ingest
 from hudi_spark.jobs.__main__ import main
+from hudi_spark.jobs.batch import next_batch
 from hudi_spark.jobs.session import FIXED
 from hudi_table.api import open_table
 from hudi_table.model.job.jobspec import JobResult, JobSpec
@@ -175,3 +177,26 @@ def test_a_compaction_on_spark_makes_the_commit_that_was_planned_and_finds_nothi
     assert sorted(map(str, table.scan().to_arrow().to_pylist())) == sorted(map(str, before.to_pylist()))
     code, result = run(tmp_path, job)
     assert (code, result.outcome) == (0, "NothingToDo")
+
+
+def test_an_attempt_that_looked_before_another_committed_takes_no_file_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    land(tmp_path, "1.parquet", ROWS.slice(0, 2))
+
+    def job() -> JobSpec:
+        found = spec(tmp_path)
+        found.work["operation"] = "Insert"
+        return found
+
+    def slept(asked: JobSpec, table: Any) -> Any:
+        found = next_batch(asked, table)
+        monkeypatch.setattr(ingest, "next_batch", next_batch)
+        land(tmp_path, "2.parquet", ROWS.slice(2))
+        run(tmp_path, job())
+        return found
+
+    monkeypatch.setattr(ingest, "next_batch", slept)
+    late = run(tmp_path, job())[1]
+    assert late.error_class == "WriteConflict", late.message
+    assert open_table(str(tmp_path / "lake")).scan().count() == 4

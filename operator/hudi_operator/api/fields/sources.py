@@ -22,6 +22,7 @@ class SourceType(StrEnum):
 
     FILES = "Files"
     KAFKA = "Kafka"
+    DEBEZIUM = "Debezium"
 
 
 class SourceFormat(StrEnum):
@@ -254,6 +255,20 @@ class KafkaSpec:
     avro: AvroSpec | None = prop("where the schemas of format avro are", None)
 
 
+class Infinite(StrEnum):
+    """What becomes of dates without an end."""
+
+    REFUSE = "Refuse"
+    AS_NULL = "AsNull"
+
+
+@dataclass(frozen=True, slots=True)
+class DebeziumSpec:
+    """Change events of a PostgreSQL."""
+
+    infinite: Infinite = prop("a date or timestamp that is infinite cannot be read, or is null", Infinite.REFUSE)
+
+
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
     """Where rows come from."""
@@ -272,16 +287,42 @@ class SourceSpec:
             lambda s: s.csv is None or s.format is SourceFormat.CSV,
         ),
         Rule(
+            "!has(self.columns) || size(self.columns) == 0 || (has(self.format) && self.format in ['json', 'csv'])",
+            "columns belongs to format json or csv: others have types of their own",
+            "columns",
+            lambda s: not s.columns or s.format in (SourceFormat.JSON, SourceFormat.CSV),
+        ),
+        Rule(
             "self.type != 'Kafka' || (has(self.kafka) && has(self.format) && self.format in ['json', 'avro', 'raw'])",
             "a source of type Kafka needs kafka and format: json, avro or raw",
             "",
             lambda s: s.type is not SourceType.KAFKA or (s.kafka is not None and s.format in KAFKA_FORMATS),
         ),
         Rule(
-            "self.type == 'Kafka' ? !has(self.path) : !has(self.kafka)",
-            "path belongs to type Files, kafka to type Kafka",
+            "self.type == 'Files' ? !has(self.kafka) : !has(self.path)",
+            "path belongs to type Files, kafka to type Kafka or Debezium",
             "type",
-            lambda s: (s.path if s.type is SourceType.KAFKA else s.kafka) is None,
+            lambda s: (s.kafka if s.type is SourceType.FILES else s.path) is None,
+        ),
+        Rule(
+            "self.type != 'Debezium' || (has(self.kafka) && has(self.format) && self.format == 'json')",
+            "a source of type Debezium needs kafka and format json",
+            "",
+            lambda s: s.type is not SourceType.DEBEZIUM or (s.kafka is not None and s.format is SourceFormat.JSON),
+        ),
+        Rule(
+            "!has(self.debezium) || self.type == 'Debezium'",
+            "debezium belongs to type Debezium",
+            "debezium",
+            lambda s: s.debezium is None or s.type is SourceType.DEBEZIUM,
+        ),
+        Rule(
+            "self.type != 'Debezium' || !has(self.kafka) || self.kafka.tombstones != 'Delete'",
+            "change events delete by themselves: leave kafka.tombstones out",
+            "kafka",
+            lambda s: (
+                s.type is not SourceType.DEBEZIUM or s.kafka is None or s.kafka.tombstones is not Tombstones.DELETE
+            ),
         ),
         Rule(
             "!has(self.kafka) || has(self.kafka.avro) || (self.format != 'avro' && self.kafka.keyFormat != 'avro')",
@@ -301,7 +342,14 @@ class SourceSpec:
     )
     format: SourceFormat | None = prop("format of the files, or of the messages' values", None)
     csv: CsvSpec | None = prop("details of CSV files", None)
-    kafka: KafkaSpec | None = prop("of type Kafka: which topics, and how they are read", None)
+    columns: dict[str, str] = prop(
+        "of json or csv: types of columns, in Spark's words, such as bigint or decimal(10,2); a column that rows lack is null then",
+        dict,
+        max_items=256,
+        item_max_length=256,
+    )
+    debezium: DebeziumSpec | None = prop("of type Debezium: how change events are read", None)
+    kafka: KafkaSpec | None = prop("of type Kafka or Debezium: which topics, and how they are read", None)
 
     @property
     def deletes(self) -> bool:

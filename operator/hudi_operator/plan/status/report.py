@@ -126,6 +126,7 @@ def _stream(name: str, observed: Observed, now: datetime) -> IngestStatus:
         name=name,
         pending_messages=waits,
         lag=human_duration(age if waits and age is not None else timedelta(0)),
+        refused_messages=positions.refused if positions is not None else 0,
         checkpoint=held.checkpoint.batch if held is not None else None,
         last_commit=held.instant if held is not None else None,
     )

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
             raise InvalidOptionError(
                 "checkpoint set needs INGEST and OFFSETS, such as: set lake/orders feed orders,0:120,1:98"
             )
-        done = set_positions(table.context, args.ingest, args.offsets, by=getpass.getuser())
+        done = set_positions(table.context, args.ingest, args.offsets, by=getpass.getuser(), again=args.yes)
         note(f"{args.ingest} goes on at {args.offsets}, as {done.instant} says")
     elif args.offsets:
         raise InvalidOptionError("OFFSETS belongs to checkpoint set; leave it out")

@@ -23,8 +23,9 @@ class JobSpec:
 
     `table`: the table as `create_table` takes it (name, location, type, recordKey, partitionBy, paths, orderingFields,
     mergeMode, index) and the write's `options`. `work`: {"type": "Ingest", "name", "operation", "source": {"type": "Files",
-    "path", "format", "csv"} or {"type": "Kafka", "format", "kafka": see `hudi_table.sources.kafka.settings`}, "transform": [{"sql"}], of Kafka also "mode"
-    and "commitIntervalSeconds"}, {"type": "Purge"}, or of a table service {"type": a `ServiceType`, "mode": Plan, Schedule,
+    "path", "format", "csv"} or {"type": "Kafka" or "Debezium", "format", "kafka": see `hudi_table.sources.kafka.settings`}, "transform": [steps, see `hudi_table.services.transforming.steps`], of Kafka also "mode",
+    "commitIntervalSeconds", "expectations": [{"name", "sql", "onFail": Fail, Quarantine or Drop}], "onUndecodable": Fail or Quarantine,
+    "maxErrorRatio"}, {"type": "Purge"}, or of a table service {"type": a `ServiceType`, "mode": Plan, Schedule,
     Execute or ScheduleAndExecute, "options": those of the service, which win over the table's, "plan": digest of an approved
     dry run or "", "instant": what it is about or "", "force": whether or not its own trigger says so, "comment"}; of
     every type but Purge also MEASURE_INDEX.

@@ -41,12 +41,13 @@ class TopicPositions:
 @dataclass(frozen=True, slots=True)
 class Positions:
     """What an ingest has read, as of the commit that holds this. `cluster`: the cluster's id, "" where it is not known. `newest`: the greatest
-    timestamp of a message that was read, in milliseconds since 1970, -1 where none is known."""
+    timestamp of a message that was read, in milliseconds since 1970, -1 where none is known. `refused`: messages in all that went to the error table."""
 
     cluster: str
     topics: Mapping[str, TopicPositions]
     attempt: str = ""
     newest: int = -1
+    refused: int = 0
 
     @property
     def batch(self) -> str:
@@ -60,7 +61,7 @@ class Positions:
             name: {"id": each.id, "offsets": {str(p): each.offsets[p] for p in sorted(each.offsets)}}
             for name, each in sorted(self.topics.items())
         }
-        document = {
+        document: dict[str, Any] = {
             "format": POSITIONS_FORMAT,
             "source": "Kafka",
             "batch": self.batch,
@@ -69,6 +70,8 @@ class Positions:
             "newest": self.newest,
             "topics": topics,
         }
+        if self.refused:
+            document["refused"] = self.refused
         return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
     @classmethod
@@ -79,7 +82,7 @@ class Positions:
             raise ValueError(f"is no checkpoint of positions in Kafka: {text[:80]!r}")
         try:
             topics = {str(name): _topic(each) for name, each in raw["topics"].items()}
-            return cls(str(raw["cluster"]), topics, str(raw["attempt"]), int(raw["newest"]))
+            return cls(str(raw["cluster"]), topics, str(raw["attempt"]), int(raw["newest"]), int(raw.get("refused", 0)))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"is no checkpoint of positions in Kafka: {text[:80]!r}") from error
 

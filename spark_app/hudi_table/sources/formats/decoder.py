@@ -42,3 +42,49 @@ def first_bad(messages: Sequence[bytes], fails: Callable[[Sequence[bytes]], str]
         else:
             good = middle
     return bad - 1, why
+
+
+def without_bad(
+    messages: Sequence[bytes], decode: Callable[[Sequence[bytes]], Decoded], most: int
+) -> tuple[Decoded | None, list[tuple[int, str]]]:
+    """What those messages decode to that can be decoded together, None if there are none, and (place, why) of the others, in order.
+
+    Those that are bad by themselves are found by halves; of those that contradict others, the later one is bad. Raises UndecodableError where more than
+    `most` are bad.
+    """
+    bad: dict[int, str] = {}
+
+    def add(place: int, why: str) -> None:
+        bad[place] = why
+        if len(bad) > most:
+            raise UndecodableError(place, why)
+
+    _add_bad(messages, 0, decode, add)
+    while len(bad) < len(messages):
+        places = [place for place in range(len(messages)) if place not in bad]
+        try:
+            return decode([messages[place] for place in places]), sorted(bad.items())
+        except UndecodableError as error:
+            place, why = places[error.place], error.why
+        add(place, why)
+    return None, sorted(bad.items())
+
+
+def _add_bad(
+    messages: Sequence[bytes],
+    first: int,
+    decode: Callable[[Sequence[bytes]], Decoded],
+    add: Callable[[int, str], None],
+) -> None:
+    try:
+        decode(messages)
+    except UndecodableError as error:
+        why = error.why
+    else:
+        return
+    if len(messages) == 1:
+        add(first, why)
+        return
+    middle = len(messages) // 2
+    _add_bad(messages[:middle], first, decode, add)
+    _add_bad(messages[middle:], first + middle, decode, add)

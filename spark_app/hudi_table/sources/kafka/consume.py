@@ -151,7 +151,7 @@ class Consumer:
         found.offsets.append(offsets)
         found.times.append(np.array([message.timestamp()[1] for message in good], np.int64))
         wanted = self._settings
-        if "key" in wanted.metadata or wanted.tombstones == "Delete":
+        if "key" in wanted.metadata or wanted.tombstones == "Delete" or wanted.keeps_keys:
             keys = [message.key() for message in good]
             size += sum([len(key) for key in keys if key is not None])
             found.keys += keys

@@ -13,36 +13,46 @@ import pyarrow as pa
 from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidSchemaError
 from hudi_table.model.names import ALL_META_COLUMNS, IS_DELETED
-from hudi_table.sources.formats.decoder import Decoder, UndecodableError
+from hudi_table.sources.formats.decoder import Decoder, UndecodableError, without_bad
 from hudi_table.sources.kafka.consume import Messages
+from hudi_table.sources.kafka.refusing import Fault
 from hudi_table.sources.kafka.settings import KafkaSettings
+from hudi_table.sources.kafka.where import METADATA_TYPES, PREFIX, Where
 
-PREFIX = "_kafka_"
-_HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
-METADATA_TYPES = {
-    "topic": pa.string(),
-    "partition": pa.int32(),
-    "offset": pa.int64(),
-    "timestamp": pa.timestamp("ms", "UTC"),
-    "key": pa.binary(),
-    "headers": pa.list_(pa.field("element", _HEADER)),
-}
 CHUNK_BYTES = 16 << 20
+ERRORS_FREE = 10
+"""So many messages of a commit may be refused whatever part of it they are: else one bad message in a quiet minute would end an ingest."""
+
+
+def errors_most(messages: int, ratio: float) -> int:
+    """How many of so many messages may be refused."""
+    return max(ERRORS_FREE, int(messages * ratio))
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Rows, the place of each row's message, and the messages that cannot be read."""
+
+    table: pa.Table
+    order: npt.NDArray[np.int64]
+    faults: tuple[Fault, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
     """How messages become rows. `record_key` and `needed`: the columns of the record key, and those that a delete needs, the partition's
-    among them. `keys` decodes the keys of tombstones; None: a key is the text of the record key's one column."""
+    among them. `keys` decodes the keys of tombstones; None: a key is the text of the record key's one column. `error_ratio`: a message that
+    cannot be read is told of instead of raised, up to this part of those of one commit; None: it is raised."""
 
     settings: KafkaSettings
     values: Decoder
     keys: Decoder | None
     needed: tuple[str, ...]
+    error_ratio: float | None = None
 
-    def rows(self, messages: Messages, known: pa.Schema | None) -> pa.Table:
+    def rows(self, messages: Messages, known: pa.Schema | None, where: Where) -> Decoded:
         """One row for each message that is one. Raises InvalidDataError that names topic, partition and offset."""
-        where = _Where(messages)
+        faults: list[Fault] = []
         gone = np.fromiter((value is None for value in messages.values), bool, len(messages.values))
         if gone.any() and self.settings.tombstones == "Refuse":
             raise InvalidDataError(
@@ -50,51 +60,87 @@ class Decoding:
             )
         kept = np.flatnonzero(~gone)
         wanted = _of_values(known)
-        table = self._decoded(messages, kept, wanted, where)
-        order = kept
+        table, order = self._decoded(messages, kept, wanted, where, faults)
         if self.settings.tombstones == "Delete":
-            table, order = self._with_deletes(table, messages, kept, np.flatnonzero(gone), wanted, where)
-        return self._with_metadata(table, order, where)
+            flagged = self._with_keys(messages, np.flatnonzero(gone), faults)
+            table, order = self._with_deletes(table, order, flagged, wanted, where, faults)
+        return Decoded(self._with_metadata(table, order, where), order, tuple(faults))
 
     def _decoded(
-        self, messages: Messages, kept: npt.NDArray[np.int64], wanted: pa.Schema | None, where: _Where
-    ) -> pa.Table:
+        self,
+        messages: Messages,
+        kept: npt.NDArray[np.int64],
+        wanted: pa.Schema | None,
+        where: Where,
+        faults: list[Fault],
+    ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        """The rows of the values, and the place of each."""
         values = messages.values
-        found = []
+        found, read = [], []
         places = kept.tolist()
         for start, stop in _chunks([values[place] for place in places]):
-            some = [value for place in places[start:stop] if (value := values[place]) is not None]
+            rows = places[start:stop]
+            some = [value for place in rows if (value := values[place]) is not None]
             try:
                 found.append(self.values.decode(some, wanted))
+                read.append(kept[start:stop])
             except UndecodableError as error:
-                raise InvalidDataError(
-                    f"{where.name(places[start + error.place])} cannot be read as {self.settings.format}: {error.why}"
-                ) from error
-        table = _joined(found, wanted)
-        reserved = [
-            name for name in table.column_names if name.startswith(PREFIX) or name in (IS_DELETED, *ALL_META_COLUMNS)
-        ]
+                said = f"cannot be read as {self.settings.format}"
+                if self.error_ratio is None:
+                    raise InvalidDataError(f"{where.name(rows[error.place])} {said}: {error.why}") from error
+                good, bad = self._without_bad(some, wanted, self._most(messages) - len(faults), where, rows)
+                faults += [Fault(rows[place], f"the value {said}: {why}") for place, why in bad]
+                if good is not None:
+                    found.append(good)
+                    read.append(np.delete(kept[start:stop], [place for place, _ in bad]))
+        table, order = _joined(found, wanted), np.concatenate(read) if read else kept[:0]
+        taken = {IS_DELETED, *ALL_META_COLUMNS} - ({IS_DELETED} if self.settings.debezium else set())
+        reserved = [name for name in table.column_names if name.startswith(PREFIX) or name in taken]
         if reserved:
             raise InvalidSchemaError(
                 f"the messages of {', '.join(sorted({topic for topic, _ in messages.names}))} have a field {reserved[0]!r}, a name that the "
                 "ingest or Hudi uses itself: rename it at the producer"
             )
-        return table
+        return table, order
+
+    def _most(self, messages: Messages) -> int:
+        return errors_most(len(messages.values), self.error_ratio or 0.0)
+
+    def _without_bad(
+        self, some: Sequence[bytes], wanted: pa.Schema | None, most: int, where: Where, places: Sequence[int]
+    ) -> tuple[pa.Table | None, list[tuple[int, str]]]:
+        try:
+            return without_bad(some, lambda each: self.values.decode(each, wanted), most)
+        except UndecodableError as error:
+            raise InvalidDataError(
+                f"more messages of one commit cannot be read as {self.settings.format} than maxErrorRatio {self.error_ratio} lets through; "
+                f"{where.name(places[error.place])}: {error.why}"
+            ) from error
+
+    def _with_keys(self, messages: Messages, gone: npt.NDArray[np.int64], faults: list[Fault]) -> npt.NDArray[np.int64]:
+        """The tombstones that have a key, where those without are told of."""
+        if self.error_ratio is None:
+            return gone
+        without = [place for place in gone.tolist() if messages.keys[place] is None]
+        faults += [Fault(place, "a tombstone without a key: nothing says which row it deletes") for place in without]
+        return np.setdiff1d(gone, np.array(without, np.int64))
 
     def _with_deletes(
         self,
         table: pa.Table,
-        messages: Messages,
         kept: npt.NDArray[np.int64],
         gone: npt.NDArray[np.int64],
         wanted: pa.Schema | None,
-        where: _Where,
+        where: Where,
+        faults: list[Fault],
     ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
         """The rows with the column that flags deletes, those of the tombstones at their places."""
         rows = table.append_column(IS_DELETED, pa.array(np.zeros(len(table), bool)))
         if not len(gone):
             return rows, kept
-        keys = self._keys(messages, gone, wanted if wanted is not None else table.schema, where)
+        keys, gone = self._good_keys(
+            where.messages, gone, wanted if wanted is not None else table.schema, where, faults
+        )
         schema = pa.schema([*rows.schema, *(f for f in keys.schema if f.name not in rows.schema.names)])
         flagged = keys.append_column(IS_DELETED, pa.array(np.ones(len(keys), bool)))
         joined = pa.concat_tables([conform(rows, schema), conform(flagged, schema)])
@@ -102,7 +148,29 @@ class Decoding:
         by_place = np.argsort(order, kind="stable")
         return joined.take(pa.array(by_place)), order[by_place]
 
-    def _keys(self, messages: Messages, gone: npt.NDArray[np.int64], known: pa.Schema, where: _Where) -> pa.Table:
+    def _good_keys(
+        self,
+        messages: Messages,
+        gone: npt.NDArray[np.int64],
+        known: pa.Schema,
+        where: Where,
+        faults: list[Fault],
+    ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        """The key columns of tombstones, and the places of those that have them."""
+        try:
+            return self._keys(messages, gone, known, where), gone
+        except InvalidDataError as error:
+            if self.error_ratio is None:
+                raise
+            if len(gone) == 1:
+                faults.append(Fault(int(gone[0]), error.message))
+                return self._keys(messages, gone[:0], known, where), gone[:0]
+        parts = [self._good_keys(messages, half, known, where, faults) for half in np.array_split(gone, 2)]
+        return pa.concat_tables([keys for keys, _ in parts], promote_options="permissive"), np.concatenate(
+            [places for _, places in parts]
+        )
+
+    def _keys(self, messages: Messages, gone: npt.NDArray[np.int64], known: pa.Schema, where: Where) -> pa.Table:
         """The key columns of tombstones."""
         places = gone.tolist()
         keys = [messages.keys[place] for place in places]
@@ -137,42 +205,10 @@ class Decoding:
                 )
         return found.select(list(self.needed))
 
-    def _with_metadata(self, table: pa.Table, order: npt.NDArray[np.int64], where: _Where) -> pa.Table:
+    def _with_metadata(self, table: pa.Table, order: npt.NDArray[np.int64], where: Where) -> pa.Table:
         for name in self.settings.metadata:
             table = table.append_column(PREFIX + name, where.column(name, order).cast(METADATA_TYPES[name]))
         return table
-
-
-class _Where:
-    """Where messages stand."""
-
-    def __init__(self, messages: Messages) -> None:
-        self._messages = messages
-        self.places = np.concatenate(messages.places) if messages.places else np.zeros(0, np.int32)
-        self.offsets = np.concatenate(messages.offsets) if messages.offsets else np.zeros(0, np.int64)
-
-    def name(self, row: int) -> str:
-        """A message in words."""
-        topic, partition = self._messages.names[int(self.places[row])]
-        return f"the message of topic {topic}, partition {partition}, offset {self.offsets[row]}"
-
-    def column(self, name: str, order: npt.NDArray[np.int64]) -> pa.Array:
-        """A metadata column of the messages in this order."""
-        names = self._messages.names
-        if name == "topic":
-            return pa.array([topic for topic, _ in names], pa.string()).take(pa.array(self.places[order]))
-        if name == "partition":
-            return pa.array([partition for _, partition in names], pa.int32()).take(pa.array(self.places[order]))
-        if name == "offset":
-            return pa.array(self.offsets[order])
-        if name == "timestamp":
-            times = np.concatenate(self._messages.times) if self._messages.times else self.offsets
-            return pa.array(times[order], mask=times[order] < 0).cast(METADATA_TYPES[name])
-        if name == "key":
-            return pa.array(self._messages.keys, pa.binary()).take(pa.array(order))
-        # Each header is a pair of the client's; rows without any have none.
-        pairs = [None if h is None else [{"key": k, "value": v} for k, v in h] for h in self._messages.headers]
-        return pa.array(pairs, METADATA_TYPES[name]).take(pa.array(order))
 
 
 def _of_values(known: pa.Schema | None) -> pa.Schema | None:

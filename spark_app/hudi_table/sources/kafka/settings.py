@@ -20,7 +20,9 @@ PREFETCH_KIB = 32 << 10
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
     """A source of type Kafka. `topics` or `pattern`; `position` is Earliest, Latest, Timestamp (`timestamp`, milliseconds since 1970) or Offsets
-    (`offsets`). `format` is json, avro or raw, `key_format` that of the keys of tombstones. `schema_file`: URI of an Avro schema."""
+    (`offsets`). `format` is json, avro or raw, `key_format` that of the keys of tombstones. `schema_file`: URI of an Avro schema. `keeps_keys`:
+    keys are wanted in any case, as those of messages that are refused. `debezium`: messages are change events, whose dates without an end are null
+    if `infinite_is_null`."""
 
     brokers: str
     topics: tuple[str, ...] = ()
@@ -39,6 +41,9 @@ class KafkaSettings:
     mechanism: str = "SCRAM-SHA-512"
     registry: str | None = None
     schema_file: str | None = None
+    keeps_keys: bool = False
+    debezium: bool = False
+    infinite_is_null: bool = False
 
     @property
     def only_topic(self) -> str | None:
@@ -60,6 +65,8 @@ class KafkaSettings:
             raise InvalidRequestError("a source of type Kafka needs kafka.topics or kafka.topicPattern, one of them")
         if pattern is not None:
             checked_pattern(pattern)
+        debezium = source.get("type") == "Debezium"
+        events = source.get("debezium") or {}
         start, security, codec = raw.get("startFrom", {}), raw.get("security", {}), raw.get("avro", {})
         return cls(
             brokers=str(raw["brokers"]),
@@ -73,9 +80,10 @@ class KafkaSettings:
             ),
             timestamp=int(start.get("timestampMillis", 0)),
             offsets=explicit_offsets(start.get("offsets", ())),
-            tombstones=_one_of(
-                "kafka.tombstones", str(raw.get("tombstones", "Refuse")), ("Refuse", "Ignore", "Delete")
-            ),
+            # Each tombstone of Debezium comes behind the event that deletes.
+            tombstones="Ignore"
+            if debezium
+            else _one_of("kafka.tombstones", str(raw.get("tombstones", "Refuse")), ("Refuse", "Ignore", "Delete")),
             key_format=_one_of("kafka.keyFormat", str(raw.get("keyFormat", "raw")), ("raw", "json", "avro")),
             metadata=tuple(_one_of("kafka.metadata", str(name), METADATA) for name in raw.get("metadata", ())),
             max_rows=_positive("kafka.maxRows", raw.get("maxRows", ROWS_MAX)),
@@ -86,6 +94,9 @@ class KafkaSettings:
             mechanism=str(security.get("mechanism", "SCRAM-SHA-512")),
             registry=codec.get("registry"),
             schema_file=codec.get("schemaFile"),
+            debezium=debezium,
+            infinite_is_null=_one_of("debezium.infinite", str(events.get("infinite", "Refuse")), ("Refuse", "AsNull"))
+            == "AsNull",
         )
 
 

@@ -20,8 +20,10 @@ from hudi_table.model.job.positions import (
 from hudi_table.sources.base import Rows
 from hudi_table.sources.kafka.brokers import Brokers, Place
 from hudi_table.sources.kafka.consume import Consumer, Messages, Until
+from hudi_table.sources.kafka.refusing import KafkaOrigin
 from hudi_table.sources.kafka.rows import Decoding
 from hudi_table.sources.kafka.settings import KafkaSettings
+from hudi_table.sources.kafka.where import Where
 from hudi_table.table.store.clock import SystemClock
 
 _REMEDY = "give onDataLoss: Continue to go on without them, or set another checkpoint (hudictl checkpoint set)"
@@ -44,8 +46,15 @@ class KafkaBatch:
         """Their rows, and the positions that were come to."""
         messages = self.source.consumer.read(self.until)
         self.source.confirm(self.start)
-        table = self.source.decoding.rows(messages, known)
-        return Rows(table.schema, table.to_reader(), self._reached(messages), len(table))
+        where, source = Where(messages), self.source
+        found = source.decoding.rows(messages, known, where)
+        ids = {name: topic.id for name, topic in self.start.topics.items()}
+        origin = KafkaOrigin(messages, where, found.order, source.ingest, source.attempt, ids)
+        faults = found.faults
+        refused = origin.table([each.place for each in faults], [each.why for each in faults], [None] * len(faults))
+        return Rows(
+            found.table.schema, found.table.to_reader(), self._reached(messages), len(found.table), refused, origin
+        )
 
     def _reached(self, messages: Messages) -> Positions:
         at = self.source.consumer.positions
@@ -53,7 +62,7 @@ class KafkaBatch:
         for name, topic in self.start.topics.items():
             topics[name] = replace(topic, offsets={p: max(o, at.get((name, p), o)) for p, o in topic.offsets.items()})
         newest = max([int(np.max(times)) for times in messages.times if len(times)], default=-1)
-        return Positions(self.start.cluster, topics, self.source.attempt, max(newest, self.start.newest))
+        return replace(self.start, topics=topics, attempt=self.source.attempt, newest=max(newest, self.start.newest))
 
 
 @dataclass(slots=True)
@@ -64,6 +73,7 @@ class KafkaSource:
     environment: Mapping[str, str] = field(repr=False)
     decoding: Decoding
     attempt: str
+    ingest: str = ""
     clock: SystemClock = field(default_factory=SystemClock)
     _brokers: Brokers | None = None
     _consumer: Consumer | None = None
@@ -121,7 +131,7 @@ class KafkaSource:
                 # Beyond its end it was cut back: what is there now is read from the beginning.
                 offsets[partition] = begin if not begin <= at <= high else at
             topics[name] = TopicPositions(there.id, offsets)
-        return Positions(found.cluster, topics, self.attempt, before.newest if before is not None else -1)
+        return replace(before or Positions("", {}), cluster=found.cluster, topics=topics, attempt=self.attempt)
 
     def confirm(self, start: Positions) -> None:
         """Raise DataLossError if a topic was made again since it was planned: what was read may be of the other one."""

@@ -1,0 +1,125 @@
+"""What happens to the rows of a stream between source and table: expectations, then transforms; and where those go that are not taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_spark.jobs.target import storage_options
+from hudi_table.api import create_table, write_hudi
+from hudi_table.errors import InvalidDataError
+from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.model.job.positions import Positions
+from hudi_table.services.transforming.duckdb import Database
+from hudi_table.services.transforming.expectations import Expectations, Failure, OnFail
+from hudi_table.services.transforming.steps import Chain, Transforms
+from hudi_table.sources.base import Rows
+from hudi_table.sources.kafka.refusing import ERROR_KEY
+from hudi_table.sources.kafka.rows import errors_most
+
+SUFFIX = "_errors"
+BUCKETS = 4
+_OPTIONS = {"hoodie.write.num.retries.on.conflict.failures": "10"}
+"""Several ingests of one table share one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """What is to be committed. `messages`: how many were read; `refused`: those for the error table; `dropped`: how many are left out."""
+
+    rows: Rows[Positions]
+    messages: int
+    refused: pa.Table
+    dropped: int
+
+
+class Shaping:
+    """Of one ingest. Ended by `close`."""
+
+    def __init__(self, work: Mapping[str, Any]) -> None:
+        self._expectations = Expectations.of(work.get("expectations", ()))
+        self.chain = Chain(Transforms.of(work.get("transform", ())), work["source"].get("columns"))
+        self._ratio = float(work.get("maxErrorRatio", 0.0))
+        self._database: Database | None = None
+
+    def shaped(self, rows: Rows[Positions], known: pa.Schema | None) -> Shaped:
+        """Raises InvalidDataError for a row that ends the ingest, and for more refused ones than may be."""
+        assert rows.refused is not None
+        refused, dropped, messages = rows.refused, 0, rows.count + len(rows.refused)
+        if self._expectations and rows.count:
+            table = rows.batches.read_all()
+            failures = self._failures(rows, table)
+            quarantined = [each for each in failures if each.on_fail is OnFail.QUARANTINE]
+            refused = pa.concat_tables([refused, self._refused(rows, quarantined)])
+            dropped = len(failures) - len(quarantined)
+            kept = np.ones(len(table), bool)
+            kept[[each.row for each in failures]] = False
+            table = table.filter(pa.array(kept))
+            rows = replace(rows, batches=table.to_reader())
+        if len(refused) > errors_most(messages, self._ratio):
+            first = refused.slice(0, 1).to_pylist()[0]
+            raise InvalidDataError(
+                f"{len(refused):,} of {messages:,} messages of one commit are refused, more than maxErrorRatio {self._ratio} lets through; the first: topic "
+                f"{first['topic']}, partition {first['partition']}, offset {first['offset']}: {first['reason']}"
+            )
+        if self.chain.transforms and rows.count:
+            # What fails in a row is to fail before a table is made for it.
+            found = self.chain.apply(rows.batches, known).read_all()
+            rows = replace(rows, schema=found.schema, batches=found.to_reader())
+        held = rows.checkpoint
+        return Shaped(
+            replace(rows, checkpoint=replace(held, refused=held.refused + len(refused))), messages, refused, dropped
+        )
+
+    def close(self) -> None:
+        """End the databases."""
+        self.chain.close()
+        if self._database is not None:
+            self._database.close()
+
+    def _failures(self, rows: Rows[Positions], table: pa.Table) -> list[Failure]:
+        if self._database is None:
+            self._database = Database()
+        found = self._expectations.failures(table, self._database)
+        fatal = [each for each in found if each.on_fail is OnFail.FAIL]
+        if fatal and rows.origin is not None:
+            more = f", nor do {len(fatal) - 1:,} more" if len(fatal) > 1 else ""
+            raise InvalidDataError(f"{rows.origin.place(fatal[0].row)} does not meet {self._words(fatal[0])}{more}")
+        return found
+
+    def _refused(self, rows: Rows[Positions], failures: list[Failure]) -> pa.Table:
+        assert rows.origin is not None
+        reasons = [f"it does not meet {self._words(each)}" for each in failures]
+        return rows.origin.refused([each.row for each in failures], reasons, [each.name for each in failures])
+
+    def _words(self, failure: Failure) -> str:
+        number = self._expectations.names.index(failure.name)
+        return f"expectation {failure.name!r}: {self._expectations.conditions[number]}"
+
+
+def quarantines(work: Mapping[str, Any]) -> bool:
+    """Whether an ingest sends rows to an error table."""
+    on_fail = [each.get("onFail") for each in work.get("expectations", ())]
+    return work.get("onUndecodable", "Fail") == "Quarantine" or OnFail.QUARANTINE.value in on_fail
+
+
+def keep_refused(spec: JobSpec, rows: pa.Table) -> None:
+    """Keep rows in the error table beside the table, by where they stand in the source: what a later attempt refuses again is there once. Raises what
+    `write_hudi` does."""
+    if not len(rows):
+        return
+    location = str(spec.table["location"])
+    table = create_table(
+        location.rstrip("/") + SUFFIX,
+        rows.schema,
+        record_key=list(ERROR_KEY),
+        name=f"{spec.table['name']}{SUFFIX}",
+        index={"type": "Bucket", "buckets": BUCKETS},
+        storage_options=storage_options(spec, location),
+        if_exists="open",
+    )
+    write_hudi(table, rows, operation="upsert", options=_OPTIONS)

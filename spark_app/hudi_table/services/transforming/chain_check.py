@@ -1,0 +1,62 @@
+"""What transforms must be where rows have an order or delete others, and what expectations must be: told from their words, before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hudi_table.errors import InvalidRequestError
+from hudi_table.model.names import IS_DELETED
+from hudi_table.services.transforming.dialect import Select, to_duckdb
+
+
+def check_chain(chain: Sequence[Mapping[str, Any]], *, arrival_decides: bool, deletes: Sequence[str] = ()) -> None:
+    """Check the chain of a stream. `arrival_decides`: of two rows with one key the later one wins. `deletes`: the columns by which tombstones name rows,
+    empty where none delete.
+
+    Raises InvalidRequestError that says what is wrong and what to do.
+    """
+    for number, raw in enumerate(chain):
+        if raw.get("sql") is None:
+            if deletes and raw.get("function") is not None:
+                raise InvalidRequestError(
+                    "a transform function beside kafka.tombstones Delete might lose tombstones: give SQL, or another kafka.tombstones"
+                )
+            continue
+        select = to_duckdb(str(raw["sql"]))
+        if arrival_decides and not select.keeps_order:
+            raise InvalidRequestError(
+                f"transform {number + 1} groups, sorts, unites or nests, after which rows have no order, and the table has no orderingFields, so the "
+                "latest of a key wins: give kafka.metadata offset and orderingFields _kafka_offset, or a plain SELECT"
+            )
+        _check_deletes(select, deletes, number + 1)
+
+
+def _check_deletes(select: Select, needed: Sequence[str], number: int) -> None:
+    if not needed:
+        return
+    if not select.keeps_deletes:
+        raise InvalidRequestError(
+            f"transform {number} may leave out tombstones, whose columns are null but for their keys, and kafka.tombstones is Delete: "
+            f"let its WHERE say OR {IS_DELETED}, and give no GROUP BY, DISTINCT or explode"
+        )
+    missing = {*needed, IS_DELETED} - select.keeps([*needed, IS_DELETED])
+    if missing:
+        raise InvalidRequestError(
+            f"transform {number} does not hand on {', '.join(sorted(missing))} as it is, which tombstones need: select it, or give another kafka.tombstones"
+        )
+
+
+def check_expectations(raw: Sequence[Mapping[str, Any]]) -> None:
+    """Raises InvalidRequestError that names the expectation that is wrong."""
+    names = [str(each["name"]) for each in raw]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidRequestError(f"two expectations are called {twice!r}")
+    for name, each in zip(names, raw, strict=True):
+        try:
+            select = to_duckdb(f"SELECT ({each['sql']}) AS e FROM source")  # noqa: S608 - to be checked
+        except InvalidRequestError as error:
+            raise InvalidRequestError(f"expectation {name!r}: {error.message}") from error
+        if not select.is_one_expression:
+            raise InvalidRequestError(f"expectation {name!r} is no condition on one row: {each['sql']}")

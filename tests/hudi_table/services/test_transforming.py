@@ -1,0 +1,216 @@
+"""Transforms without Spark: what goes through a chain, and what is refused before a row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_table.api import create_table, open_table, write_hudi
+from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError
+from hudi_table.services.transforming.chain_check import check_chain
+from hudi_table.services.transforming.dialect import to_duckdb
+from hudi_table.services.transforming.steps import GROUP, Chain, Transforms, transformed
+
+ROWS = pa.table({"id": ["a", "b"], "n": [1, 7], "at": [{"x": 1, "y": {"z": "p"}}, None]})
+
+
+def through(*chain: Mapping[str, Any], rows: pa.Table = ROWS, known: pa.Schema | None = None) -> pa.Table:
+    with transformed(rows, chain, known) as found:
+        return found.read_all()
+
+
+def test_each_step_takes_what_the_one_before_gives() -> None:
+    found = through(
+        {"sql": "select *, n * 2 m from source"},
+        {"flatten": {}},
+        {"sql": "select * except (n) from source where m > 2"},
+    )
+    assert found.to_pylist() == [{"id": "b", "at_x": None, "at_y_z": None, "m": 14}]
+
+
+def test_flatten_gives_each_field_a_column_and_refuses_two_of_one_name() -> None:
+    found = through({"flatten": {"separator": "__"}})
+    assert found.to_pylist()[0] == {"id": "a", "n": 1, "at__x": 1, "at__y__z": "p"}
+    with pytest.raises(InvalidSchemaError, match="'at_x' twice: choose another separator"):
+        through({"flatten": {}}, rows=ROWS.append_column("at_x", pa.array([1, 2])))
+
+
+def test_a_function_of_ones_own_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(**_: Any) -> list[metadata.EntryPoint]:
+        return [metadata.EntryPoint(name, f"{__name__}:{name}", GROUP) for name in ("upper_ids", "breaks", "no_table")]
+
+    monkeypatch.setattr(metadata, "entry_points", found)
+    assert through({"function": "upper_ids"})["id"].to_pylist() == ["A", "B"]
+    with pytest.raises(InvalidDataError, match="'breaks' fails: KeyError"):
+        through({"function": "breaks"})
+    with pytest.raises(InvalidRequestError, match="gives a str: it is to give"):
+        through({"function": "no_table"})
+    with pytest.raises(
+        InvalidRequestError,
+        match=r"function .other. installed: entry points of hudi_table.transforms are breaks, no_table, upper_ids",
+    ):
+        through({"function": "other"})
+
+
+def upper_ids(rows: pa.Table) -> pa.Table:
+    return rows.set_column(0, "id", pa.array([each.upper() for each in rows["id"].to_pylist()]))
+
+
+def breaks(rows: pa.Table) -> pa.Table:
+    return rows.select(["absent"])
+
+
+def no_table(rows: pa.Table) -> str:
+    return str(rows)
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("select round(n, 1) r from source", "uses ROUND"),
+        ("select foo(n) r from source", "uses FOO"),
+        ("select cast(n as binary) r from source", "CAST to BINARY"),
+        ("select try_cast(n as int) r from source", "TRY_CAST"),
+        ("select substring(id, n) r from source", "SUBSTRING with a start"),
+        ("select date_format(n, 'yyyyDDD') r from source", "DATE_FORMAT with a pattern"),
+        ("select sha2(id, 512) r from source", "of another length than 256"),
+        ("select id like '\\\\%' r from source", "backslashes"),
+        ("select upper(explode(n)) r from source", "within another expression"),
+        ("select s.id from source s join source t on s.id = t.id", "uses JOIN"),
+        ("select id from source limit 1", "uses LIMIT"),
+        ("drop table source", "DROP"),
+    ],
+)
+def test_what_spark_does_otherwise_is_refused_by_name(sql: str, words: str) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        to_duckdb(sql)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "error", "words"),
+    [
+        ("select colour from source", InvalidRequestError, "colour"),
+        ("select upper(n) u from source", InvalidRequestError, "upper"),
+        ("select n, N from source", InvalidRequestError, "'n' twice"),
+        ("select cast(id as int) x from source", InvalidDataError, "a is no whole number"),
+        ("select 1 / (n - 7) x from source", InvalidDataError, "division by zero"),
+        ("select cast(n * 300 as tinyint) x from source", InvalidDataError, "fails on some row"),
+    ],
+)
+def test_what_does_not_fit_the_rows_is_told(sql: str, error: type[Exception], words: str) -> None:
+    with pytest.raises(error) as caught:
+        through({"sql": sql})
+    assert words in str(caught.value)
+
+
+def test_columns_that_differ_by_case_alone_are_refused() -> None:
+    with pytest.raises(InvalidSchemaError, match="twice, in other letters"):
+        through({"sql": "select * from source"}, rows=ROWS.append_column("ID", ROWS["id"]))
+
+
+def test_no_file_is_reached(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    with pytest.raises(InvalidRequestError, match="may read only source"):
+        through({"sql": f"select * from `{tmp_path}/a.csv`"})
+
+
+def test_a_column_that_is_null_throughout_has_the_known_type_or_is_left_out() -> None:
+    rows = ROWS.append_column("z", pa.nulls(2))
+    step = {"sql": "select id, z from source"}
+    assert through(step, rows=rows).column_names == ["id"]
+    assert through(step, rows=rows, known=pa.schema([("z", pa.date32())])).schema.field("z").type == pa.date32()
+
+
+def test_a_text_is_read_as_the_table_has_it_where_the_chain_hands_it_on() -> None:
+    known = pa.schema([("id", pa.string()), ("n", pa.int32()), ("m", pa.date32()), ("at_x", pa.int8())])
+
+    def read_as(*chain: Mapping[str, Any], **columns: str) -> Any:
+        found = Chain(Transforms.of(chain), columns).read_as(known)
+        return {field.name: str(field.type) for field in found or ()}
+
+    assert read_as() == {"id": "string", "n": "int32", "m": "date32[day]", "at_x": "int8"}
+    assert read_as({"sql": "select *, n + 1 m from source"}) == {"id": "string", "n": "int32", "at_x": "int8"}
+    assert read_as({"sql": "select id, cast(n as int) n from source"}) == {"id": "string"}
+    assert read_as({"sql": "select s.id, at.n, S.m M from source s"}) == {"id": "string", "m": "date32[day]"}
+    assert read_as({"sql": "select * except (n) from source"}, {"sql": "select id, n from source"}) == {"id": "string"}
+    assert read_as({"sql": "select id, cast(n as int) n from source"}, n="decimal(10,2)") == {
+        "n": "decimal128(10, 2)",
+        "id": "string",
+    }
+    with pytest.raises(InvalidRequestError, match=r"says .whole. of n, which is no type"):
+        read_as(n="whole")
+
+
+@pytest.mark.parametrize(
+    ("sql", "keeps"),
+    [
+        ("select id, n + 1 m from source where n > 1", True),
+        ("select explode(l) e from source", True),
+        ("select distinct id from source", False),
+        ("select id from source order by n", False),
+        ("select max(id) id from source", False),
+        ("select id from (select id from source)", False),
+        ("select id from source union all select id from source", False),
+    ],
+)
+def test_which_statements_keep_the_order_of_a_stream(sql: str, keeps: bool) -> None:
+    if keeps:
+        check_chain([{"sql": sql}], arrival_decides=True)
+        return
+    with pytest.raises(InvalidRequestError, match="transform 1 groups, sorts, unites or nests"):
+        check_chain([{"sql": sql}], arrival_decides=True)
+    check_chain([{"sql": sql}], arrival_decides=False)
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("select * from source", ""),
+        ("select id, day, _hoodie_is_deleted, n + 1 m from source where n > 0 or _hoodie_is_deleted", ""),
+        ("select * from source where n > 0", "may leave out tombstones"),
+        ("select *, explode(l) e from source", "may leave out tombstones"),
+        ("select id, day from source", "does not hand on _hoodie_is_deleted as it is"),
+        ("select * except (day), 'mo' day from source", "does not hand on day as it is"),
+    ],
+)
+def test_which_statements_keep_tombstones(sql: str, words: str) -> None:
+    try:
+        check_chain([{"sql": sql}], arrival_decides=True, deletes=["id", "day"])
+        said = ""
+    except InvalidRequestError as error:
+        said = str(error)
+    assert (words in said) if words else not said
+
+
+def test_rows_go_in_order_through_a_chain_of_any_length() -> None:
+    rows = pa.table({"n": range(300_000)})
+    found = through(
+        {"sql": "select n, n % 7 k from source where n % 3 = 0"}, {"sql": "select n from source where k > 2"}, rows=rows
+    )
+    wanted = [n for n in range(300_000) if n % 3 == 0 and n % 7 > 2]
+    assert found["n"].to_pylist() == wanted
+
+
+def test_write_hudi_takes_a_chain(tmp_path: Path) -> None:
+    table = create_table(tmp_path / "t", pa.schema([("id", pa.string()), ("m", pa.int64())]), record_key=["id"])
+    done = write_hudi(
+        table, ROWS, operation="upsert", transform=[{"sql": "select id, n * 2 m from source where n > 1"}]
+    )
+    assert done.rows_inserted == 1
+    assert open_table(tmp_path / "t").scan(columns=["id", "m"]).to_arrow().to_pylist() == [{"id": "b", "m": 14}]
+
+
+@pytest.fixture
+def streamed() -> Iterator[pa.RecordBatchReader]:
+    return pa.RecordBatchReader.from_batches(ROWS.schema, iter(ROWS.to_batches(max_chunksize=1)))
+
+
+def test_a_stream_may_be_read_twice_by_one_statement(streamed: pa.RecordBatchReader) -> None:
+    with transformed(streamed, [{"sql": "select id from source union all select id from source"}], None) as found:
+        assert sorted(found.read_all()["id"].to_pylist()) == ["a", "a", "b", "b"]
