@@ -13,6 +13,7 @@ import pytest
 
 from hudi_operator.cli import local
 from hudi_operator.runtime.local import loop
+from hudi_table.api import open_table
 from hudi_table.cli.program import main as hudictl
 from hudi_table.table.store.clock import SystemClock
 from tests.support.kafka import Broker
@@ -22,15 +23,15 @@ PAGE, ADDRESS, MANIFEST = "docs/tutorials/kafka.md", "localhost:9092", "orders.y
 
 
 class _Interrupted(SystemClock):
-    """Ctrl-C, once a driver has had its time."""
+    """Ctrl-C, once the driver has taken the message that comes while it follows, or has had its time."""
 
     def __init__(self) -> None:
-        self._until = time.monotonic() + 8
+        self._until = time.monotonic() + 90
 
     def sleep(self, seconds: float) -> None:
-        if time.monotonic() > self._until:
+        if time.monotonic() > self._until or len(open_table("lake/orders").scan(columns=["id"]).to_arrow()) > 1:
             raise KeyboardInterrupt
-        super().sleep(min(seconds, 0.1))
+        super().sleep(min(seconds, 0.3))
 
 
 def _command(command: str, monkeypatch: pytest.MonkeyPatch) -> int:
