@@ -114,7 +114,7 @@ def _lost_log(clock: Moments, given: Names) -> None:
 
 
 def _small_files(clock: Moments, given: Names) -> None:
-    given["flights"] = flights(clock, index="Simple", options={"hoodie.parquet.small.file.limit": "0"})
+    given["flights"] = flights(clock, index="Simple")
     for number in range(5):
         given["flights"].insert(rows(8, updated_at=number), options={"hoodie.parquet.small.file.limit": "0"})
 

@@ -212,6 +212,7 @@ def test_a_record_index_is_not_built_with_the_shards_that_a_drop_has_left() -> N
     assert {name.file_id for name in names if name is not None}
 
 
+@pytest.mark.filterwarnings("ignore::hudi_table.metadata.lifecycle.MetadataDroppedWarning")
 @pytest.mark.parametrize("dies", [False, True], ids=["goes on", "dies"])
 def test_a_building_that_slept_before_it_named_its_partitions_names_no_later_one(dies: bool) -> None:
     """What was begun in its place had no base file yet: no row was there."""

@@ -91,7 +91,10 @@ def standing(ctx: TableContext, timeline: Timeline) -> MetadataTable | None:
     table = MetadataTable.load(ctx, timeline)
     if not _is_named_wrongly(ctx, table):
         return table
-    drop_metadata_table(ctx, None)
+    if table is None:
+        drop_metadata_table(ctx, None)
+    else:
+        drop(ctx, f"its partition {', '.join(sorted(table.misnamed))} is named as ready and is half-built")
     return None
 
 

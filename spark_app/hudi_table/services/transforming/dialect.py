@@ -7,6 +7,7 @@ tell, a macro decides (`duckdb.py`).
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -92,6 +93,7 @@ class Select:
 def to_duckdb(sql: str) -> Select:
     """Raises InvalidRequestError for what is no harmless SELECT over `source`, and for what DuckDB would not do as Spark does, by name."""
     check_select(sql)
+    _refuse_texts_in_a_row(sql)
     statement = sqlglot.parse_one(sql, dialect="spark")
     for node in statement.walk():
         _refuse(node)
@@ -111,6 +113,13 @@ def to_duckdb(sql: str) -> Select:
         if other is not node:
             node.replace(other)
     return Select(statement.sql(dialect="duckdb"), keeps, kept, scans, one, outputs, all_but)
+
+
+def _refuse_texts_in_a_row(sql: str) -> None:
+    """`'it''s'` is one text with a quote or two texts, by Spark's version and settings; the parser takes two."""
+    kinds = [token.token_type for token in sqlglot.tokenize(sql, dialect="spark")]
+    if any(one is other is sqlglot.TokenType.STRING for one, other in itertools.pairwise(kinds)):
+        raise _unlike("a text right behind another, or a quote written twice within one")
 
 
 def _name_columns(statement: exp.Expr) -> None:
