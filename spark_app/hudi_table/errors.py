@@ -31,6 +31,8 @@ class HudiError(Exception):
 
     exit_code = 1
     retryable = False
+    internal = False
+    """Of a subclass that only this library tells apart: for a caller it has the name of the class that it is one of."""
 
     def __init__(
         self,
@@ -49,7 +51,8 @@ class HudiError(Exception):
     @classmethod
     def name(cls) -> str:
         """The stable name, e.g. ``WriteConflict``."""
-        return cls.__name__.removesuffix("Error")
+        public = next(each for each in cls.__mro__ if not vars(each).get("internal", False))
+        return public.__name__.removesuffix("Error")
 
     def __str__(self) -> str:
         where = [

@@ -54,14 +54,13 @@ _UNUSABLE_NAME = frozenset({errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL})
 class ConflictingCreateError(UnavailableError):
     """Another exclusive create of the same object was running: nothing was done, try again at once."""
 
+    internal = True
+
 
 class SlowDownError(UnavailableError):
     """The store is asked too much: nothing was done. For whoever has asked it is one that is not available."""
 
-    @classmethod
-    def name(cls) -> str:
-        """The name of its public class."""
-        return UnavailableError.name()
+    internal = True
 
 
 def translate(error: Exception, *, path: str, where: str, scheme: str, writes: bool) -> HudiError:

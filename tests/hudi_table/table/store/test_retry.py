@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hudi_table.errors import AccessDeniedError, HudiError, OutcomeUnknownError, UnavailableError
-from hudi_table.table.store.errors import SlowDownError
+from hudi_table.table.store.errors import ConflictingCreateError, SlowDownError
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.store.retry import AT_ONCE_MAX, Pace
@@ -223,3 +223,9 @@ def test_a_listing_goes_on_where_it_was_interrupted() -> None:
         assert [info.path for info in storage.list("p")] == names
     assert len(listings) == 4, "three pages, of which the second was asked for twice"
     assert "p%2F00999" in listings[2]
+
+
+@pytest.mark.parametrize("kind", [ConflictingCreateError, SlowDownError])
+def test_what_only_the_library_tells_apart_has_the_name_of_the_error_that_callers_know(kind: type[HudiError]) -> None:
+    """A page of errors and the reason of a condition go by the name."""
+    assert kind.name() == UnavailableError.name() == "Unavailable"
