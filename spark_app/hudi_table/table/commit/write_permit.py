@@ -192,7 +192,6 @@ class RightToWrite:
                 counter = _CountingSink(sink)
                 yield cast("BinaryIO", counter)
                 self.renew_if_due()
-            self._take_back_if_late(path)
         except UnavailableError:
             self.doubts.append(path)
             raise
@@ -200,6 +199,7 @@ class RightToWrite:
             self.doubts.append(path)
             if counter is None or self._size_of(path) != counter.written:
                 raise UnavailableError(f"{path} was not confirmed by the store and is not there whole") from error
+        self._take_back_if_late(path)
 
     def _take_back_if_late(self, path: str) -> None:
         """A process may sleep between its proof and the moment at which its file appears, longer than a recovery waits. Who wakes finds out,
