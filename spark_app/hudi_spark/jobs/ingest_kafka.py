@@ -225,17 +225,15 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
 def _shaping(spec: JobSpec, settings: KafkaSettings) -> Shaping:
     """Expectations and transforms, checked before anything is read."""
     steps, table = spec.work.get("transform", ()), spec.table
+    deletes = _needed(spec) if settings.debezium or settings.tombstones == "Delete" else []
     if settings.debezium:
         _check_debezium(spec)
+        deletes += [LSN, OPERATION]
     decides = not table.get("orderingFields") or table.get("mergeMode") == MergeMode.COMMIT_TIME.value
     check_chain(
         steps,
         arrival_decides=decides and spec.work["operation"] == "Upsert",
-        deletes=[*_needed(spec), LSN, OPERATION]
-        if settings.debezium
-        else _needed(spec)
-        if settings.tombstones == "Delete"
-        else (),
+        deletes=deletes,
     )
     return Shaping(spec.work)
 

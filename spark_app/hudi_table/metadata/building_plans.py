@@ -48,17 +48,14 @@ from hudi_table.table.timeline.layout import decode_records, encode_record
 from hudi_table.table.timeline.properties import replace_properties
 from hudi_table.table.timeline.timeline import Timeline
 
-PLAN_VERSION = 1
+_VERSION = 1
 _RECORD_INDEX = MetadataPartition.RECORD_INDEX
 
 
 class MetadataGoneError(UnavailableError):
     """The metadata table is dropped by others while it was to be built. For whoever has asked it is one that is not available."""
 
-    @classmethod
-    def name(cls) -> str:
-        """The name of its public class."""
-        return UnavailableError.name()
+    internal = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +105,7 @@ def plan_building(
             replace_properties(ctx, named(Partitions(ready, (*found.inflight, *wanted))) | properties)
             if not is_as_begun(ctx, building, groups):
                 raise gone(ctx)
-            txn.plan(_plan_body(building), {METADATA, f"instant:{txn.time}"})
+            txn.plan(index_record("HoodieIndexPlan", building, building.partitions), {METADATA, f"instant:{txn.time}"})
         except CommitStateUnknownError:
             raise
         except HudiError:
@@ -155,12 +152,13 @@ def gone(ctx: TableContext) -> MetadataGoneError:
     )
 
 
-def _plan_body(building: Building) -> bytes:
+def index_record(name: str, building: Building, partitions: Iterable[str]) -> bytes:
+    """What a plan (`HoodieIndexPlan`), or its end (`HoodieIndexCommitMetadata`), says of these partitions."""
     infos = [
-        {"version": PLAN_VERSION, "metadataPartitionPath": str(name), "indexUptoInstant": building.instant.time}
-        for name in building.partitions
+        {"version": _VERSION, "metadataPartitionPath": str(partition), "indexUptoInstant": building.instant.time}
+        for partition in partitions
     ]
-    return encode_record("HoodieIndexPlan", {"version": PLAN_VERSION, "indexPartitionInfos": infos})
+    return encode_record(name, {"version": _VERSION, "indexPartitionInfos": infos})
 
 
 def _planned(ctx: TableContext, instant: Instant) -> Building:

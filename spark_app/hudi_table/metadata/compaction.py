@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from hudi_table.codec.hfile import write_hfile
 from hudi_table.codec.metadata.records import encode_metadata, metadata_schema
-from hudi_table.errors import UnavailableError, WriteConflictError
+from hudi_table.errors import WriteConflictError
 from hudi_table.metadata.delta.commit import completed_body
 from hudi_table.metadata.merging import listed
 from hudi_table.metadata.reading import latest_of, slice_parts
@@ -42,6 +42,7 @@ from hudi_table.model.timeline.conflict_keys import metadata_conflict_key
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.table.commit.publish import withdraw_if_late
 from hudi_table.table.commit.transaction import planning
+from hudi_table.table.metadata_dropping import refuse_late
 from hudi_table.table.rows.log_scan import rows_of
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline
@@ -166,11 +167,7 @@ def _execute(table: MetadataTable, instant: Instant) -> None:
     retry.put(storage, table.ctx.layout.timeline_path(instant.with_state(State.INFLIGHT).file_name), b"")
     stats = [_merge(table, item, instant.time) for item in planned_slices(table.ctx, instant)]
     done = completed_body(table.ctx, stats, OPERATION, compacted=True)
-    if table.ctx.clock.boot_seconds() - begun > table.ctx.settings.fresh_seconds:
-        raise UnavailableError(
-            f"compacting the metadata table took longer than {table.ctx.settings.fresh_seconds:.0f} s; the next write goes on",
-            base_path=table.ctx.base_path,
-        )
+    refuse_late(table.ctx, begun, "compacting", "the next write goes on")
     name = table.ctx.layout.completed(instant).file_name
     retry.put(storage, table.ctx.layout.timeline_path(name), done)
     withdraw_if_late(table.ctx, instant.time, name, begun)

@@ -22,7 +22,6 @@ from hudi_table.codec.metadata.records import encode_metadata, metadata_schema
 from hudi_table.errors import (
     InvalidDataError,
     ObjectExistsError,
-    UnavailableError,
     UnsupportedTableError,
 )
 from hudi_table.metadata.bootstrap import (
@@ -32,10 +31,10 @@ from hudi_table.metadata.bootstrap import (
     planned_groups,
 )
 from hudi_table.metadata.building_plans import (
-    PLAN_VERSION,
     Building,
     MetadataGoneError,
     gone,
+    index_record,
     is_as_begun,
     named,
     pending_buildings,
@@ -68,12 +67,11 @@ from hudi_table.model.table.properties import METADATA_DROPPED
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.model.timeline.instants import Action, State
 from hudi_table.table.commit.snapshot import caught_up
-from hudi_table.table.metadata_dropping import drop_metadata_table
+from hudi_table.table.metadata_dropping import drop_metadata_table, refuse_late
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import store_now
-from hudi_table.table.timeline.layout import encode_record
 from hudi_table.table.timeline.properties import replace_properties
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.listing import list_data_files, partitions_in
@@ -81,6 +79,8 @@ from hudi_table.table.view.listing import list_data_files, partitions_in
 _ATTEMPTS_MAX, _YIELDS = 8, 4
 _PAUSE_SECONDS, _PAUSE_SECONDS_MAX = 0.05, 2.0
 """Attempts to plan a building beside others who build or drop; in the first few of them it yields to other planners."""
+_LATE = ("building", "build it again, which goes on")
+"""What is published late may have been archived, or dropped, long ago."""
 _RECORD_INDEX = MetadataPartition.RECORD_INDEX
 
 
@@ -141,9 +141,9 @@ def build_metadata(
             base_path=ctx.base_path,
         )
     names = list(dict.fromkeys([MetadataPartition.FILES, *wanted]))
-    did, failure = (
-        False,
-        MetadataGoneError("others plan or drop the metadata table again and again; try again", base_path=ctx.base_path),
+    did = False
+    failure = MetadataGoneError(
+        "others plan or drop the metadata table again and again; try again", base_path=ctx.base_path
     )
     for attempt in range(_ATTEMPTS_MAX):
         if attempt:
@@ -232,7 +232,7 @@ def _execute(ctx: TableContext, building: Building) -> None:
         except InvalidDataError:
             _give_up(ctx, building)
             raise
-        _refuse_late(ctx, begun)
+        refuse_late(ctx, begun, *_LATE)
         publish(own, instant, stats, "BULK_INSERT")
         if partition is _RECORD_INDEX:
             define_record_index(ctx, by_partition=by_partition)
@@ -242,22 +242,9 @@ def _execute(ctx: TableContext, building: Building) -> None:
     _complete(ctx, building, building.partitions)
 
 
-def _refuse_late(ctx: TableContext, begun: float) -> None:
-    """What is published late may have been archived, or dropped, long ago."""
-    if ctx.clock.boot_seconds() - begun > ctx.settings.fresh_seconds:
-        raise UnavailableError(
-            f"building the metadata table took longer than {ctx.settings.fresh_seconds:.0f} s; build it again, which goes on",
-            base_path=ctx.base_path,
-        )
-
-
 def _complete(ctx: TableContext, building: Building, built: Iterable[str]) -> None:
     """The end of the plan, which has `built` these partitions."""
-    infos = [
-        {"version": PLAN_VERSION, "metadataPartitionPath": str(name), "indexUptoInstant": building.instant.time}
-        for name in built
-    ]
-    report = encode_record("HoodieIndexCommitMetadata", {"version": PLAN_VERSION, "indexPartitionInfos": infos})
+    report = index_record("HoodieIndexCommitMetadata", building, built)
     path = ctx.layout.timeline_path(ctx.layout.completed(building.instant).file_name)
     with suppress(ObjectExistsError):
         retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, report))
@@ -328,7 +315,7 @@ def _make_ready(ctx: TableContext, building: Building, planned: Mapping[Metadata
             drop_metadata_table(ctx, None)
             _complete(ctx, building, ())
         raise gone(ctx)
-    _refuse_late(ctx, looked)
+    refuse_late(ctx, looked, *_LATE)
     left = tuple(name for name in found.inflight if name not in mine)
     replace_properties(ctx, named(Partitions((*found.ready, *mine), left)) | {METADATA_DROPPED: None})
     table = standing(ctx, load_timeline(ctx))

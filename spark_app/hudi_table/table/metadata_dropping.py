@@ -23,6 +23,7 @@ from hudi_table.table.timeline.instants import store_now
 from hudi_table.table.timeline.properties import read_properties, replace_properties
 
 _NOTE = f"{HOODIE}/dropping-"
+_LATE = ("dropping", "drop it again, which goes on")
 
 
 def notes_in(infos: Iterable[ObjectInfo]) -> list[ObjectInfo]:
@@ -50,12 +51,12 @@ def drop_metadata_table(ctx: TableContext, why: str | None) -> bool:
     if why:
         ready = read_properties(ctx.storage, ctx.clock).get(METADATA_PARTITIONS, "")
         said = {METADATA_DROPPED: f"{' '.join(why.split())} (it had {ready})"} if ready else {}
-    _refuse_late(ctx, begun)
+    refuse_late(ctx, begun, *_LATE)
     # Even if our copy of the properties names none: another writer may have built it since we read them.
     replace_properties(ctx, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: "", **said})
     # Listed behind the note: what was begun before it and is put later is found by its maker, who looks for notes.
     for path in _to_delete(ctx, note):
-        _refuse_late(ctx, begun)
+        refuse_late(ctx, begun, *_LATE)
         retry.delete(ctx.storage, path)
     return True
 
@@ -76,10 +77,11 @@ def _to_delete(ctx: TableContext, note: str) -> list[str]:
     return [*(path for path in paths if path not in notes), *dead, note]
 
 
-def _refuse_late(ctx: TableContext, begun: float) -> None:
-    """Raise UnavailableError if another may have taken the note for one of the dead by the time that a request arrives."""
+def refuse_late(ctx: TableContext, begun: float, doing: str, advice: str) -> None:
+    """Raise UnavailableError if what was begun at this moment of the boot-time clock is older than a request may be: by the time that one arrives
+    others may have dropped, built or archived what it is about."""
     if ctx.clock.boot_seconds() - begun > ctx.settings.fresh_seconds:
         raise UnavailableError(
-            f"dropping the metadata table took longer than {ctx.settings.fresh_seconds:.0f} s; drop it again, which goes on",
+            f"{doing} the metadata table took longer than {ctx.settings.fresh_seconds:.0f} s; {advice}",
             base_path=ctx.base_path,
         )

@@ -50,10 +50,10 @@ def _checksums(data: Bytes, starts: Places, lengths: Places, width: int) -> Sums
     heads[short] = 0
     turned = np.take_along_axis(rows, heads, axis=1) ^ np.uint8(0xFF)
     np.put_along_axis(rows, heads, turned, axis=1)
-    sums = _lanes_joined(rows.reshape(-1, width // _LANES))
+    sums = _lanes_joined(rows.reshape(-1, width // _LANES)) ^ np.uint32(0xFFFFFFFF)
     for row in short.tolist():
-        sums[row] = _of_few(data[starts[row] : starts[row] + lengths[row]].tobytes()) ^ 0xFFFFFFFF
-    return sums ^ np.uint32(0xFFFFFFFF)
+        sums[row] = _of_few(data[starts[row] : starts[row] + lengths[row]].tobytes())
+    return sums
 
 
 def _lanes_joined(lanes: Bytes) -> Sums:

@@ -152,12 +152,10 @@ def check_options(options: Mapping[str, str]) -> None:
 
 
 def _check_level(options: Mapping[str, str]) -> None:
-    codec, given = (
-        option_text(options, CODEC).strip().lower(),
-        (explicit_option(options, COMPRESSION_LEVEL) or "").strip(),
-    )
+    given = (explicit_option(options, COMPRESSION_LEVEL) or "").strip()
     if not given or given == default_of(COMPRESSION_LEVEL):
         return
+    codec = option_text(options, CODEC).strip().lower()
     if codec not in LEVELS:
         raise InvalidOptionError(
             f"option {COMPRESSION_LEVEL!r} is of {' and '.join(LEVELS)}, and {CODEC} is {codec}: leave it out"

@@ -29,11 +29,6 @@ SEPARATOR = "_"
 class Step(Protocol):
     """One of a chain."""
 
-    @property
-    def keeps_order(self) -> bool:
-        """Whether rows come out in the order in which they went in."""
-        ...
-
     def keeps(self, names: Iterable[str]) -> set[str]:
         """Which of these columns of the result are columns of the source, as they are."""
         ...
@@ -47,10 +42,6 @@ class Step(Protocol):
 class _Sql:
     select: Select
 
-    @property
-    def keeps_order(self) -> bool:
-        return self.select.keeps_order
-
     def keeps(self, names: Iterable[str]) -> set[str]:
         return self.select.keeps(names)
 
@@ -61,7 +52,6 @@ class _Sql:
 @dataclass(frozen=True, slots=True)
 class _Flatten:
     separator: str
-    keeps_order = True
 
     def keeps(self, names: Iterable[str]) -> set[str]:
         return set(names)
@@ -103,7 +93,6 @@ class _Flatten:
 class _Function:
     name: str
     call: Callable[[pa.Table], pa.Table]
-    keeps_order = True
 
     def keeps(self, names: Iterable[str]) -> set[str]:
         del names
@@ -142,11 +131,6 @@ class Transforms:
     def __bool__(self) -> bool:
         """Whether there is anything to do."""
         return bool(self.steps)
-
-    @property
-    def keeps_order(self) -> bool:
-        """Whether rows come out in the order in which they went in."""
-        return all(step.keeps_order for step in self.steps)
 
     def hints(self, known: pa.Schema | None) -> pa.Schema | None:
         """Columns of the table that the source has as they are: what they are told of, a text is read as."""
