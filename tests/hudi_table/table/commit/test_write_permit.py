@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from hudi_table.errors import CommitStateUnknownError, UnavailableError, WriteAbortedError
+from hudi_table.errors import CommitStateUnknownError, OutcomeUnknownError, UnavailableError, WriteAbortedError
 from hudi_table.model.names import MarkerType
 from hudi_table.model.timeline.chain import entry_path
 from hudi_table.model.timeline.instants import Action
@@ -187,10 +187,13 @@ def test_a_process_that_slept_while_it_wrote_a_file_proves_again_before_the_file
     assert not [info for info in ctx.storage.list("p") if txn.time in info.path]
 
 
+@pytest.mark.parametrize("is_reply_lost", [False, True])
 @pytest.mark.parametrize(
     ("ends", "is_own", "left"), [("abort", True, 0), ("rollback", True, 0), ("abort", False, 0), ("commit", False, 2)]
 )
-def test_a_process_that_slept_between_its_proof_and_its_file_takes_back_what_is_nobody_elses(ends, is_own, left):
+def test_a_process_that_slept_between_its_proof_and_its_file_takes_back_what_is_nobody_elses(
+    ends, is_own, left, is_reply_lost
+):
     """Its rows would appear once the timeline begins behind the instant. What an executor wrote may be the file of the one that commits."""
     ctx = new_context()
     commit_buckets(ctx, [0])
@@ -212,6 +215,8 @@ def test_a_process_that_slept_between_its_proof_and_its_file_takes_back_what_is_
             with super().open_write(path) as sink:
                 yield sink
                 others_go_on()
+            if is_reply_lost:
+                raise OutcomeUnknownError("the reply is lost", path=path)
 
     right._storage = SleepsBeforeAFile(storage, FaultPlan())
     with pytest.raises(WriteAbortedError), right.create_file("p", f"x_0-0-0_{txn.time}.parquet", MarkerType.CREATE) as sink:  # fmt: skip
