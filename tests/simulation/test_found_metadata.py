@@ -17,7 +17,7 @@ from hudi_table.metadata.lifecycle import MetadataDroppedWarning
 from hudi_table.metadata.port import open_context
 from hudi_table.metadata.table import MetadataTable, read_partitions
 from hudi_table.metadata.validate import differences
-from hudi_table.model.metadata_table import parse_hfile
+from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, parse_hfile
 from hudi_table.model.names import METADATA_TABLE, PROPERTIES, parse_log_file
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.store.clock import SystemClock
@@ -293,6 +293,32 @@ def test_a_write_to_the_building_that_was_not_decided_is_not_lost() -> None:
         opened(store).write(rows(("d", "x", 4)), operation="upsert")
 
     waking(Sleeps(store, base_file, begun_beside_and_written)).build_metadata()
+    nothing_is_hidden(store, ("d", "x", 4))
+    can_be_built(store)
+
+
+def test_a_write_behind_a_building_that_was_given_up_is_not_lost() -> None:
+    """The planner that lost takes its first logs back, and the other building ends, while a writer sleeps before its own log."""
+    store = prepared(SIMPLE)
+    dead_at(base_file, store, build)
+    (plan,) = [i for i in load_timeline(opened(store).context).pending if i.action is Action.INDEXING]
+    lost = [
+        info.path.replace(plan.time, str(int(plan.time) + 1))
+        for info in store.list(f"{METADATA_TABLE}/files")
+        if info.path.endswith(f"_{EMPTY_LOG_TOKEN}")
+    ]
+
+    def of_the_writer(call: str, path: str, data: bytes) -> bool:
+        return path.startswith(f"{FOLDER}files/.files-")
+
+    def given_up_and_built() -> None:
+        for path in lost:
+            store.delete(path)
+        opened(store).build_metadata()
+
+    for path in lost:
+        store.put(path, b"")
+    waking(Sleeps(store, of_the_writer, given_up_and_built)).write(rows(("d", "x", 4)), operation="upsert")
     nothing_is_hidden(store, ("d", "x", 4))
     can_be_built(store)
 

@@ -185,7 +185,7 @@ class MetadataTable:
         was built: what began a group is newer than it."""
         begun = {
             (partition, log.file_id, log.base_instant)
-            for partition, log in _first_logs(self.files)
+            for partition, log in _logs_of_begun(self.files)
             if is_building_instant(log.base_instant)
         }
         newest: dict[tuple[str, str], str] = {}
@@ -262,12 +262,13 @@ def _listed(ctx: TableContext) -> tuple[Objects, Timeline]:
 def _half_built(
     names: Iterable[str], groups: Mapping[str, Sequence[FileGroup]], own: Timeline, infos: Sequence[ObjectInfo]
 ) -> frozenset[str]:
-    """Those of the partitions that a building has begun and not published: of a group there is a first log that is newer than any slice that counts,
-    or a slice that counts only because later deltas are on the timeline. While nothing was archived, what began a partition is on it."""
+    """Those of the partitions that a building has begun and not published: of a group there is a log of a building that is newer than any slice that
+    counts, or a slice that counts only because later deltas are on the timeline. While nothing was archived, what began a partition is on it.
+    Not the first log alone tells it: who lost takes that back, and may leave the log of a writer that had found it."""
     published = {i.time for i in own.commits}
     is_archived = any(info.path.startswith(_ARCHIVED) for info in infos)
     begun: dict[str, list[LogFileName]] = {}
-    for partition, log in _first_logs(infos):
+    for partition, log in _logs_of_begun(infos):
         begun.setdefault(partition, []).append(log)
 
     def is_half(name: str) -> bool:
@@ -283,13 +284,13 @@ def _half_built(
     return frozenset(name for name in names if is_half(name))
 
 
-def _first_logs(infos: Iterable[ObjectInfo]) -> Iterator[tuple[str, LogFileName]]:
+def _logs_of_begun(infos: Iterable[ObjectInfo]) -> Iterator[tuple[str, LogFileName]]:
+    """The first logs of file groups, and all logs of slices that a building began, each with its partition."""
     for info in infos:
-        if info.path.endswith(f"_{EMPTY_LOG_TOKEN}"):
-            partition, _, name = info.path.rpartition("/")
-            log = parse_log_file(name)
-            if log is not None:
-                yield partition, log
+        partition, _, name = info.path.rpartition("/")
+        log = parse_log_file(name) if partition and not partition.startswith(HOODIE) else None
+        if log is not None and (log.token == EMPTY_LOG_TOKEN or is_building_instant(log.base_instant)):
+            yield partition, log
 
 
 def counted_instants(data: TableContext, timeline: Timeline, own: Timeline) -> CountedInstants:
