@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".cache" / "test-full"
 REPORT = ROOT / "docs" / "results" / "test-full"
 SHARD_SECONDS_MAX = 600
+CODE = ("spark_app", "operator", "crds", "charts")
+PACKAGES_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,22 +147,36 @@ def figures(said: str) -> list[str]:
     return section.group(1).splitlines() if section else []
 
 
+def moved_since(commit: str) -> str:
+    """The packages of the code that differ from those of a commit: what a result of it does not vouch for."""
+    try:
+        names = git("diff", "--name-only", commit, "--", *CODE, ":!*.md").splitlines()
+    except subprocess.CalledProcessError:
+        return "unknown"
+    packages = sorted(
+        {"/".join(name.split("/")[1:3] if name.startswith("spark_app/") else name.split("/")[:1]) for name in names}
+    )
+    more = len(packages) - PACKAGES_NAMED
+    return ", ".join(packages[:PACKAGES_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
 def write_report(results: list[Result], missing: list[str]) -> None:
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     REPORT.with_suffix(".json").write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n")
+    moved = {commit: moved_since(commit) for commit in {result.commit for result in results}}
     rows = [
         f"| {result.shard} | {'passed' if result.passed else '**failed**'} | {result.tests} | {result.scale:g} "
-        f"| {result.seconds} s | `{result.commit[:12]}` |"
+        f"| {result.seconds} s | `{result.commit[:12]}` | {moved[result.commit]} |"
         for result in results
-    ] + [f"| {name} | not run | | | | |" for name in missing]
+    ] + [f"| {name} | not run | | | | | |" for name in missing]
     noted = [f"- {line}" for result in results for line in result.figures]
     lines = [
         "# Results of the long tests",
         "",
         "Written by `make test-full`. Scale multiplies the counts of examples, steps and crash points of `make test`.",
         "",
-        "| shard | result | tests | scale | time | commit |",
-        "|---|---|---|---|---|---|",
+        "| shard | result | tests | scale | time | commit | code that moved since |",
+        "|---|---|---|---|---|---|---|",
         *rows,
         *(["", "## Figures", "", *noted] if noted else []),
     ]

@@ -10,6 +10,7 @@ says how far it came.
 from __future__ import annotations
 
 import contextlib
+import json
 import multiprocessing
 import os
 import random
@@ -198,7 +199,7 @@ def _live(cast: Cast, history: History, wanted: int, seconds: float) -> None:
         time.sleep(0.1)
         cast.wake()
         history.look()
-        assert not history.faults
+        assert not history.faults, json.dumps(history.faults)
         assert not cast.died()
         assert time.monotonic() < end, f"{len(history.done)} of {wanted} writes: {dict(history.counts)}, {cast.did}"
         if time.monotonic() >= quiet_until and len(history.done) >= quiet_for:

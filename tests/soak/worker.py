@@ -21,9 +21,9 @@ import pyarrow as pa
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import CommitStateUnknownError, HudiError, UnavailableError, WriteConflictError
 from hudi_table.model.table.config import IndexType
+from hudi_table.read.scan import Scan
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store import clock
-from hudi_table.table.timeline.active import load_timeline
 from tests.soak.history import History
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("by", pa.string())])
@@ -153,25 +153,31 @@ def _read(role: Role, journal: Journal) -> None:
         began = time.monotonic()
         history.look()
         before = history.promised()
+        scan = table.scan(columns=["id", "by"])
         try:
-            rows = _rows(table)
+            rows = scan.to_arrow()
         except UnavailableError as error:
             journal.say(at="not read", error=error.name(), message=str(error))
             continue
         history.look()
         wrong = history.against(rows, before)
         if wrong:
-            # Whether it stays wrong, to this handle and to a new one, says where to look.
+            # Whether it stays wrong, to this handle and to a new one, and what each of them was shown, says where to look.
             anew = open_table(role.uri, storage_options=role.storage)
-            again = {name: history.against(_rows(each), before) for name, each in (("again", table), ("anew", anew))}
-            journal.say(at="wrong", rows=wrong, **again, timeline=sorted(load_timeline(anew.context).files))
+            scans = {"again": table.scan(columns=["id", "by"]), "anew": anew.scan(columns=["id", "by"])}
+            again = {name: history.against(each.to_arrow(), before) for name, each in scans.items()}
+            shown = {name: _shown(each) for name, each in {"first": scan, **scans}.items()}
+            journal.say(at="wrong", rows=wrong, **again, shown=shown)
             return
         journal.say(at="read", rows=rows.num_rows)
         time.sleep(max(READ_PAUSE_SECONDS, (time.monotonic() - began) * (1 / READ_SHARE - 1)))
 
 
-def _rows(table: HudiTable) -> pa.Table:
-    return table.scan(columns=["id", "by"]).to_arrow()
+def _shown(scan: Scan) -> dict[str, Any]:
+    """The timeline and the files that a scan has gone by."""
+    plan = scan.plan
+    files = [each.path for found in plan.slices for each in (found.base, *found.logs) if each is not None]
+    return {"timeline": sorted(plan.newest.files) if plan.newest else [], "files": files}
 
 
 def _stopped(role: Role) -> bool:
