@@ -20,69 +20,14 @@ from hudi_table.metadata.validate import differences
 from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, parse_hfile
 from hudi_table.model.names import METADATA_TABLE, PROPERTIES, parse_log_file
 from hudi_table.model.timeline.instants import Action
-from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Objects, Storage
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.crashes import FIRST, LAYOUTS, opened, prepared, read, rows
+from tests.support.sleeping import Killed, Patient, Sleeps, waking
 
 SIMPLE = next(layout for layout in LAYOUTS if layout.index.value == "Simple" and not layout.partitioned)
 FOLDER = f"{METADATA_TABLE}/"
 NOTE = FOLDER + ".hoodie/dropping-"
-
-
-class Killed(BaseException):
-    """The process is no more."""
-
-
-class Patient(SystemClock):
-    """Who waits loses no time."""
-
-    slept = 0.0
-
-    def boot_seconds(self) -> float:
-        return super().boot_seconds() + self.slept
-
-    def sleep(self, seconds: float) -> None:
-        self.slept += seconds
-
-
-def waking(store: Any) -> HudiTable:
-    return HudiTable(open_context(store, Patient()))
-
-
-@dataclass
-class Sleeps:
-    """A store in which something happens right before the first request that is meant; `dies`: right behind it the process is killed."""
-
-    inner: Any
-    meant: Callable[[str, str, bytes], bool]
-    happen: Callable[[], object]
-    dies: bool = False
-    asleep: bool = False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    def put(self, path: str, data: bytes) -> None:
-        self._request("put", path, data)
-
-    def put_if_absent(self, path: str, data: bytes) -> None:
-        self._request("put_if_absent", path, data)
-
-    def delete(self, path: str) -> None:
-        self._request("delete", path, b"")
-
-    def _request(self, call: str, path: str, data: bytes) -> None:
-        first = not self.asleep and self.meant(call, path, data)
-        if first:
-            self.asleep = True
-            self.happen()
-        getattr(self.inner, call)(path, *([] if call == "delete" else [data]))
-        if first and self.dies:
-            raise Killed
-
-    def reopen(self) -> Callable[[], Storage]:
-        return lambda: self
 
 
 @dataclass

@@ -139,6 +139,7 @@ class Attempt:
                 compactions=groups_of({i: plan for i, plan in plans.items() if i.action is Action.COMPACTION}),
                 held=groups_of(plans) | clustered,
                 logs_tell_writers=self.ctx.layout.logs_tell_writers,
+                committed=self.visible,
             )
         )
         if not self.prepared.options.updates_clustered:

@@ -29,6 +29,7 @@ from hudi_table.model.names import (
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.table.commit.markers import MarkedFile
+from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.rows.parts import PARTS_MAX
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice
 from hudi_table.write.settings import WriteSettings
@@ -159,7 +160,8 @@ class PlanRequest:
     `slots[i]` receives `rows[i]` rows. `existing` are the groups that the slots name (empty if everything is
     replaced). `merging`: rows meet stored ones by key; else they are put behind them. `row_size`: bytes in Parquet, `arrow_row_size` in memory.
     `to_logs`: the table is merge-on-read; `compactions`: the instant of the pending compaction of each (partition, file id);
-    `held`: the groups of any pending plan, which take no new rows; `logs_tell_writers`: logs are named by the instant that writes them.
+    `held`: the groups of any pending plan, which take no new rows; `logs_tell_writers`: logs are named by the instant that writes them;
+    `committed`: the instants whose logs count.
     """
 
     slots: Sequence[Slot]
@@ -177,6 +179,7 @@ class PlanRequest:
     compactions: Mapping[tuple[str, str], str] = field(default_factory=dict)
     held: Container[tuple[str, str]] = frozenset()
     logs_tell_writers: bool = False
+    committed: VisibleInstants | frozenset[str] = frozenset()
 
 
 def plan_tasks(request: PlanRequest) -> list[PlannedTask]:
@@ -289,13 +292,14 @@ class _Planner:
             return LogPlace.of_its_own(self.request.instant, marker, told)
         planned = self.request.compactions.get((item.partition, item.file_id))
         instant = planned or item.instant
-        # A log of a later write that is still under way has to come after this one's, whatever becomes of it.
-        mine = self.request.instant
+        # Logs of writes that are under way, or were given up, are in the order of their instants, whatever becomes of them: Hudi reads none that
+        # stands behind the block of a later instant.
+        committed = self.request.committed
         known = [
             log.path
             for log in item.logs
             if log.name.base_instant == instant
-            and ((writer := instant_of_token(log.name.token)) is None or writer <= mine)
+            and ((writer := instant_of_token(log.name.token)) is None or writer in committed)
         ]
         name = base.name if base is not None and planned is None else ""
         names = [path.rpartition("/")[2] for path in known]

@@ -167,16 +167,15 @@ def test_without_a_measure_the_size_of_a_row_is_estimated_from_memory_or_the_fal
         (("20251231000000000",), 2),
         (("20260101000000001",), 1),
         (("20251231000000000", "20260101000000001"), 2),
+        (("20251231000000000", "20251231000000001"), 2),
     ],
-    ids=["none", "an earlier write's", "a later write's", "both"],
+    ids=["none", "a committed write's", "a later write's", "both", "an earlier write's that is under way or dead"],
 )
-def test_a_log_follows_those_of_earlier_writes_and_never_one_of_a_later_write(
-    known: tuple[str, ...], version: int
-) -> None:
+def test_a_log_follows_those_of_committed_writes_alone(known: tuple[str, ...], version: int) -> None:
     names = [LogFileName("f", "1", number, log_write_token(time, 0)) for number, time in enumerate(known, 1)]
     group = stored("p", "f", 10)
     group = dataclasses.replace(group, logs=tuple(LogFile(f"p/{name}", 1, name) for name in names))
     slot = Slot("p", file_id="f")
-    log = plan([slot], [1], {slot: group}, to_logs=True)[0].task.log
+    log = plan([slot], [1], {slot: group}, to_logs=True, committed={"20251231000000000"})[0].task.log
     assert log is not None
     assert log.version == version

@@ -1,8 +1,9 @@
-"""Which blocks of a slice's logs apply, and in which order: the scan of Hudi 0.15.0.
+"""Which blocks of a slice's logs apply, and in which order: the scan of Hudi 0.15.0, but for what stands behind a later block.
 
 Facts (measured on Hudi 0.15.0, read from its class files where no bytes tell): blocks are taken log after log, in order.
 
-1. A block of a later instant than the read's ends the whole scan.
+1. A block of a later instant than the read's ends the whole scan of Hudi. Here it is left out alone: a writer or log compaction with a
+   later instant that has not completed may have put its log before that of a write which has.
 2. Data and delete blocks of an instant that has not completed are skipped; one older than the timeline counts.
 3. A rollback block takes back every block before it that carries its target instant, wherever it stands.
 4. Corrupt stretches count for nothing. Here they are damage where a completed commit wrote (`log_damage`).
@@ -27,11 +28,11 @@ from hudi_table.table.view.file_groups import LogFile
 
 
 class ShownInstants(Protocol):
-    """Which blocks a scan takes. `latest` ends it."""
+    """Which blocks a scan takes: none that is later than `latest`."""
 
     @property
     def latest(self) -> str:
-        """A block of a later instant ends the scan."""
+        """A block of a later instant is left out."""
         ...
 
     @property
@@ -49,7 +50,7 @@ class ShownInstants(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class VisibleInstants:
-    """The instants whose blocks a reader sees. `latest` ends the scan; '' is before everything. `completions`: when each completed, where that
+    """The instants whose blocks a reader sees. None is later than `latest`; '' is before everything. `completions`: when each completed, where that
     and not its own time says what a moment shows."""
 
     latest: str
@@ -103,10 +104,8 @@ def slice_blocks(storage: Storage, logs: Sequence[LogFile], visible: ShownInstan
             if is_suspect(found):
                 refuse_damage(storage, log, found, source, visible.completed, visible.paths)
         for block in found:
-            if block.type is BlockType.CORRUPT:
+            if block.type is BlockType.CORRUPT or comparable_time(block.instant) > comparable_time(visible.latest):
                 continue
-            if comparable_time(block.instant) > comparable_time(visible.latest):
-                return _in_place_of_compacted(kept)
             if block.type is BlockType.COMMAND:
                 kept = [known for known in kept if known.instant != block.target]
             elif block.instant in visible:

@@ -129,11 +129,15 @@ class Timeline:
     def newest_settled(self) -> str:
         """The time that an instant must be later than so that all that had ended when it was listed comes before it, or ''.
 
-        Where slices go by completion this is the newest of these, and the newest plan of a compaction too: a log of an instant before the plan
-        would apply before the logs that it merges.
+        The newest plan of a log compaction counts too: Hudi ends its scan at that one's log, which comes before those of who has seen the plan.
+        Where slices go by completion that is what is compared, and with the plan of any compaction: a log of an instant before it would apply before
+        the logs that it merges.
         """
         if not self.layout.tells_completions:
-            return self.completed[-1].time if self.completed else ""
+            done = self.completed[-1].time if self.completed else ""
+            return max(
+                [done, *(i.time for i in self.pending if i.action is Action.LOG_COMPACTION)], key=comparable_time
+            )
         plans = (i.time for i in self.pending if i.action in PLANNED_ACTIONS)
         return max([self._newest_moment, *plans], key=comparable_time)
 
