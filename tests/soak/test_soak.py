@@ -38,7 +38,7 @@ from tests.support.scale import scaled
 from tests.support.versitygw import running_versitygw
 
 ACKNOWLEDGED_LEAST = 25
-SECONDS_MAX, REST_SECONDS = 480.0, 120.0
+SECONDS_MAX, REST_SECONDS = 560.0, 120.0
 """How long a pass may write, and how much less behind a server, where nobody can make files older: that waits for the quarantine."""
 SUSPECT_SECONDS, QUARANTINE_SECONDS = 30, 60
 """The floors of both settings: so that what is stopped past them is stopped for a minute and not for an hour."""

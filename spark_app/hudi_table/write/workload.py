@@ -21,17 +21,15 @@ from hudi_table.model.names import (
     LogFileName,
     MarkerType,
     bucket_file_id,
-    instant_of_token,
     log_write_token,
     new_file_id,
-    parse_log_file,
 )
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.table.commit.markers import MarkedFile
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.rows.parts import PARTS_MAX
-from hudi_table.table.view.file_system_view import BaseFile, FileSlice
+from hudi_table.table.view.file_groups import BaseFile, FileSlice, next_log_version
 from hudi_table.write.settings import WriteSettings
 
 MEASURED_BYTES_LEAST = 1_000_000
@@ -292,20 +290,12 @@ class _Planner:
             return LogPlace.of_its_own(self.request.instant, marker, told)
         planned = self.request.compactions.get((item.partition, item.file_id))
         instant = planned or item.instant
-        # Logs of writes that are under way, or were given up, are in the order of their instants, whatever becomes of them: Hudi reads none that
-        # stands behind the block of a later instant.
-        committed = self.request.committed
-        known = [
-            log.path
-            for log in item.logs
-            if log.name.base_instant == instant
-            and ((writer := instant_of_token(log.name.token)) is None or writer in committed)
-        ]
+        is_committed = self.request.committed.__contains__
+        logs = [log for log in item.logs if log.name.base_instant == instant]
+        version = next_log_version(logs, self.request.instant, is_committed)
+        names = tuple(str(log.name) for log in logs if log.instant is None or is_committed(log.instant))
         name = base.name if base is not None and planned is None else ""
-        names = [path.rpartition("/")[2] for path in known]
-        last = parse_log_file(names[-1]) if names else None
-        # Logs of one slice are in the order of their versions.
-        return LogPlace(1 + (last.version if last else 0), instant, name, tuple(names), instant, marker)
+        return LogPlace(version, instant, name, names, instant, marker)
 
 
 def measured_row_size(commits: Iterable[CommitMetadata]) -> float | None:

@@ -1,7 +1,7 @@
 """Where a delta's logs go: the base instant and the version of each file group's next log.
 
-As in the data table (`docs/explanation/commit-protocol.md` step 4) the version is one more than that of the logs of earlier instants, and logs of one
-version apply in the order of their instants. While a compaction of a group is planned, logs carry its instant.
+As in the data table (`docs/explanation/commit-protocol.md` step 4) the version is one more than that of the committed logs of earlier instants, and logs of
+one version apply in the order of their instants. While a compaction of a group is planned, logs carry its instant.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.metadata_table import BEGUN_SHARD, MetadataPartition, parse_hfile
 from hudi_table.model.names import LogFileName, join, log_write_token, parse_log_file
 from hudi_table.model.timeline.instants import comparable_time
-from hudi_table.table.view.file_groups import LogFile
+from hudi_table.table.view.file_groups import LogFile, next_log_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,9 @@ class Places:
         base = planned or (group.latest.instant if group else max(instants, key=comparable_time))
         token = log_write_token(self._time, 0)
         slice_logs = [log for log in logs if log.name.base_instant == base]
-        before = [log.name.version for log in slice_logs if log.instant is None or log.instant < self._time]
-        name = LogFileName(file_id, base, max(before, default=0) + 1, token)
+        name = LogFileName(
+            file_id, base, next_log_version(slice_logs, self._time, self._table.counted.__contains__), token
+        )
         names = tuple(str(log.name) for log in sorted(slice_logs, key=lambda log: log.sort_key) if log.name != name)
         return Place(partition, name, bases.get(base, ""), names)
 

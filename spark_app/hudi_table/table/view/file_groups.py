@@ -10,7 +10,7 @@ it: it counts as a base file does, belongs to the newest slice that began before
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -80,6 +80,24 @@ class LogFile:
     def sort_key(self) -> tuple[str, int, str]:
         """The order in which logs of one file group apply."""
         return (comparable_time(self.name.base_instant), self.name.version, self.name.token or "")
+
+
+def next_log_version(logs: Sequence[LogFile], instant: str, is_committed: Callable[[str], bool]) -> int:
+    """The version of the log that `instant` puts into the slice of these logs: behind the committed ones and those of other engines.
+
+    Logs of one version apply in the order of their instants, so those that are not committed stand in that order whatever becomes of them: Hudi
+    ends its scan at a log that is later than its snapshot. One that lies there already is left behind if it can be.
+    """
+    before, later = [0], set()
+    for log in logs:
+        writer = log.instant
+        if writer is None or (writer < instant and is_committed(writer)):
+            before.append(log.name.version)
+        elif writer > instant and not is_committed(writer):
+            later.add(log.name.version)
+    last = max(before)
+    foreign = any(log.instant is None and log.name.version == last for log in logs)
+    return last if last in later and not foreign else last + 1
 
 
 @dataclass(frozen=True, slots=True)
