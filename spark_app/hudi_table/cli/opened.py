@@ -20,12 +20,15 @@ def opened(args: argparse.Namespace) -> HudiTable:
 
 def option_arguments(arguments: list[str]) -> dict[str, str]:
     """`--option` arguments as options. Raises InvalidOptionError, of a key or value that is refused too."""
-    found = {}
+    found: dict[str, str] = {}
     for text in arguments:
         key, separator, value = text.partition("=")
         if not separator:
             raise InvalidOptionError(f"--option {text!r} has no '='; give hoodie.key=value")
-        found[key.strip()] = value.strip()
+        if found.setdefault(key.strip(), value.strip()) != value.strip():
+            raise InvalidOptionError(
+                f"--option {key.strip()} is given twice, with two values: leave one of the two out"
+            )
     admit(found)
     return found
 

@@ -10,12 +10,8 @@ import pytest
 
 from hudi_table.api import HudiTable, write_hudi
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
-from hudi_table.model.options.write_options import WriteOptions, shard_limits
 from hudi_table.model.timeline.instants import Action
-from hudi_table.services.archiving.policy import ArchivePolicy
-from hudi_table.services.cleaning.policy import CleanOptions
 from hudi_table.services.clustering.strategy import ClusteringStrategy
-from hudi_table.services.compaction.trigger import Trigger
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.instants import local_now
 from tests.support.written import contents, keys, last_commit, new_table, rows, slices
@@ -152,17 +148,6 @@ def test_times_of_the_protocol_are_stored_with_the_table() -> None:
     options = {"hoodie.lakeops.txn.quarantine.seconds": "7200", "hoodie.lakeops.txn.suspect.seconds": "1200"}
     settings = new_table(options=options).context.settings
     assert (settings.quarantine_seconds, settings.suspect_after_seconds) == (7200, 1200)
-
-
-def test_numbers_are_read_by_who_acts_on_them() -> None:
-    assert shard_limits({"hoodie.metadata.record.level.index.max.filegroup.count": "7"}, by_partition=True).most == 7
-    assert (
-        shard_limits({"hoodie.metadata.partitioned.record.index.max.filegroup.count": "6"}, by_partition=True).most == 6
-    )
-    assert ArchivePolicy.parse({"hoodie.archive.merge.small.file.limit.bytes": "77"}).merge_bytes == 77
-    assert CleanOptions.parse({"hoodie.cleaner.incremental.mode": "false"}).incremental is False
-    assert Trigger.parse({"hoodie.compact.inline.max.delta.seconds": "60"}).seconds == 60
-    assert WriteOptions.parse({"hoodie.write.num.retries.on.conflict.failures": "3"}).conflict_retries == 3
 
 
 def test_a_delete_takes_keys_alone_by_the_option_too() -> None:

@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
         row: dict[str, Any] = {key: int(value) for key, value in done.figures.items() if key != "seconds"}
         row |= {"instant": done.instant, "done": done.message}
     else:
-        plan = table.plan_resize(args.buckets)
+        plan = table.plan_resize(args.buckets, options)
         details = plan.details
         row = {**planned(plan, "would be done: "), "digest": plan.digest}
     emit(Document("ResizeList", _COLUMNS, [row]), args.output)

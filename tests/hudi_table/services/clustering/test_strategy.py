@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.services.clustering.strategy import ClusteringStrategy, order_of
-from hudi_table.table.rows.row_order import Layout, RowOrder
+from hudi_table.services.clustering.strategy import ClusteringStrategy
+from hudi_table.table.rows.row_order import Layout, RowOrder, order_of
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice
 
 PLAN = "hoodie.clustering.plan.strategy."
