@@ -33,6 +33,19 @@ def option_arguments(arguments: list[str]) -> dict[str, str]:
     return found
 
 
+def belongs_to(owner: str, allowed: object, **given: object) -> None:
+    """Refuse flags that say nothing without another one, named as their arguments are. Raises InvalidOptionError."""
+    lost = [name for name, value in given.items() if value]
+    if lost and not allowed:
+        raise InvalidOptionError(f"--{lost[0].replace('_', '-')} belongs to {owner}; leave it out")
+
+
+def approves(args: argparse.Namespace) -> None:
+    """Refuse `--plan` without `--yes`. Raises InvalidOptionError."""
+    if args.plan and not args.yes:
+        raise InvalidOptionError("--plan runs an approved plan and needs --yes")
+
+
 def read_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """What `--query`, `--as-of`, `--meta` and their like say, as arguments of `HudiTable.scan`."""
     names = ("as_of", "query", "since", "until", "full_scan", "meta")

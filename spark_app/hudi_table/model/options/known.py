@@ -192,6 +192,8 @@ def _check(key: str, value: str) -> None:
             )
     elif value.strip():
         check_value(key, option.values, value)
+    elif option.fate is Fate.ACTS and not option_values.may_be_blank(option.values):
+        raise InvalidOptionError(f"option {key!r} is given without a value: give one, or leave it out")
 
 
 def ignored_options(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
