@@ -325,6 +325,8 @@ def test_a_table_opened_as_of_a_moment_is_not_cleaned(tmp_path: Path) -> None:
         ({"hoodie.clean.commits.retained": "3"}, 4),
         ({"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}, 1),
         ({"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "3"}, 3),
+        ({"hoodie.clean.fileversions.retained": "3"}, 3),
+        ({"hoodie.clean.hours.retained": "3"}, 5),
         ({"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS", "hoodie.clean.hours.retained": "2"}, 4),
         ({"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS", "hoodie.clean.hours.retained": "3"}, 5),
     ],
