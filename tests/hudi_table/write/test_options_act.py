@@ -166,3 +166,27 @@ def test_the_metadata_table_is_compacted_as_often_as_the_option_says() -> None:
         names = [info.path for info in table.context.storage.list(".hoodie/metadata/.hoodie")]
         compacted.append(any(name.endswith(".commit") for name in names))
     assert compacted == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ({"schema": "mine"}, "'schema' is a key of the commit itself"),
+        ({"hoodie.lakeops.batch": "b"}, "is a key of the commit itself"),
+        ({"rows": 3}, "has to be texts"),
+    ],
+)
+def test_a_commit_carries_texts_for_its_caller_and_none_in_the_place_of_its_own(
+    extra: dict[str, str], words: str
+) -> None:
+    """Its own schema came in the place of the caller's text without a word, and a batch that nobody named was taken for committed."""
+    table = filled()
+    with pytest.raises(InvalidRequestError, match=words):
+        table.upsert(FIRST, extra_metadata=extra)
+    table.upsert(FIRST, extra_metadata={"rows": "3"}, batch="b")
+    assert last_commit(table).extra_metadata["rows"] == "3"
+
+
+def test_a_key_that_is_no_text_is_refused() -> None:
+    with pytest.raises(InvalidOptionError, match="key must be a string, not 5"):
+        filled().upsert(FIRST, options={5: "x"})  # type: ignore[dict-item] # what is refused

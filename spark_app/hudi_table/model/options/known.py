@@ -148,6 +148,8 @@ def check_options(options: Mapping[str, str]) -> None:
 
 def check_option(key: str, value: str) -> None:
     """What `check_options` says of one option, whatever stands beside it. Raises InvalidOptionError."""
+    if not isinstance(key, str):
+        raise InvalidOptionError(f"an option's key must be a string, not {key!r}")
     if not isinstance(value, str):
         raise InvalidOptionError(f"option {key!r} must be a string, not {value!r}; write it as {str(value)!r}")
     if key.startswith(INDEX_SETTINGS) and key != INDEX_SETTINGS:

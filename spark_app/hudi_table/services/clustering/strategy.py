@@ -95,8 +95,14 @@ class PartitionChoice:
     def parse(cls, options: Mapping[str, str]) -> PartitionChoice:
         """From Hudi's keys. Raises InvalidOptionError that names key and value."""
         implied = _STRATEGIES[strategy_name(options)]
+        mode = implied or PartitionFilter(choice_option(options, FILTER))
+        lost = next((key for key in (BEGIN, END) if options.get(key)), None)
+        if lost is not None and mode is not PartitionFilter.SELECTED_PARTITIONS:
+            raise InvalidOptionError(
+                f"option {lost} chooses nothing by {FILTER}={mode}: give {PartitionFilter.SELECTED_PARTITIONS}, or leave it out"
+            )
         return cls(
-            implied or PartitionFilter(choice_option(options, FILTER)),
+            mode,
             tuple(name.strip() for name in options.get(SELECTED, "").split(",") if name.strip()),
             _pattern(options),
             options.get(BEGIN),

@@ -320,6 +320,8 @@ def _check(config: TableConfig, schema: pa.Schema) -> None:
     ]
     for role, names in roles:
         for name in names:
+            if names.count(name) > 1:
+                raise InvalidRequestError(f"{role} names {name!r} twice; name it once")
             if name.partition(".")[0] not in schema.names:
                 raise InvalidSchemaError(
                     f"{role} names '{name}', which is no column; there are {', '.join(schema.names)}"

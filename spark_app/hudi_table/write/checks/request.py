@@ -41,6 +41,7 @@ from hudi_table.model.table.index_properties import (
 from hudi_table.model.table.layouts import layout_of
 from hudi_table.model.table.partition_buckets import render_rules
 from hudi_table.model.table.version_properties import MERGE_MODE, PAYLOAD
+from hudi_table.model.timeline.commits import SCHEMA_KEY
 from hudi_table.table.rows.merge import MergeRule
 from hudi_table.write.checks.inline_clustering import check_inline_order
 from hudi_table.write.checks.merge_mode import (
@@ -170,6 +171,15 @@ def parse_operation(name: str) -> Operation:
     except ValueError:
         known = ", ".join(operation.value for operation in Operation)
         raise InvalidRequestError(f"unknown operation {name!r}; use one of {known}") from None
+
+
+def refuse_extra(extra: Mapping[str, str], batch_key: str) -> None:
+    """Raise InvalidRequestError for what a commit cannot carry for its caller: no text, or under a key that it has itself."""
+    for key, value in extra.items():
+        if key in (SCHEMA_KEY, batch_key):
+            raise InvalidRequestError(f"extra_metadata {key!r} is a key of the commit itself: give another name")
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise InvalidRequestError(f"extra_metadata {key!r}: {value!r} has to be texts, key and value")
 
 
 def refuse_unsupported(config: TableConfig) -> None:

@@ -387,3 +387,9 @@ def test_a_table_that_is_opened_instead_of_made_has_what_is_asked_for(other: dic
 def test_a_function_that_an_argument_and_an_option_name_differently_is_refused() -> None:
     with pytest.raises(InvalidOptionError, match="merger=one contradicts the 'two'"):
         made({"hoodie.lakeops.merger": "one"}, record_key="id", merger="two")
+
+
+@pytest.mark.parametrize("role", ["record_key", "partition_by"])
+def test_a_field_that_is_named_twice_is_refused(role: str) -> None:
+    with pytest.raises(InvalidRequestError, match=f"{role} names 'id' twice"):
+        made({}, **{"record_key": "id", role: ["id", "id"]})
