@@ -97,7 +97,13 @@ def write(
     )
     if df is None:
         return opened.write(
-            None, operation=operation, partitions=partitions, options=options, batch=batch, progress=progress
+            None,
+            operation=operation,
+            partitions=partitions,
+            options=options,
+            extra_metadata=extra_metadata,
+            batch=batch,
+            progress=progress,
         )
     ctx = opened.context
     check_inline(ctx, request.options)

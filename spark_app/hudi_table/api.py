@@ -175,7 +175,7 @@ def create_table(
     the location holds something else, InvalidSchemaError naming a column that a Hudi table cannot hold.
     """
     from hudi_table.write.checks.create_table import TableSpec, create
-    from hudi_table.write.checks.table_options import warn_of_others
+    from hudi_table.write.checks.table_options import warn_of_others, with_names
 
     own = {CUSTOM_MERGER: merger, CUSTOM_KEYS: key_generator}
     spec = TableSpec(
@@ -192,7 +192,7 @@ def create_table(
         hive_style=hive_style,
         url_encode=url_encode,
         version=version,
-        options=dict(options or {}) | {key: name for key, name in own.items() if name},
+        options=with_names(options or {}, own),
     )
     made = HudiTable(create(open_storage(str(uri), storage_options), spec, if_exists=if_exists))
     warn_of_others(spec.options)

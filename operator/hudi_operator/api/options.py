@@ -8,9 +8,9 @@ from typing import Any
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.table import HudiTableSpec
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.options.known import aliases, check_options, explicit_option, ignored_options
-from hudi_table.model.options.values import shown
-from hudi_table.model.options.write_options import OPERATION
+from hudi_table.model.options.known import aliases, check_option, check_options, explicit_option, ignored_options
+from hudi_table.model.options.values import shown, stored_boolean
+from hudi_table.model.options.write_options import METADATA_INDEXES, OPERATION, other_record_index
 from hudi_table.model.table.index_properties import BUCKETS, HASH_FIELDS, INDEX_TYPE, names_in
 from hudi_table.model.table.properties import MERGE_NAMES
 from hudi_table.model.table.version_properties import MERGE_MODE, VERSION
@@ -23,7 +23,7 @@ def option_errors(document: Mapping[str, Any]) -> tuple[FieldError, ...]:
     found = []
     for key, value in options.items() if isinstance(options, Mapping) else ():
         try:
-            check_options({str(key): str(value)})
+            check_option(str(key), str(value))
         except InvalidOptionError as error:
             found.append(FieldError(f"spec.options[{key}]", error.message))
     if not isinstance(options, Mapping):
@@ -37,8 +37,13 @@ def option_errors(document: Mapping[str, Any]) -> tuple[FieldError, ...]:
     return tuple(found)
 
 
-def described_errors(spec: HudiTableSpec, name: str) -> tuple[FieldError, ...]:
-    """Options of a HudiTable that say otherwise than its own fields, which alone say what the table is and what an ingest does."""
+def described_errors(
+    spec: HudiTableSpec, name: str, of_service: Mapping[str, str] | None = None
+) -> tuple[FieldError, ...]:
+    """Options of a HudiTable, or those of a service of it, that say otherwise than the table's own fields, which alone say what it is and
+    what an ingest does."""
+    options = spec.options if of_service is None else of_service
+    whose = "" if of_service is None else " of the table"
     fields = {
         "hoodie.table.name": ("metadata.name", name),
         "hoodie.table.type": ("spec.type", spec.type.hudi_name),
@@ -58,17 +63,37 @@ def described_errors(spec: HudiTableSpec, name: str) -> tuple[FieldError, ...]:
     if spec.table_version is not None:
         fields[VERSION] = ("spec.tableVersion", str(spec.table_version))
     pairs = [(key, field, have) for key, (field, have) in fields.items()]
-    pairs += [(OPERATION, f"spec.ingest[{n}].operation", item.operation.value) for n, item in enumerate(spec.ingest)]
-    found = []
+    if of_service is None:
+        pairs += [
+            (OPERATION, f"spec.ingest[{n}].operation", item.operation.value) for n, item in enumerate(spec.ingest)
+        ]
+    found = list(_other_record_index(spec, options, whose))
     for key, field, have in pairs:
-        want = explicit_option(spec.options, key) if _agree(spec.options, key) else None
+        want = explicit_option(options, key) if _agree(options, key) else None
         if want and key == OPERATION:
             want = want.replace("_", "")
         if want and _plain(want) != _plain(have):
-            named = next(name for name in spec.options if aliases().get(name, name) == key)
-            message = f"is {shown(named, want)}, but {field} says {have!r}: leave the option out"
+            named = next(name for name in options if aliases().get(name, name) == key)
+            message = f"is {shown(named, want)}, but {field}{whose} says {have!r}: leave the option out"
             found.append(FieldError(f"spec.options[{named}]", message))
     return tuple(found)
+
+
+def _other_record_index(spec: HudiTableSpec, options: Mapping[str, str], whose: str) -> Iterator[FieldError]:
+    """A record index that is asked for beside the one that the table finds its keys by."""
+    own = None if spec.index is None else spec.index.type.metadata_partition
+    asked = {
+        name
+        for key, name in METADATA_INDEXES.items()
+        if _agree(options, key) and stored_boolean(explicit_option(options, key))
+    }
+    key = other_record_index(own, asked)
+    if spec.index is not None and key is not None:
+        named = next(name for name in options if aliases().get(name, name) == key)
+        yield FieldError(
+            f"spec.options[{named}]",
+            f"asks for a {METADATA_INDEXES[key]}, but spec.index.type{whose} says {spec.index.type.value!r}: leave the option out",
+        )
 
 
 def ignored(options: Mapping[str, str]) -> str:

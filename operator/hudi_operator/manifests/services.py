@@ -22,12 +22,12 @@ from hudi_operator.api.service import RunMode, TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import bytes_of
 from hudi_table.model.options.known import renamed
+from hudi_table.model.options.retention import COMMITS, HOURS, POLICY, VERSIONS, CleanPolicy, with_policy
 from hudi_table.model.options.write_options import INDEXING_PARTITIONS, REPAIR_KEYS, REPAIR_QUARANTINE
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import TableConfig
 
 BUCKETS = "hoodie.bucket.index.num.buckets"
-COMMITS_RETAINED = "hoodie.clean.commits.retained"
 _CLUSTERING = "hoodie.clustering.plan.strategy"
 SORT_COLUMNS = f"{_CLUSTERING}.sort.columns"
 SINGLE_GROUPS = f"{_CLUSTERING}.single.group.clustering.enabled"
@@ -80,11 +80,17 @@ def work_of(spec: TableServiceSpec, table: HudiTableSpec) -> ServiceWork:
     return ServiceWork(
         type=spec.type,
         mode=spec.mode,
-        options={**_section(spec, table), **renamed(spec.options)},
+        options={**_section(spec, table), **_own(spec)},
         instant=named.instant if named else (savepoint.instant or "" if savepoint else ""),
         comment=savepoint.comment if savepoint else "",
         when=spec.when,
     )
+
+
+def _own(spec: TableServiceSpec) -> dict[str, str]:
+    """The service's options; of a clean with the policy that they tell, so that the section's does not stay."""
+    own = renamed(spec.options)
+    return with_policy(own) if spec.type is ServiceType.CLEANING else own
 
 
 def maintenance_of(spec: HudiTableSpec, *, disabled: bool = False) -> tuple[ServiceWork, ...]:
@@ -104,7 +110,7 @@ def maintenance_of(spec: HudiTableSpec, *, disabled: bool = False) -> tuple[Serv
 
 def _table_options(spec: HudiTableSpec, options: Mapping[str, str]) -> dict[str, str]:
     """What the table's own `options` say of these keys: they win, as they do over `files`."""
-    found = renamed(spec.options)
+    found = with_policy(renamed(spec.options))
     return {key: found[key] for key in options if key in found}
 
 
@@ -174,17 +180,17 @@ def _cleaning(spec: TableServiceSpec, table: HudiTableSpec) -> dict[str, str]:
         return _keep_commits(section.keep_commits)
     if section.keep_hours is not None:
         return {
-            "hoodie.clean.policy": "KEEP_LATEST_BY_HOURS",
-            "hoodie.clean.hours.retained": str(section.keep_hours),
+            POLICY: CleanPolicy.KEEP_LATEST_BY_HOURS.value,
+            HOURS: str(section.keep_hours),
         }
     return {
-        "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
-        "hoodie.clean.fileversions.retained": str(section.keep_file_versions),
+        POLICY: CleanPolicy.KEEP_LATEST_FILE_VERSIONS.value,
+        VERSIONS: str(section.keep_file_versions),
     }
 
 
 def _keep_commits(number: int) -> dict[str, str]:
-    return {"hoodie.clean.policy": "KEEP_LATEST_COMMITS", COMMITS_RETAINED: str(number)}
+    return {POLICY: CleanPolicy.KEEP_LATEST_COMMITS.value, COMMITS: str(number)}
 
 
 def _archiving(spec: HudiTableSpec) -> dict[str, str]:
@@ -199,7 +205,9 @@ def _keep(spec: HudiTableSpec, section: ArchivingSpec) -> dict[str, str]:
     return {
         "hoodie.keep.min.commits": str(least),
         "hoodie.keep.max.commits": str(section.max_commits),
-        COMMITS_RETAINED: str(retained),
+        COMMITS: str(retained),
+        # A policy that the table's options leave to a number goes before ours.
+        **{key: value for key, value in with_policy(renamed(spec.options)).items() if key == POLICY},
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hudi_operator.api.fields.maintenance import ServiceMode
 from hudi_operator.api.fields.sources import SourceType
+from hudi_operator.api.options import described_errors
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.schema import to_document
@@ -46,7 +47,7 @@ def service_contradictions(spec: TableServiceSpec, table: HudiTableSpec) -> tupl
         found.append(FieldError("spec.type", "is Clustering, which would move the rows of a Bucket index; use Resize"))
     if spec.type is ServiceType.RESIZE and not bucketed:
         found.append(FieldError("spec.type", "is Resize, but the table has no Bucket index; use Clustering"))
-    return (*found, *_retention(spec, table))
+    return (*found, *described_errors(table, spec.table_ref.name, spec.options), *_retention(spec, table))
 
 
 def _retention(spec: TableServiceSpec, table: HudiTableSpec) -> tuple[FieldError, ...]:

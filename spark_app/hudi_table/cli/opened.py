@@ -20,14 +20,30 @@ def opened(args: argparse.Namespace) -> HudiTable:
 
 def option_arguments(arguments: list[str]) -> dict[str, str]:
     """`--option` arguments as options. Raises InvalidOptionError, of a key or value that is refused too."""
-    found = {}
+    found: dict[str, str] = {}
     for text in arguments:
         key, separator, value = text.partition("=")
         if not separator:
             raise InvalidOptionError(f"--option {text!r} has no '='; give hoodie.key=value")
-        found[key.strip()] = value.strip()
+        if found.setdefault(key.strip(), value.strip()) != value.strip():
+            raise InvalidOptionError(
+                f"--option {key.strip()} is given twice, with two values: leave one of the two out"
+            )
     admit(found)
     return found
+
+
+def belongs_to(owner: str, allowed: object, **given: object) -> None:
+    """Refuse flags that say nothing without another one, named as their arguments are. Raises InvalidOptionError."""
+    lost = [name for name, value in given.items() if value]
+    if lost and not allowed:
+        raise InvalidOptionError(f"--{lost[0].replace('_', '-')} belongs to {owner}; leave it out")
+
+
+def approves(args: argparse.Namespace) -> None:
+    """Refuse `--plan` without `--yes`. Raises InvalidOptionError."""
+    if args.plan and not args.yes:
+        raise InvalidOptionError("--plan runs an approved plan and needs --yes")
 
 
 def read_arguments(args: argparse.Namespace) -> dict[str, Any]:

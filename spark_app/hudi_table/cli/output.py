@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import os
+import re
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
@@ -98,10 +99,8 @@ def emit(document: Document, form: str, out: TextIO | None = None) -> None:
     stream = out or sys.stdout
     stream.write(document.render(form, bold=styled(stream)))
     if form in ("table", "wide") and not document.rows:
-        words = "".join(
-            f" {letter.lower()}" if letter.isupper() else letter for letter in document.kind.removesuffix("List")
-        )
-        note(f"no{words} to show")
+        words = re.findall("[A-Z]+(?![a-z])|[A-Z][a-z]+", document.kind.removesuffix("List"))
+        note(" ".join(["no", *(word if word.isupper() else word.lower() for word in words), "to show"]))
 
 
 def styled(stream: TextIO) -> bool:

@@ -22,6 +22,7 @@ from hudi_table.cli.added_verbs import ENGINES, VERBS_ELSEWHERE, AddedVerb, adde
 from hudi_table.cli.output import FORMATS, note
 from hudi_table.cli.service_verbs import SERVICE_VERBS
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError
+from hudi_table.model.digits import whole
 from hudi_table.model.queries import QUERIES
 from hudi_table.model.table.cdc import Images
 from hudi_table.version import __version__
@@ -301,10 +302,10 @@ def storage_options(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def _count(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{value} is negative")
-    return value
+    found = whole(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
+    return found
 
 
 def _first_line(entry: AddedVerb) -> str:

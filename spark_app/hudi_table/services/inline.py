@@ -30,7 +30,7 @@ def check_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
                 f"table {ctx.config.name!r} is not partitioned, so that no partition expires: leave {TTL_INLINE} out",
                 base_path=ctx.base_path,
             )
-    check_compaction(options)
+    check_compaction(ctx, options)
     check_clustering(ctx, options)
     cleans_itself(options)
     check_archiving(options)

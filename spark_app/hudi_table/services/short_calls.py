@@ -121,10 +121,11 @@ class ShortCalls(TableReader):
         service = self.services.clustering(options, force=force, max_memory=max_memory)
         return service.run(engine=engine, progress=progress)
 
-    def plan_resize(self, buckets: int) -> ServicePlan:
+    def plan_resize(self, buckets: int, options: Options | None = None) -> ServicePlan:
         """A dry run of `resize_buckets`: file groups and bytes, by partition. Its digest approves exactly that plan. Raises
-        InvalidRequestError for a table without a bucket index, the number that it has already, and beside another pending plan."""
-        planned = self.services.resize(buckets).plan()
+        InvalidRequestError for a table without a bucket index, the number that it has already, and beside another pending plan,
+        InvalidOptionError for options that name another number."""
+        planned = self.services.resize(buckets, options).plan()
         if planned is None:
             raise self._resized(buckets)
         return planned
@@ -139,7 +140,8 @@ class ShortCalls(TableReader):
         engine: Engine | None = None,
     ) -> ServiceResult:
         """Rewrite a table with a bucket index into so many buckets, by one commit; `plan`: the approved one of that digest. A
-        resize that was planned and not executed is executed first, and is all if it is the same. Until it commits, writes are refused."""
+        resize that was planned and not executed is executed first, and is all if it is the same. Until it commits, writes are refused.
+        Raises as `plan_resize`."""
         done = self.services.resize(buckets, options, plan=plan, max_memory=max_memory).run(engine=engine)
         if not done:
             raise self._resized(buckets)

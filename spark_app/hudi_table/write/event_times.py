@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.options.write_options import EVENT_TIME_FIELD
+from hudi_table.model.options.known import EVENT_TIME_FIELD
 from hudi_table.model.timeline.commits import MAX_EVENT_TIME, MIN_EVENT_TIME, WriteStat
 from hudi_table.table.rows.merge import deleted
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import warnings
 
-from hudi_table.errors import InvalidDataError, InvalidOptionError, UnsupportedTableError
+from hudi_table.errors import InvalidDataError, UnsupportedTableError
 from hudi_table.index.record_index import RecordIndexWarning
 from hudi_table.metadata.indexing import prepare_metadata
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
-from hudi_table.model.options.write_options import METADATA_INDEXES, WriteOptions
+from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.write.checks.metadata_indexes import refuse_other_record_index
 from hudi_table.write.checks.request import Prepared
 
 _RECORD_INDEX = MetadataPartition.RECORD_INDEX
 _RECORD_INDEXES = {str(_RECORD_INDEX), PARTITIONED_RECORD_INDEX}
-_ENABLED = {name: key for key, name in METADATA_INDEXES.items()}
 
 
 def keep_metadata_for(ctx: TableContext, prepared: Prepared) -> None:
@@ -31,11 +31,7 @@ def keep_metadata_for(ctx: TableContext, prepared: Prepared) -> None:
     wanted, indexes = options.metadata, options.metadata_indexes
     stored = None if ctx.config.index is None else ctx.config.index.type.metadata_partition
     record_indexes = _RECORD_INDEXES.intersection(indexes)
-    if stored is not None and record_indexes - {stored}:
-        (other,) = record_indexes
-        raise InvalidOptionError(
-            f"the options ask for a {other}, and table {ctx.config.name!r} finds keys by its {stored}: remove {_ENABLED[other]}"
-        )
+    refuse_other_record_index(ctx.config, options)
     if stored is not None and not record_indexes and stored not in options.metadata_refused and wanted is not False:
         try:
             _prepare(ctx, options, True, (*indexes, stored))

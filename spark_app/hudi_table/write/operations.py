@@ -52,7 +52,7 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write import incoming
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch, placing_as_of
-from hudi_table.write.checks.request import Prepared, parse_operation, prepare, refuse_unsupported
+from hudi_table.write.checks.request import Prepared, parse_operation, prepare, refuse_extra, refuse_unsupported
 from hudi_table.write.checks.table_state import (
     check_partitions,
     check_renames,
@@ -100,8 +100,9 @@ class WriteRequest:
     follows: Follows | None = None
 
     def __post_init__(self) -> None:
-        """Raises InvalidOptionError."""
+        """Raises InvalidRequestError."""
         admit(self.options)
+        refuse_extra(self.extra_metadata, BATCH_KEY)
 
 
 def write_rows(ctx: TableContext, data: Any, request: WriteRequest, engine: Engine) -> CommitResult:

@@ -8,6 +8,7 @@ import pytest
 
 from hudi_operator.api.options import ignored
 from hudi_operator.api.resources import desired_service, desired_table
+from hudi_operator.plan.checks import service_contradictions
 from hudi_operator.plan.status.report import notes
 from hudi_table.model.options.known import check_options
 from tests.support.manifests import manifest, spec, stored
@@ -89,3 +90,45 @@ def test_a_level_that_the_codec_does_not_have_is_an_error(resource: Any) -> None
     codec, level = "hoodie.parquet.compression.codec", "hoodie.lakeops.parquet.compression.level"
     assert "whose levels are 1 to 9" in resource({codec: "gzip", level: "15"})["spec.options"]
     assert resource({codec: "zstd", level: "15"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("index", "key", "other"),
+    [
+        ("RecordIndex", "hoodie.metadata.record.level.index.enable", "partitioned_record_index"),
+        ("PartitionedRecordIndex", "hoodie.metadata.record.index.enable", "record_index"),
+    ],
+)
+def test_another_record_index_than_the_tables_is_an_error_of_the_table_and_of_its_services(
+    index: str, key: str, other: str
+) -> None:
+    said = {f"spec.options[{key}]": f"asks for a {other}, but spec.index.type says {index!r}: leave the option out"}
+    assert of_table({key: "true"}, index={"type": index}, partitionBy=[{"field": "city"}]) == said
+    assert of_table({key: "false"}, index={"type": index}, partitionBy=[{"field": "city"}]) == {}
+    table = desired_table(stored(manifest(**spec(index={"type": index}, partitionBy=[{"field": "city"}])))).spec
+    asked = service(type="Indexing", options={key: "true"}).spec
+    assert table is not None
+    assert asked is not None
+    (error,) = service_contradictions(asked, table)
+    assert "spec.index.type of the table says" in error.message
+
+
+def test_an_option_of_a_service_says_nothing_otherwise_than_its_table() -> None:
+    table = desired_table(stored(manifest(**spec()))).spec
+    asked = service(type="Resize", mode="Plan", options={"hoodie.bucket.index.num.buckets": "9"}).spec
+    assert table is not None
+    assert asked is not None
+    (error,) = service_contradictions(asked, table)
+    assert str(error).startswith(
+        "spec.options[hoodie.bucket.index.num.buckets]: is '9', but spec.index.buckets of the table says '4'"
+    )
+    same = service(type="Cleaning", options={"hoodie.bucket.index.num.buckets": "4"}).spec
+    assert same is not None
+    assert service_contradictions(same, table) == ()
+
+
+@pytest.mark.parametrize("resource", [of_table, of_service])
+def test_an_event_time_that_nobody_tracks_is_an_error(resource: Any) -> None:
+    field = {"hoodie.payload.event.time.field": "when"}
+    assert "does nothing alone" in resource(field)["spec.options"]
+    assert resource(field | {"hoodie.write.track.event.time.watermark": "true"}) == {}

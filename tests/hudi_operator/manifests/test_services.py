@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from hudi_operator.manifests.jobs import service_job
+from hudi_operator.manifests.jobs import options_of, service_job
 from hudi_operator.manifests.services import ServiceWork, maintenance_of, work_of
 from hudi_table.model.options.known import default_of
+from hudi_table.model.options.retention import CleanPolicy
 from hudi_table.model.options.write_options import INDEXING_PARTITIONS
 from hudi_table.model.service.services import ServiceType
 from hudi_table.services.archiving.policy import ArchivePolicy
+from hudi_table.services.cleaning.policy import CleanOptions
 from tests.support.plans import desired
 from tests.support.service_plans import service
 
@@ -111,3 +113,25 @@ def test_clustering_leaves_a_file_alone_that_has_no_other_beside_it_unless_it_br
     assert single({}, clustering={"sortColumns": ["id"]}) is None
     assert single({}, options=SORTED) is None
     assert single({}, options={SINGLE: "true"}) == "true"
+
+
+HOURS = "hoodie.cleaner.hours.retained"
+
+
+def test_a_number_of_hours_among_the_options_is_what_is_kept_and_not_the_commits_of_the_section() -> None:
+    """As with Hudi, it tells the policy: the section's commits would let go of what it asks to keep."""
+    table = desired(options={HOURS: "48"}).spec
+    assert table is not None
+    own = service(type="Cleaning", options={HOURS: "72"}).spec
+    plain = service(type="Cleaning").spec
+    assert own is not None
+    assert plain is not None
+    by_table = [
+        next(work for work in maintenance_of(table) if work.type is ServiceType.CLEANING),
+        work_of(plain, table),
+    ]
+    for work, hours in [*((work, 48) for work in by_table), (work_of(own, table), 72)]:
+        told = CleanOptions.parse({**options_of(table), **work.options})
+        assert (told.policy, told.hours) == (CleanPolicy.KEEP_LATEST_BY_HOURS, hours)
+    archiving = next(work for work in maintenance_of(table) if work.type is ServiceType.ARCHIVING)
+    assert ArchivePolicy.parse({**options_of(table), **archiving.options}).hours == 48

@@ -33,6 +33,18 @@ def test_it_tells_the_cost_and_does_exactly_what_was_told(table: Path, capsys: p
     assert open_table(str(table)).context.config.index.buckets == 4  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("more", [[], ["--yes"]])
+def test_an_option_that_says_otherwise_is_refused_with_and_without_a_dry_run(
+    table: Path, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    number = "hoodie.bucket.index.num.buckets"
+    assert main(["resize", str(table), "4", "--option", f"{number}=8", *more]) != 0
+    assert f"{number}=8 contradicts the 4 buckets" in capsys.readouterr().err
+    assert main(["resize", str(table), "4", "--option", f"{number}=4", "--option", f"{number}=8", *more]) != 0
+    assert "is given twice, with two values" in capsys.readouterr().err
+    assert open_table(str(table)).context.config.index.buckets == 2  # type: ignore[union-attr]
+
+
 def test_the_number_that_there_is_already_is_refused(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["resize", str(table), "2", "--yes"]) != 0
     assert "2 buckets already" in capsys.readouterr().err

@@ -131,10 +131,16 @@ def test_the_other_kind_is_kept_and_not_asked() -> None:
     assert ("k0", "x", 7) in contents(store)
 
 
+def _taken(batch: pa.RecordBatch) -> pa.RecordBatch:
+    raise AssertionError(f"{batch.num_rows} rows were read before the options were looked at")
+
+
 def test_options_that_ask_for_the_other_kind_than_the_tables_index_are_refused() -> None:
     store = begun()
+    given = rows(("k0", "x", 7))
+    unread = pa.RecordBatchReader.from_batches(given.schema, (_taken(batch) for batch in given.to_batches()))
     with pytest.raises(InvalidOptionError, match="finds keys by its partitioned_record_index"):
-        opened(store).write(rows(("k0", "x", 7)), operation="upsert", options={RECORD_INDEX_ENABLE: "true"})
+        opened(store).write(unread, operation="upsert", options={RECORD_INDEX_ENABLE: "true"})
     never = {PARTITIONED_RECORD_INDEX_ENABLE: "false", RECORD_INDEX_ENABLE: "false"}
     opened(store).drop_metadata()
     with pytest.warns(RecordIndexWarning):

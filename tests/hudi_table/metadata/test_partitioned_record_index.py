@@ -146,6 +146,14 @@ def test_shards_follow_from_the_keys_of_each_partition_and_new_partitions_begin_
     assert_agrees(store)
 
 
+def test_a_partition_begins_with_no_more_shards_than_the_option_says() -> None:
+    store = begun(index="Simple")
+    opened(store).write(rows(*((f"m{n}", "x", n) for n in range(100))), operation="insert")
+    most = "hoodie.metadata.record.level.index.max.filegroup.count"
+    opened(store).build_metadata([NAME], {most: "3", "hoodie.metadata.record.index.max.filegroup.size": str(48 * 20)})
+    assert counts(opened(store))["x"] == 3
+
+
 def test_the_limits_of_both_kinds_have_their_own_options() -> None:
     assert shard_limits({}, by_partition=True) == ShardLimits(1, 10, by_partition=True)
     assert shard_limits(THREE, by_partition=True).least == 3

@@ -23,6 +23,7 @@ from hudi_table.metadata.table import read_partitions
 from hudi_table.metadata.validate import differences
 from hudi_table.model.metadata_table import MetadataPartition, ShardLimits
 from hudi_table.model.options.write_options import shard_limits
+from hudi_table.services.metadata.report import report
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.write.checks.create_table import TableSpec, create
@@ -185,6 +186,30 @@ def test_the_limits_come_from_the_options_and_bad_ones_are_refused() -> None:
     twice = TWO_SHARDS | {"hoodie.metadata.global.record.level.index.min.filegroup.count": "4"}
     with pytest.raises(InvalidOptionError, match="given twice"):
         shard_limits(twice)
+
+
+LIMIT = "hoodie.metadata.global.record.level.index."
+GROUP_BYTES = "hoodie.metadata.record.index.max.filegroup.size"
+GROWTH = "hoodie.metadata.record.index.growth.factor"
+
+
+@pytest.mark.parametrize(
+    ("options", "groups"),
+    [
+        # 100 keys of 48 bytes each, doubled for what is to come.
+        ({GROUP_BYTES: str(48 * 20)}, 10),
+        ({GROUP_BYTES: str(48 * 20), GROWTH: "1.0"}, 5),
+        ({GROUP_BYTES: str(48 * 20), f"{LIMIT}max.filegroup.count": "4"}, 4),
+        ({f"{LIMIT}min.filegroup.count": "3"}, 3),
+    ],
+)
+def test_there_are_as_many_file_groups_as_the_options_say(options: dict[str, str], groups: int) -> None:
+    store = new_store()
+    create(store, TableSpec(SCHEMA, "id", name="t", index="GlobalSimple"))
+    opened(store).write(rows(*((f"k{n}", "x", n) for n in range(100))), operation="insert")
+    opened(store).build_metadata(["record_index"], {f"{LIMIT}min.filegroup.count": "1"} | options)
+    (found,) = [item for item in report(opened(store).context) if item.partition == "record_index"]
+    assert found.file_groups == groups
 
 
 def test_keys_of_any_characters_are_sorted_by_their_bytes() -> None:

@@ -298,6 +298,17 @@ def test_small_archive_files_are_merged_and_none_of_their_instants_is_lost() -> 
     assert len(archive_files(opened(store).context)) >= 3
 
 
+@pytest.mark.parametrize(("limit", "files"), [("1", 3), ("20971520", 1)])
+def test_archive_files_of_the_limit_or_more_are_not_merged(limit: str, files: int) -> None:
+    store = store_of(writes=2)
+    for number in range(3):
+        for value in range(3):
+            opened(store).write(rows(("a", "x", 10 * number + value)), operation="upsert")
+        more = {"hoodie.archive.merge.files.batch.size": "3", "hoodie.archive.merge.small.file.limit.bytes": limit}
+        archive(aged(store), **more)
+    assert len(archive_files(opened(store).context)) == files
+
+
 def test_large_archives_go_to_several_files(monkeypatch: pytest.MonkeyPatch) -> None:
     from hudi_table.services.archiving import bodies, logs
 

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.options.retention import CleanPolicy
 from hudi_table.model.timeline.instants import Action, Instant, State
-from hudi_table.services.cleaning.policy import CleanOptions, CleanPolicy, Rule, earliest_retained, verdicts
+from hudi_table.services.cleaning.policy import CleanOptions, Rule, earliest_retained, verdicts
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.timeline import Timeline
@@ -114,6 +115,15 @@ def test_both_families_of_keys_are_read_and_must_agree() -> None:
     assert CleanOptions.parse({}) == CleanOptions()
     old = {"hoodie.cleaner.policy": "keep_latest_file_versions", "hoodie.cleaner.fileversions.retained": "7"}
     assert CleanOptions.parse(old) == CleanOptions(CleanPolicy.KEEP_LATEST_FILE_VERSIONS, versions=7)
+    for key, policy in (("hoodie.cleaner.hours.retained", "HOURS"), ("hoodie.clean.fileversions.retained", "VERSIONS")):
+        # As with Hudi, a number alone tells the policy; beside another one, or a policy, it tells nothing.
+        told = CleanOptions.parse({key: "48"})
+        assert told.policy.endswith(policy)
+        assert 48 in (told.hours, told.versions)
+        beside = {key: "48", "hoodie.clean.commits.retained": "4"}
+        assert CleanOptions.parse(beside).policy is CleanPolicy.KEEP_LATEST_COMMITS
+        chosen = {key: "48", "hoodie.clean.policy": "KEEP_LATEST_COMMITS"}
+        assert CleanOptions.parse(chosen).policy is CleanPolicy.KEEP_LATEST_COMMITS
     new = {
         "hoodie.clean.commits.retained": "4",
         "hoodie.clean.trigger.max.commits": "3",

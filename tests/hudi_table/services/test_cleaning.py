@@ -19,8 +19,11 @@ from hudi_table.table.commit.transaction import begin
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.clean_plans import completed_cleans
+from hudi_table.write.checks.create_table import TableSpec, create
 from tests.support.aged import HOURS, AgedStorage
 from tests.support.faults import Fault, FaultPlan, FaultyStorage
+from tests.support.recording import RecordingStorage, Trace
+from tests.support.tables import TestClock, memory_storage
 from tests.support.written import INDEXES, SCHEMA, rows
 
 KEEP = {"hoodie.clean.commits.retained": "2"}
@@ -312,3 +315,43 @@ def test_a_table_opened_as_of_a_moment_is_not_cleaned(tmp_path: Path) -> None:
     past = open_table(table.base_path, as_of=commits(table)[0])
     with pytest.raises(InvalidRequestError, match="opened as of"):
         past.clean()
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        # The retained commits, and what a reader of the moment before them may see.
+        ({"hoodie.clean.commits.retained": "1"}, 2),
+        ({"hoodie.clean.commits.retained": "3"}, 4),
+        ({"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}, 1),
+        ({"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "3"}, 3),
+        ({"hoodie.clean.fileversions.retained": "3"}, 3),
+        ({"hoodie.clean.hours.retained": "3"}, 5),
+        ({"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS", "hoodie.clean.hours.retained": "2"}, 4),
+        ({"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS", "hoodie.clean.hours.retained": "3"}, 5),
+    ],
+)
+def test_as_much_is_kept_as_the_policy_and_its_number_say(options: dict[str, str], kept: int) -> None:
+    """Six commits, an hour apart."""
+    storage, clock = memory_storage(), TestClock()
+    table = HudiTable(create(storage, TableSpec(SCHEMA, "id", partition_by="city", name="t"), clock=clock))
+    for value in range(6):
+        clock.advance(3600)
+        table.upsert(rows(("a", "x", value)))
+    table.clean(options, force=True)
+    assert len([name for name in names(table) if name.endswith(".parquet")]) == kept
+
+
+@pytest.mark.parametrize(("incremental", "listed"), [("true", {"x"}), ("false", {"x", "y"})])
+def test_partitions_without_a_change_since_the_last_clean_are_listed_unless_an_option_forbids_to_skip_them(
+    tmp_path: Path, incremental: str, listed: set[str]
+) -> None:
+    table = table_of(tmp_path)
+    for value in range(6):
+        table.upsert(rows(("a", "x", 10 + value)))
+        if value == 2:
+            table.clean(KEEP, force=True)
+    trace = Trace()
+    recorded = open_context(RecordingStorage(table.context.storage, trace), table.context.clock)
+    HudiTable(recorded).clean(KEEP | {"hoodie.clean.incremental.enabled": incremental}, force=True)
+    assert {step.key for step in trace.steps if step.call in ("list", "list_dir")} & {"x", "y"} == listed

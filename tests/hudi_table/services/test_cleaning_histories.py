@@ -11,10 +11,10 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.errors import ExpiredError
+from hudi_table.model.options.retention import CleanPolicy
 from hudi_table.model.table.config import IndexType, TableType
 from hudi_table.model.timeline.instants import Action
 from hudi_table.read.scan import Scan
-from hudi_table.services.cleaning.policy import CleanPolicy
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.compaction_plans import planned_slices

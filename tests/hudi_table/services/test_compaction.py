@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.metadata.port import open_context
+from hudi_table.model.options.known import IgnoredOptionWarning
 from hudi_table.model.timeline.instants import Action, planner_claim
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.transaction import begin_plan
@@ -17,6 +20,7 @@ from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TxnSettings
 from hudi_table.table.view.compaction_plans import plan_body, planned_slices
 from tests.hudi_table.write.test_conflicts import Meanwhile
+from tests.support.tables import TestClock
 from tests.support.written import INDEXES, contents, keys, meta_rows, new_table, rows, slices
 
 EVERY_COMMIT = {"hoodie.compact.inline.max.delta.commits": "1"}
@@ -172,6 +176,18 @@ def test_the_trigger_decides_unless_it_is_forced(table: HudiTable) -> None:
     assert "deltacommits" in plan.why
 
 
+def test_seconds_since_the_first_log_make_a_compaction_due(table: HudiTable) -> None:
+    by_time = {
+        "hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED",
+        "hoodie.compact.inline.max.delta.seconds": "600",
+    }
+    clock = TestClock(table.context.clock.now() + timedelta(seconds=500))
+    later = HudiTable(replace(table.context, clock=clock))
+    assert later.schedule_compaction(by_time) is None
+    clock.advance(200)
+    assert later.schedule_compaction(by_time) is not None
+
+
 def test_a_write_compacts_inline_when_its_options_say_so(table: HudiTable) -> None:
     table.upsert(rows(("a", "x", 12)), options={"hoodie.compact.inline": "true", **EVERY_COMMIT})
     assert not any(found.logs for found in slices(table))
@@ -196,6 +212,14 @@ def test_contradicting_options_and_tables_without_logs_are_refused_before_anythi
         table.run_compaction("20200101000000000")
     with pytest.raises(InvalidRequestError, match="as_of"):
         open_table(table.base_path, as_of="2020").compact()
+
+
+@pytest.mark.parametrize(
+    "key", ["hoodie.compact.inline", "hoodie.compact.schedule.inline", "hoodie.log.compaction.inline"]
+)
+def test_a_writer_of_a_table_without_logs_is_told_that_nothing_is_compacted(key: str) -> None:
+    with pytest.warns(IgnoredOptionWarning, match=f"{key}' does nothing here: table '.*' is copy-on-write"):
+        new_table().insert(rows(("a", "x", 1)), options={key: "true"})
 
 
 def test_the_claim_of_a_dead_planner_is_aborted_and_deleted(table: HudiTable) -> None:

@@ -275,3 +275,14 @@ def test_keys_without_meta_columns_are_routed_too() -> None:
     table.resize_buckets(5)
     table.upsert(rows(50, 150, 1))
     assert len(values(table)) == 150
+
+
+@pytest.mark.parametrize("told", ["8", "04x", "-4"])
+def test_options_that_name_another_number_than_is_asked_for_are_refused(told: str) -> None:
+    table = made(2)
+    for ask in (table.plan_resize, table.resize_buckets):
+        with pytest.raises(InvalidOptionError, match=rf"num\.buckets={told} contradicts the 4 buckets"):
+            ask(4, options={BUCKETS: told})
+    assert buckets(table) == {0, 1}
+    table.resize_buckets(4, options={BUCKETS: "4"})
+    assert buckets(table) == {0, 1, 2, 3}

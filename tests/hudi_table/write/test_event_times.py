@@ -12,6 +12,7 @@ import pytest
 from hudi_table.api import HudiTable, create_table
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.timeline.commits import MAX_EVENT_TIME, MIN_EVENT_TIME
+from hudi_table.table.timeline.active import load_timeline
 from tests.support.written import last_commit
 
 TRACK = {"hoodie.write.track.event.time.watermark": "true"}
@@ -66,3 +67,15 @@ def test_the_column_is_that_of_the_option_and_nothing_is_recorded_unasked() -> N
         table.upsert(rows(table, ("a", 1)), options=TRACK | {"hoodie.payload.event.time.field": "when"})
     with pytest.raises(InvalidOptionError, match="whose type bool is no time"):
         table.upsert(rows(table, ("a", 1)), options=TRACK | {"hoodie.payload.event.time.field": "_hoodie_is_deleted"})
+
+
+@pytest.mark.parametrize("more", [{}, {"hoodie.write.track.event.time.watermark": "false"}])
+def test_a_column_that_nobody_tracks_is_refused_before_anything_is_written(more: dict[str, str]) -> None:
+    table = table_of(pa.int64())
+    with pytest.raises(
+        InvalidOptionError, match=r"does nothing alone: give hoodie\.write\.track\.event\.time\.watermark=true"
+    ):
+        table.upsert(rows(table, ("a", MILLIS)), options={"hoodie.payload.event.time.field": "id"} | more)
+    assert load_timeline(table.context).commits == ()
+    # Its default asks for nothing.
+    table.upsert(rows(table, ("a", MILLIS)), options={"hoodie.payload.event.time.field": "ts"} | more)

@@ -12,7 +12,8 @@ import pytest
 
 from hudi_table.api import create_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
-from hudi_table.model.options.known import LEVELS, IgnoredOptionWarning, check_options
+from hudi_table.model.options.known import LEVELS, Fate, IgnoredOptionWarning, check_options, known_options
+from hudi_table.model.options.values import may_be_blank
 from hudi_table.model.options.write_options import METADATA_INDEXES
 from hudi_table.model.service.services import ServiceRequest
 from hudi_table.model.timeline.instants import earlier
@@ -238,3 +239,20 @@ def test_a_table_whose_rows_could_not_be_placed_is_not_created(wrong: dict[str, 
 def test_an_index_that_is_told_twice_is_named_in_plain_words() -> None:
     with pytest.raises(InvalidRequestError, match="index is Simple, and the options say Bloom: leave one"):
         new_table(index="Simple", options={"hoodie.index.type": "BLOOM"})
+
+
+@pytest.mark.parametrize(
+    "key",
+    [option.key for option in known_options().values() if option.fate is Fate.ACTS and not may_be_blank(option.values)],
+)
+def test_an_option_without_a_value_is_refused_by_the_one_gate(key: str) -> None:
+    for blank in ("", " "):
+        with pytest.raises(InvalidOptionError, match=f"'{key}' is given without a value"):
+            check_options({key: blank})
+
+
+def test_a_name_or_pattern_may_be_none() -> None:
+    table = new_table()
+    none = ("hoodie.table.ordering.fields", PLAN + "partition.selected", PLAN + "sort.columns", "hoodie.lakeops.merger")
+    table.upsert(ROWS, options=dict.fromkeys(none, ""))
+    assert contents(table) == [("a", "x", 1)]

@@ -10,12 +10,8 @@ import pytest
 
 from hudi_table.api import HudiTable, write_hudi
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
-from hudi_table.model.options.write_options import WriteOptions, shard_limits
 from hudi_table.model.timeline.instants import Action
-from hudi_table.services.archiving.policy import ArchivePolicy
-from hudi_table.services.cleaning.policy import CleanOptions
 from hudi_table.services.clustering.strategy import ClusteringStrategy
-from hudi_table.services.compaction.trigger import Trigger
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.instants import local_now
 from tests.support.written import contents, keys, last_commit, new_table, rows, slices
@@ -154,17 +150,6 @@ def test_times_of_the_protocol_are_stored_with_the_table() -> None:
     assert (settings.quarantine_seconds, settings.suspect_after_seconds) == (7200, 1200)
 
 
-def test_numbers_are_read_by_who_acts_on_them() -> None:
-    assert shard_limits({"hoodie.metadata.record.level.index.max.filegroup.count": "7"}, by_partition=True).most == 7
-    assert (
-        shard_limits({"hoodie.metadata.partitioned.record.index.max.filegroup.count": "6"}, by_partition=True).most == 6
-    )
-    assert ArchivePolicy.parse({"hoodie.archive.merge.small.file.limit.bytes": "77"}).merge_bytes == 77
-    assert CleanOptions.parse({"hoodie.cleaner.incremental.mode": "false"}).incremental is False
-    assert Trigger.parse({"hoodie.compact.inline.max.delta.seconds": "60"}).seconds == 60
-    assert WriteOptions.parse({"hoodie.write.num.retries.on.conflict.failures": "3"}).conflict_retries == 3
-
-
 def test_a_delete_takes_keys_alone_by_the_option_too() -> None:
     table = filled()
     table.write(keys(("a", "x")), options={OPERATION: "delete"})
@@ -181,3 +166,27 @@ def test_the_metadata_table_is_compacted_as_often_as_the_option_says() -> None:
         names = [info.path for info in table.context.storage.list(".hoodie/metadata/.hoodie")]
         compacted.append(any(name.endswith(".commit") for name in names))
     assert compacted == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ({"schema": "mine"}, "'schema' is a key of the commit itself"),
+        ({"hoodie.lakeops.batch": "b"}, "is a key of the commit itself"),
+        ({"rows": 3}, "has to be texts"),
+    ],
+)
+def test_a_commit_carries_texts_for_its_caller_and_none_in_the_place_of_its_own(
+    extra: dict[str, str], words: str
+) -> None:
+    """Its own schema came in the place of the caller's text without a word, and a batch that nobody named was taken for committed."""
+    table = filled()
+    with pytest.raises(InvalidRequestError, match=words):
+        table.upsert(FIRST, extra_metadata=extra)
+    table.upsert(FIRST, extra_metadata={"rows": "3"}, batch="b")
+    assert last_commit(table).extra_metadata["rows"] == "3"
+
+
+def test_a_key_that_is_no_text_is_refused() -> None:
+    with pytest.raises(InvalidOptionError, match="key must be a string, not 5"):
+        filled().upsert(FIRST, options={5: "x"})  # type: ignore[dict-item] # what is refused

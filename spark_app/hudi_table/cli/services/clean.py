@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 
 from hudi_table.cli import exits
-from hudi_table.cli.opened import opened, option_arguments
+from hudi_table.cli.opened import approves, opened, option_arguments
 from hudi_table.cli.output import Column, Document, emit, note
-from hudi_table.errors import InvalidOptionError
 from hudi_table.model.counts import counted
 from hudi_table.model.service.services import ServiceResult
 from hudi_table.read.output.human import number, size
@@ -25,8 +24,7 @@ _DONE = (
 def run(args: argparse.Namespace) -> int:
     """Print the plan per partition, or what was deleted."""
     service = opened(args).services.cleaning(option_arguments(args.option), force=True, plan=args.plan or "")
-    if args.plan and not args.yes:
-        raise InvalidOptionError("--plan runs an approved plan and needs --yes")
+    approves(args)
     if not args.yes:
         return _dry_run(service, args)
     done = service.run()

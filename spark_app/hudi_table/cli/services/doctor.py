@@ -9,7 +9,7 @@ from typing import Any
 from hudi_table.api import HudiTable
 from hudi_table.cli import exits
 from hudi_table.cli.bar import bar
-from hudi_table.cli.opened import opened
+from hudi_table.cli.opened import belongs_to, opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.cli.program import storage_options
 from hudi_table.errors import CorruptTableError
@@ -38,6 +38,15 @@ _FILES = (
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings, the worst first; with `--quarantine`, the files that can be put aside, and with `--yes` move them."""
+    belongs_to("--quarantine", args.quarantine, yes=args.yes)
+    belongs_to(
+        "an examination, not to --put-back",
+        not args.put_back,
+        keys=args.keys,
+        data=args.data,
+        mend=args.mend,
+        quarantine=args.quarantine,
+    )
     if args.put_back:
         made = put_back(opened(args).context, args.put_back)
         emit(Document("FileList", _FILES, [asdict(item) for item in made.files]), args.output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from hudi_table.cli import exits
-from hudi_table.cli.opened import opened, option_arguments
+from hudi_table.cli.opened import belongs_to, opened, option_arguments
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.metadata.validate import differences
 from hudi_table.model.table.properties import METADATA_DROPPED
@@ -23,9 +23,13 @@ _COLUMNS = (
 
 def run(args: argparse.Namespace) -> int:
     """Print the partitions after whatever was asked for; findings if the listing is wrong."""
+    belongs_to("--build", args.build, index=args.index, option=args.option)
+    belongs_to("--build or --drop", args.build or args.drop, yes=args.yes)
     table, options = opened(args), option_arguments(args.option)
-    if args.yes and args.build:
-        table.services.indexing(args.index, options).run()
+    building = table.services.indexing(args.index, options) if args.build else None
+    plan = building.plan() if building is not None and not args.yes else None
+    if building is not None and args.yes:
+        building.run()
     if args.yes and args.drop:
         table.drop_metadata()
     found = report(table.context)
@@ -36,6 +40,8 @@ def run(args: argparse.Namespace) -> int:
     if not found:
         why = table.context.config.extra.get(METADATA_DROPPED)
         note(f"there is no metadata table{f'; it was switched off: {why}' if why else ''}; --build --yes makes one")
+    for line in plan.details if plan is not None else ():
+        note(f"would {line}")
     if (args.build or args.drop) and not args.yes:
         note("nothing was changed; --yes does it")
     return exits.FINDINGS if wrong else exits.GOOD

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from hudi_table.cli import exits
-from hudi_table.cli.opened import opened, option_arguments
+from hudi_table.cli.opened import approves, opened, option_arguments
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.cli.services.rewrites import COLUMNS, planned
 
@@ -15,6 +15,7 @@ _COLUMNS = (*COLUMNS, Column("digest", "PLAN"), Column("details", "PARTITIONS", 
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan, or carry out what waits or is planned now."""
+    approves(args)
     table, options = opened(args), option_arguments(args.option)
     details: tuple[str, ...] = ()
     if args.yes:
@@ -22,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
         row: dict[str, Any] = {key: int(value) for key, value in done.figures.items() if key != "seconds"}
         row |= {"instant": done.instant, "done": done.message}
     else:
-        plan = table.plan_resize(args.buckets)
+        plan = table.plan_resize(args.buckets, options)
         details = plan.details
         row = {**planned(plan, "would be done: "), "digest": plan.digest}
     emit(Document("ResizeList", _COLUMNS, [row]), args.output)

@@ -6,7 +6,7 @@ import argparse
 from datetime import UTC, datetime
 
 from hudi_table.cli import exits
-from hudi_table.cli.opened import opened
+from hudi_table.cli.opened import belongs_to, opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.errors import InvalidOptionError
 from hudi_table.read.output.human import number
@@ -27,10 +27,8 @@ def run(args: argparse.Namespace) -> int:
     table = opened(args)
     if args.create is not None and args.delete is not None:
         raise InvalidOptionError("--create and --delete exclude each other; give one of them")
-    if args.writers_stopped and args.delete is None:
-        raise InvalidOptionError("--writers-stopped belongs to --delete; leave it out")
-    if args.comment and args.create is None:
-        raise InvalidOptionError("--comment belongs to --create; leave it out")
+    belongs_to("--delete", args.delete is not None, writers_stopped=args.writers_stopped)
+    belongs_to("--create", args.create is not None, comment=args.comment)
     if args.create is not None:
         done = table.savepoint("" if args.create == NEWEST else args.create, comment=args.comment)
         note(done.message)

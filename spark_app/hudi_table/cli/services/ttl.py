@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from hudi_table.cli import exits
-from hudi_table.cli.opened import opened, option_arguments
+from hudi_table.cli.opened import approves, opened, option_arguments
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.counts import counted
@@ -25,8 +25,7 @@ def run(args: argparse.Namespace) -> int:
     options = option_arguments(args.option)
     if args.days is not None and options.setdefault(DAYS, str(args.days)) != str(args.days):
         raise InvalidOptionError(f"--days says {args.days} and --option {DAYS}={options[DAYS]}; give one of them")
-    if args.plan and not args.yes:
-        raise InvalidOptionError("--plan runs an approved plan and needs --yes")
+    approves(args)
     service = opened(args).services.partition_ttl(options, plan=args.plan)
     if args.yes:
         done = service.run()

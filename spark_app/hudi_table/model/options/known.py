@@ -23,6 +23,8 @@ INDEX_SETTINGS = "hoodie.lakeops.index."
 """What begins so is a setting of a custom index, which alone knows which ones there are."""
 COMPRESSION_LEVEL = "hoodie.lakeops.parquet.compression.level"
 CODEC = "hoodie.parquet.compression.codec"
+TRACK_EVENT_TIME = "hoodie.write.track.event.time.watermark"
+EVENT_TIME_FIELD = "hoodie.payload.event.time.field"
 LEVELS = {"zstd": 22, "gzip": 9}
 """The greatest level of each codec that has some, as Arrow knows them; the least is 1."""
 
@@ -138,17 +140,33 @@ def check_options(options: Mapping[str, str]) -> None:
     InvalidOptionError that names key, value, and what to do instead.
     """
     for key, value in options.items():
-        if not isinstance(value, str):
-            raise InvalidOptionError(f"option {key!r} must be a string, not {value!r}; write it as {str(value)!r}")
-        if key.startswith(INDEX_SETTINGS) and key != INDEX_SETTINGS:
-            continue
-        if key not in known_options():
-            near = difflib.get_close_matches(key, known_options(), n=1, cutoff=0.6)
-            hint = f"; did you mean {near[0]!r}?" if near else "; remove it"
-            raise InvalidOptionError(f"unknown option {key!r}{hint}")
-        _check(key, value)
+        check_option(key, value)
         explicit_option(options, aliases().get(key, key))
     _check_level(options)
+    _check_event_time(options)
+
+
+def check_option(key: str, value: str) -> None:
+    """What `check_options` says of one option, whatever stands beside it. Raises InvalidOptionError."""
+    if not isinstance(key, str):
+        raise InvalidOptionError(f"an option's key must be a string, not {key!r}")
+    if not isinstance(value, str):
+        raise InvalidOptionError(f"option {key!r} must be a string, not {value!r}; write it as {str(value)!r}")
+    if key.startswith(INDEX_SETTINGS) and key != INDEX_SETTINGS:
+        return
+    if key not in known_options():
+        near = difflib.get_close_matches(key, known_options(), n=1, cutoff=0.6)
+        hint = f"; did you mean {near[0]!r}?" if near else "; remove it"
+        raise InvalidOptionError(f"unknown option {key!r}{hint}")
+    _check(key, value)
+
+
+def _check_event_time(options: Mapping[str, str]) -> None:
+    field = explicit_option(options, EVENT_TIME_FIELD) or default_of(EVENT_TIME_FIELD)
+    if field != default_of(EVENT_TIME_FIELD) and not boolean_option(options, TRACK_EVENT_TIME):
+        raise InvalidOptionError(
+            f"option {EVENT_TIME_FIELD}={field} does nothing alone: give {TRACK_EVENT_TIME}=true with it, or leave it out"
+        )
 
 
 def _check_level(options: Mapping[str, str]) -> None:
@@ -176,6 +194,8 @@ def _check(key: str, value: str) -> None:
             )
     elif value.strip():
         check_value(key, option.values, value)
+    elif option.fate is Fate.ACTS and not option_values.may_be_blank(option.values):
+        raise InvalidOptionError(f"option {key!r} is given without a value: give one, or leave it out")
 
 
 def ignored_options(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

@@ -109,6 +109,11 @@ def short_class(text: str) -> str:
     return next((name.removesuffix(ending) for ending in _CLASS_ENDINGS if name.endswith(ending)), name)
 
 
+def may_be_blank(kind: str) -> bool:
+    """Whether no text is a value of a kind: of names and patterns, of which there may be none."""
+    return kind.partition(" ")[0] in (TEXT, REGEX, CLASSES, LIST)
+
+
 def check_value(key: str, kind: str, text: str) -> None:
     """Raise InvalidOptionError for a value that is none of a kind."""
     name, _, more = kind.partition(" ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -12,6 +12,8 @@ from hudi_table.model.options import values
 from hudi_table.model.options.known import (
     CODEC,
     COMPRESSION_LEVEL,
+    EVENT_TIME_FIELD,
+    TRACK_EVENT_TIME,
     boolean_option,
     check_options,
     choice_option,
@@ -38,8 +40,6 @@ BLOOM_ENABLED = "hoodie.parquet.bloom.filter.enabled"
 OPERATION = "hoodie.datasource.write.operation"
 RECONCILE = "hoodie.datasource.write.reconcile.schema"
 PARTITIONS_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
-TRACK_EVENT_TIME = "hoodie.write.track.event.time.watermark"
-EVENT_TIME_FIELD = "hoodie.payload.event.time.field"
 NULL_FOR_MISSING = "hoodie.write.set.null.for.missing.columns"
 LOG_BLOCK_FORMAT = "hoodie.logfile.data.block.format"
 OPERATION_FIELD = "hoodie.allow.operation.metadata.field"
@@ -113,6 +113,13 @@ METADATA_INDEXES = {
     PARTITIONED_RECORD_INDEX_ENABLE: PARTITIONED_RECORD_INDEX,
 }
 """What else the metadata table is built with, by the option that asks for it."""
+
+
+def other_record_index(own: str | None, asked: Collection[str]) -> str | None:
+    """The option that asks for another record index than the one that a table finds its keys by, if one does."""
+    kinds = {RECORD_INDEX_ENABLE, PARTITIONED_RECORD_INDEX_ENABLE}
+    others = (key for key in sorted(kinds) if METADATA_INDEXES[key] in asked and METADATA_INDEXES[key] != own)
+    return None if own is None else next(others, None)
 
 
 class SortMode(StrEnum):

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.options.known import boolean_option, check_options, explicit_option, whole_option
+from hudi_table.model.options.known import boolean_option, check_options, choice_option, whole_option
+from hudi_table.model.options.retention import COMMITS, HOURS, POLICY, CleanPolicy, with_policy
 from hudi_table.model.timeline.instants import Instant, earlier, parse_instant_time
 from hudi_table.services.compaction.trigger import Trigger, TriggerStrategy
 
@@ -25,10 +26,6 @@ MERGE_FILES = "hoodie.archive.merge.files.batch.size"
 MERGE_BYTES = "hoodie.archive.merge.small.file.limit.bytes"
 LEVEL_FILES = "hoodie.timeline.compaction.batch.size"
 MANIFESTS = "hoodie.timeline.manifest.retained.versions"
-CLEANER_POLICY = "hoodie.clean.policy"
-COMMITS_RETAINED = "hoodie.clean.commits.retained"
-HOURS_RETAINED = "hoodie.clean.hours.retained"
-_BY_HOURS = "KEEP_LATEST_BY_HOURS"
 DEFAULT_BATCH = 1_000
 """Hudi's is 10; but each block repeats a schema of 14 KB, more than what most instants hold."""
 _COUNTING = (TriggerStrategy.NUM_COMMITS, TriggerStrategy.NUM_AND_TIME)
@@ -56,21 +53,21 @@ class ArchivePolicy:
         """From Hudi's keys. Raises InvalidOptionError for a bad value, and for settings that contradict each other."""
         check_options(options)
         least, most = whole_option(options, MIN_COMMITS, least=1), whole_option(options, MAX_COMMITS, least=2)
-        retained = whole_option(options, COMMITS_RETAINED, least=1)
+        retained = whole_option(options, COMMITS, least=1)
         if not least < most:
             raise InvalidOptionError(f"{MAX_COMMITS}={most} must be greater than {MIN_COMMITS}={least}; raise it")
         if not retained < least:
             raise InvalidOptionError(
-                f"{MIN_COMMITS}={least} must be greater than {COMMITS_RETAINED}={retained}: the commits that "
+                f"{MIN_COMMITS}={least} must be greater than {COMMITS}={retained}: the commits that "
                 "the cleaner retains must stay on the timeline; raise the first or lower the second"
             )
         trigger = Trigger.parse(options)
-        by_hours = (explicit_option(options, CLEANER_POLICY) or "").upper() == _BY_HOURS
+        by_hours = choice_option(with_policy(options), POLICY) == CleanPolicy.KEEP_LATEST_BY_HOURS
         return cls(
             least=least,
             most=most,
             batch=whole_option(options, BATCH, least=1),
-            hours=whole_option(options, HOURS_RETAINED, least=1) if by_hours else 0,
+            hours=whole_option(options, HOURS, least=1) if by_hours else 0,
             delta_commits=trigger.commits if trigger.strategy in _COUNTING else 0,
             merge_files=whole_option(options, MERGE_FILES, least=2) if boolean_option(options, MERGE) else 0,
             merge_bytes=whole_option(options, MERGE_BYTES, least=1),

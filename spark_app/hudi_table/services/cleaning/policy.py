@@ -17,29 +17,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from hudi_table.model.counts import counted
 from hudi_table.model.options.known import boolean_option, check_options, choice_option, whole_option
+from hudi_table.model.options.retention import COMMITS, HOURS, POLICY, VERSIONS, CleanPolicy, with_policy
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Instant, comparable_time, earlier, format_instant_time
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice
 from hudi_table.table.timeline.timeline import Timeline
 
-POLICY = "hoodie.clean.policy"
-COMMITS = "hoodie.clean.commits.retained"
-HOURS = "hoodie.clean.hours.retained"
-VERSIONS = "hoodie.clean.fileversions.retained"
 TRIGGER = "hoodie.clean.trigger.max.commits"
 INCREMENTAL = "hoodie.clean.incremental.enabled"
 AUTOMATIC = "hoodie.clean.automatic"
-
-
-class CleanPolicy(StrEnum):
-    """By what a clean counts."""
-
-    KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
-    KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
-    KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +47,7 @@ class CleanOptions:
         """From `hoodie.clean.*`, or `hoodie.cleaner.*` as Hudi 0.15.0 names them. Raises InvalidOptionError."""
         check_options(options)
         return cls(
-            CleanPolicy(choice_option(options, POLICY)),
+            CleanPolicy(choice_option(with_policy(options), POLICY)),
             whole_option(options, COMMITS, least=1),
             whole_option(options, HOURS, least=1),
             whole_option(options, VERSIONS, least=1),

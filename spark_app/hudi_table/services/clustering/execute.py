@@ -27,7 +27,6 @@ from hudi_table.services.clustering.rings import (
     ring_conflict_keys,
     store_rings,
 )
-from hudi_table.services.clustering.strategy import order_of
 from hudi_table.services.file_filters import options_of_rewrite
 from hudi_table.services.rewriting.run import Rewrite, run_rewrite
 from hudi_table.services.rewriting.sources import (
@@ -42,7 +41,7 @@ from hudi_table.table.commit.conflicts import group_conflict_keys
 from hudi_table.table.commit.pending_plans import live_clusterings
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.engine.operation_log import logged
-from hudi_table.table.rows.row_order import RowOrder
+from hudi_table.table.rows.row_order import RowOrder, order_of
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext

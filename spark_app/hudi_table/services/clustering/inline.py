@@ -13,9 +13,7 @@ from hudi_table.services.clustering.service import ClusteringService
 from hudi_table.services.clustering.trigger import Cadence
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.context import TableContext
-
-INLINE = "hoodie.clustering.inline"
-SCHEDULE_INLINE = "hoodie.clustering.schedule.inline"
+from hudi_table.write.checks.inline_clustering import INLINE, SCHEDULE_INLINE, clusters_inline
 
 
 def check_clustering(ctx: TableContext, options: Mapping[str, str]) -> None:
@@ -25,7 +23,7 @@ def check_clustering(ctx: TableContext, options: Mapping[str, str]) -> None:
     """
     if boolean_option(options, INLINE) and boolean_option(options, SCHEDULE_INLINE):
         raise InvalidOptionError(f"{INLINE} and {SCHEDULE_INLINE} exclude each other; set one of them to false")
-    if boolean_option(options, INLINE) or boolean_option(options, SCHEDULE_INLINE):
+    if clusters_inline(options):
         clustering_choice(ctx, options, force=False)
 
 

@@ -23,13 +23,12 @@ from hudi_table.model.table.rings import Node, Ring, new_prefix, nodes_text, par
 from hudi_table.services.clustering.strategy import (
     CLASS,
     EXECUTION,
-    LAYOUT,
     RINGS,
-    SORT,
     PartitionChoice,
     SliceGroup,
     strategy_name,
 )
+from hudi_table.table.rows.row_order import LAYOUT, SORT
 from hudi_table.table.view.clustering_plans import ClusteringGroup
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_system_view import FileSlice

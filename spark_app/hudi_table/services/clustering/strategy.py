@@ -27,7 +27,7 @@ from hudi_table.model.options.known import (
 )
 from hudi_table.model.options.values import check_value, regex, short_class
 from hudi_table.model.options.write_options import WriteOptions
-from hudi_table.table.rows.row_order import Layout, RowOrder
+from hudi_table.table.rows.row_order import LAYOUT, SORT, Layout, RowOrder, order_of
 from hudi_table.table.view.file_system_view import FileSlice
 
 PLAN = "hoodie.clustering.plan.strategy."
@@ -38,14 +38,12 @@ TARGET = PLAN + "target.file.max.bytes"
 GROUP_BYTES = PLAN + "max.bytes.per.group"
 GROUPS = PLAN + "max.num.groups"
 SINGLE = PLAN + "single.group.clustering.enabled"
-SORT = PLAN + "sort.columns"
 SELECTED = PLAN + "partition.selected"
 PATTERN = PLAN + "partition.regex.pattern"
 BEGIN = PLAN + "cluster.begin.partition"
 END = PLAN + "cluster.end.partition"
 LOOKBACK = PLAN + "daybased.lookback.partitions"
 SKIPPED = PLAN + "daybased.skipfromlatest.partitions"
-LAYOUT = "hoodie.layout.optimize.strategy"
 EXECUTION = "hoodie.clustering.execution.strategy.class"
 _RUN = "org.apache.hudi.client.clustering.run.strategy."
 _HOURS = 24
@@ -97,8 +95,14 @@ class PartitionChoice:
     def parse(cls, options: Mapping[str, str]) -> PartitionChoice:
         """From Hudi's keys. Raises InvalidOptionError that names key and value."""
         implied = _STRATEGIES[strategy_name(options)]
+        mode = implied or PartitionFilter(choice_option(options, FILTER))
+        lost = next((key for key in (BEGIN, END) if options.get(key)), None)
+        if lost is not None and mode is not PartitionFilter.SELECTED_PARTITIONS:
+            raise InvalidOptionError(
+                f"option {lost} chooses nothing by {FILTER}={mode}: give {PartitionFilter.SELECTED_PARTITIONS}, or leave it out"
+            )
         return cls(
-            implied or PartitionFilter(choice_option(options, FILTER)),
+            mode,
             tuple(name.strip() for name in options.get(SELECTED, "").split(",") if name.strip()),
             _pattern(options),
             options.get(BEGIN),
@@ -227,17 +231,6 @@ def strategy_name(options: Mapping[str, str]) -> str:
     class_name = option_text(options, CLASS)
     check_value(CLASS, known_options()[CLASS].values, class_name)
     return short_class(class_name)
-
-
-def order_of(options: Mapping[str, str]) -> RowOrder:
-    """The order that options, or a plan's parameters, ask for. Raises InvalidOptionError that names the layout."""
-    columns = tuple(name.strip() for name in options.get(SORT, "").split(",") if name.strip())
-    text = options.get(LAYOUT, Layout.LINEAR)
-    name = text.strip().upper().replace("-", "").replace("_", "")
-    names = {layout.name.replace("_", ""): layout for layout in Layout}
-    if name not in names:
-        raise InvalidOptionError(f"{LAYOUT} is {text!r}; use one of {', '.join(Layout)}")
-    return RowOrder(columns, names[name])
 
 
 def _execution(options: Mapping[str, str], fitting: str) -> str:

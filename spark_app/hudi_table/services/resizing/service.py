@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Self
 
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.counts import counted
+from hudi_table.model.digits import whole
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.services import (
     DEFAULT_SERVICE_MEMORY,
@@ -42,7 +45,13 @@ class ResizeService(Planned):
         plan: str = "",
         max_memory: int = DEFAULT_SERVICE_MEMORY,
     ) -> Self:
-        """The service with so many buckets. `plan`: digest of a dry run, of which exactly the plan is done."""
+        """The service with so many buckets. `plan`: digest of a dry run, of which exactly the plan is done. Raises InvalidOptionError for
+        options that name another number."""
+        given = (options or {}).get(BUCKETS, "").strip()
+        if given and whole(given) != buckets:
+            raise InvalidOptionError(
+                f"option {BUCKETS}={given} contradicts the {counted(buckets, 'bucket')} that are asked for: leave the option out"
+            )
         return self.with_request(
             ServiceRequest({**(options or {}), BUCKETS: str(buckets)}, plan=plan, max_memory=max_memory)
         )

@@ -6,7 +6,7 @@ rows fall into each interval, whatever the values are. Sample and ranks follow f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -18,9 +18,12 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_table.codec.curves import Coordinates, coordinate_bits, hilbert, z_order
+from hudi_table.errors import InvalidOptionError
 from hudi_table.table.rows.merge import one_chunk
 from hudi_table.table.rows.spill import Codes
 
+SORT = "hoodie.clustering.plan.strategy.sort.columns"
+LAYOUT = "hoodie.layout.optimize.strategy"
 SAMPLE_ROWS = 1 << 16
 _PREFIX_BYTES = 8
 _CURVE = "curve"
@@ -226,6 +229,17 @@ def _common_prefix(array: pa.Array) -> int:
     limits = pc.min_max(array.cast(pa.binary()))
     low, high = limits["min"].as_py(), limits["max"].as_py()
     return next((n for n, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
+
+
+def order_of(options: Mapping[str, str]) -> RowOrder:
+    """The order that options, or a plan's parameters, ask for. Raises InvalidOptionError that names the layout."""
+    columns = tuple(name.strip() for name in options.get(SORT, "").split(",") if name.strip())
+    text = options.get(LAYOUT, Layout.LINEAR)
+    name = text.strip().upper().replace("-", "").replace("_", "")
+    names = {layout.name.replace("_", ""): layout for layout in Layout}
+    if name not in names:
+        raise InvalidOptionError(f"{LAYOUT} is {text!r}; use one of {', '.join(Layout)}")
+    return RowOrder(columns, names[name])
 
 
 def check_columns(columns: Sequence[str], schema: pa.Schema) -> str | None:

@@ -21,7 +21,8 @@ from hudi_table.errors import (
 )
 from hudi_table.metadata.port import open_context
 from hudi_table.model.names import HOODIE
-from hudi_table.model.options.known import admit, explicit_option
+from hudi_table.model.options.known import INDEX_SETTINGS, admit, default_of, explicit_option
+from hudi_table.model.options.values import stored_boolean
 from hudi_table.model.options.write_options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER
 from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE, Images
 from hudi_table.model.table.config import (
@@ -50,11 +51,13 @@ from hudi_table.write.checks.reserved_columns import own_columns
 from hudi_table.write.checks.table_arguments import index_of, member, names_of, partition_fields_of
 from hudi_table.write.checks.table_options import (
     STORED,
+    TIMEZONE,
     bucket_option,
     check_generator,
     described,
     index_option,
     merged,
+    refuse_contradictions,
     refuse_moves,
 )
 from hudi_table.write.keygen.columns import with_inputs
@@ -110,6 +113,7 @@ def create(storage: Storage, spec: TableSpec, *, if_exists: str = "error", clock
             check_identity(
                 found.config, config if asks else replace(config, version=found.config.version), storage.base_path
             )
+            _check_asked(found.config, spec, storage.base_path)
             return found
         try:
             create_properties(storage, config)
@@ -193,6 +197,7 @@ def _same(name: str, one: Any, other: Any) -> bool:
 
 def _stored(spec: TableSpec, index: IndexSpec, layout: Layout) -> dict[str, str]:
     """Properties of a table beside what its fields say."""
+    _refuse_idle(spec.options, index)
     stored = {key: spec.options[key] for key in STORED if key in spec.options}
     if index.type.hashes:
         stored.setdefault(COLON_RULE, layout.colon_rule)
@@ -203,6 +208,24 @@ def _stored(spec: TableSpec, index: IndexSpec, layout: Layout) -> dict[str, str]
     if CDC_ENABLED in stored:
         stored[CDC_MODE] = stored.get(CDC_MODE, Images.DATA_BEFORE_AFTER).upper()
     return stored
+
+
+def _refuse_idle(options: Mapping[str, str], index: IndexSpec) -> None:
+    """Refuse options that say nothing of such a table. Raises InvalidOptionError."""
+    mode = options.get(CDC_MODE, "").strip()
+    if mode and mode.upper() != default_of(CDC_MODE) and not stored_boolean(options.get(CDC_ENABLED)):
+        raise InvalidOptionError(
+            f"option {CDC_MODE}={mode} does nothing alone: give {CDC_ENABLED}=true with it, or leave it out"
+        )
+    settings = () if index.type.is_custom else index_settings(options)
+    if settings:
+        raise InvalidOptionError(
+            f"option {INDEX_SETTINGS}{settings[0][0]} is of a custom index, and the table's is {index.type.value}: leave the option out"
+        )
+    if options.get(TIMEZONE, "UTC").strip().upper() != "UTC":
+        raise InvalidOptionError(
+            f"option {TIMEZONE}={options[TIMEZONE]}: a new table keeps its timeline in UTC, leave the option out"
+        )
 
 
 def _payload(spec: TableSpec, ordering: tuple[str, ...]) -> Payload:
@@ -251,6 +274,19 @@ def check_identity(have: TableConfig, want: TableConfig, base_path: str) -> None
             ("payload class", table_payload(have).class_name, table_payload(want).class_name),
             ("partitionBy", _shown(have.partition_by), _shown(want.partition_by)),
         ]
+    _refuse_others(have, pairs, base_path)
+
+
+def _check_asked(have: TableConfig, spec: TableSpec, base_path: str) -> None:
+    """Refuse what is asked for and the table at the location has not, of that which need not be asked. Raises InvalidRequestError."""
+    asked = _with_options(spec)
+    names = ("name", "database", "hive_style", "url_encode", "populate_meta_fields")
+    given = [(name, getattr(have, name), getattr(asked, name)) for name in names if getattr(asked, name) is not None]
+    _refuse_others(have, given, base_path)
+    refuse_contradictions(have, {key: value for key, value in spec.options.items() if key in (*STORED, TIMEZONE)})
+
+
+def _refuse_others(have: TableConfig, pairs: Sequence[tuple[str, Any, Any]], base_path: str) -> None:
     for what, stored, wanted in pairs:
         if stored != wanted:
             raise InvalidRequestError(
@@ -284,6 +320,8 @@ def _check(config: TableConfig, schema: pa.Schema) -> None:
     ]
     for role, names in roles:
         for name in names:
+            if names.count(name) > 1:
+                raise InvalidRequestError(f"{role} names {name!r} twice; name it once")
             if name.partition(".")[0] not in schema.names:
                 raise InvalidSchemaError(
                     f"{role} names '{name}', which is no column; there are {', '.join(schema.names)}"

@@ -15,14 +15,11 @@ from hudi_table.codec.arrow_types import normalise
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSchemaError, UnsupportedTableError
 from hudi_table.index.base import Index
 from hudi_table.index.kinds import index_for
-from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
 from hudi_table.model.options.known import INDEX_SETTINGS
 from hudi_table.model.options.values import stored_boolean
 from hudi_table.model.options.write_options import (
     DROP_DUPLICATES,
     DUPLICATE_POLICY,
-    METADATA_ENABLE,
-    METADATA_INDEXES,
     DuplicatePolicy,
     Operation,
     SortMode,
@@ -44,7 +41,9 @@ from hudi_table.model.table.index_properties import (
 from hudi_table.model.table.layouts import layout_of
 from hudi_table.model.table.partition_buckets import render_rules
 from hudi_table.model.table.version_properties import MERGE_MODE, PAYLOAD
+from hudi_table.model.timeline.commits import SCHEMA_KEY
 from hudi_table.table.rows.merge import MergeRule
+from hudi_table.write.checks.inline_clustering import check_inline_order
 from hudi_table.write.checks.merge_mode import (
     merge_rule,
     ordering_field,
@@ -52,6 +51,7 @@ from hudi_table.write.checks.merge_mode import (
     refuse_custom_keys,
     refuse_merging,
 )
+from hudi_table.write.checks.metadata_indexes import check_metadata_indexes
 from hudi_table.write.checks.reserved_columns import own_columns
 from hudi_table.write.checks.schema_evolution import evolve
 from hudi_table.write.checks.table_options import index_option, refuse_contradictions, refuse_moves
@@ -123,7 +123,7 @@ def prepare(
         )
     index, index_from_options = resolve_index(config, options)
     _check_duplicates(parsed, chosen)
-    _check_metadata_indexes(config, parsed)
+    check_metadata_indexes(config, parsed)
     bloom_filter(parsed, needed=index.needs_filters)
     refuse_merging(config, payload, index)
     refuse_custom_keys(config)
@@ -134,6 +134,7 @@ def prepare(
     schema, changed, columns = _schemas(taken_from, chosen, parsed, table_schema, data_schema)
     if chosen not in (Operation.DELETE, Operation.DELETE_PARTITION):
         check_event_time(parsed.event_time, schema)
+    check_inline_order(options, schema)
     if ordering is not None and schema.get_field_index(ordering) < 0:
         # Hudi tables may name an ordering column that was never written; then rows only follow each other.
         if mode is MergeMode.EVENT_TIME:
@@ -163,20 +164,6 @@ def _check_duplicates(options: WriteOptions, operation: Operation) -> None:
         )
 
 
-def _check_metadata_indexes(config: TableConfig, options: WriteOptions) -> None:
-    """Refuse an index that is asked for without the metadata table that would hold it, and is not there."""
-    if options.metadata:
-        return
-    own = None if config.index is None else config.index.type.metadata_partition
-    there = {own, *config.metadata_partitions} if options.metadata is None else set()
-    for key, name in METADATA_INDEXES.items():
-        partition = MetadataPartition.RECORD_INDEX if name == PARTITIONED_RECORD_INDEX else name
-        if name in options.metadata_indexes and not {name, str(partition)} & there:
-            raise InvalidOptionError(
-                f"option {key}=true builds nothing unless the metadata table is asked for: give {METADATA_ENABLE}=true with it, or leave it out"
-            )
-
-
 def parse_operation(name: str) -> Operation:
     """The operation of a name. Raises InvalidRequestError."""
     try:
@@ -184,6 +171,15 @@ def parse_operation(name: str) -> Operation:
     except ValueError:
         known = ", ".join(operation.value for operation in Operation)
         raise InvalidRequestError(f"unknown operation {name!r}; use one of {known}") from None
+
+
+def refuse_extra(extra: Mapping[str, str], batch_key: str) -> None:
+    """Raise InvalidRequestError for what a commit cannot carry for its caller: no text, or under a key that it has itself."""
+    for key, value in extra.items():
+        if key in (SCHEMA_KEY, batch_key):
+            raise InvalidRequestError(f"extra_metadata {key!r} is a key of the commit itself: give another name")
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise InvalidRequestError(f"extra_metadata {key!r}: {value!r} has to be texts, key and value")
 
 
 def refuse_unsupported(config: TableConfig) -> None:

@@ -58,6 +58,7 @@ ORDERING = "hoodie.table.ordering.fields"
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
 META_FIELDS = "hoodie.populate.meta.fields"
+TIMEZONE = "hoodie.table.timeline.timezone"
 STORED = (COLON_RULE, QUARANTINE, SUSPECT, CDC_ENABLED, CDC_MODE, CUSTOM_MERGER, CUSTOM_KEYS)
 """What a table stores of its options as it is given."""
 _BUCKET_KEYS = (BUCKETS, HASH_FIELDS, ENGINE, EXPRESSIONS, BUCKETS_MIN, BUCKETS_MAX)
@@ -66,6 +67,16 @@ _BUCKET_KEYS = (BUCKETS, HASH_FIELDS, ENGINE, EXPRESSIONS, BUCKETS_MIN, BUCKETS_
 def table_options(options: Mapping[str, str]) -> dict[str, str]:
     """Those of the options that say something of a table that is created: it stores them. All others are of its writes and services."""
     return {key: value for key, value in options.items() if _is_stored(aliases().get(key, key))}
+
+
+def with_names(options: Mapping[str, str], named: Mapping[str, str | None]) -> dict[str, str]:
+    """The options with those that arguments name. Raises InvalidOptionError where both name another."""
+    for key, name in named.items():
+        if name and options.get(key, name) != name:
+            raise InvalidOptionError(
+                f"option {key}={options[key]} contradicts the {name!r} that is given: leave it out"
+            )
+    return dict(options) | {key: name for key, name in named.items() if name}
 
 
 def warn_of_others(options: Mapping[str, str]) -> None:
@@ -176,6 +187,7 @@ def refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> No
         CUSTOM_MERGER: config.extra.get(CUSTOM_MERGER, ""),
         CUSTOM_KEYS: config.extra.get(CUSTOM_KEYS, ""),
         DATABASE: config.database,
+        TIMEZONE: config.timezone,
         **{key: config.extra.get(key, default_of(key)) for key in (QUARANTINE, SUSPECT)},
     }
     if COLON_RULE in config.extra:
@@ -226,7 +238,7 @@ def _told(value: Any) -> str:
 
 
 def _plain(key: str, text: str) -> str:
-    if key in (TYPE, HIVE_STYLE, URL_ENCODE, META_FIELDS, MERGE_MODE, CDC_ENABLED, CDC_MODE):
+    if key in (TYPE, HIVE_STYLE, URL_ENCODE, META_FIELDS, MERGE_MODE, CDC_ENABLED, CDC_MODE, TIMEZONE):
         return text.strip().lower()
     if key == INDEX_TYPE:
         return IndexType.named(text.strip()).hudi_name
@@ -293,6 +305,7 @@ _TABLE_KEYS = frozenset(
         INDEX_CLASS,
         PAYLOAD,
         KEY_ENCODING,
+        TIMEZONE,
         RECORD_INDEX_MOVES,
     }
 )

@@ -14,6 +14,7 @@ from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.model.timeline.instants import Action
 from hudi_table.services.clustering.execute import run_clustering
+from hudi_table.services.clustering.inline import cluster_inline
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.clustering_plans import clustering_body, pending_clusterings
@@ -299,10 +300,24 @@ class TestModes:
 
     def test_an_error_after_the_commit_says_that_the_write_stands(self) -> None:
         made = new_table()
+        self.inserted(made, 0, {})
+        options = INLINE | {PLAN + "sort.columns": "nope", INLINE_COMMITS: "1"}
         with pytest.raises(InvalidOptionError, match="'nope' is no column") as raised:
-            self.inserted(made, 0, INLINE | {PLAN + "sort.columns": "nope", INLINE_COMMITS: "1"})
+            cluster_inline(made.context, "20260101000000000", options, LocalEngine(), max_memory=1 << 20)
         assert "is committed; only the clustering" in raised.value.__notes__[0]
-        assert contents(made) == [("k0", "x", 0)]
+
+    @pytest.mark.parametrize("inline", [INLINE, SEMI])
+    def test_an_order_that_the_table_will_not_have_is_refused_before_anything_is_written(
+        self, inline: dict[str, str]
+    ) -> None:
+        made = new_table()
+        with pytest.raises(InvalidOptionError, match="cannot be sorted after the write: 'nope' is no column"):
+            self.inserted(made, 0, inline | {PLAN + "sort.columns": "nope"})
+        assert set(load_timeline(made.context).files) == {"hoodie.properties"}
+        # A column that comes with these rows is one.
+        more = rows(("a", "x", 1)).append_column("fresh", pa.array([1]))
+        made.upsert(more, options=inline | {PLAN + "sort.columns": "fresh,_hoodie_record_key"})
+        assert contents(made)[0][0] == "a"
 
 
 INLINE_COMMITS = "hoodie.clustering.inline.max.commits"

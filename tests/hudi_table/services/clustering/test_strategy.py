@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.services.clustering.strategy import ClusteringStrategy, order_of
-from hudi_table.table.rows.row_order import Layout, RowOrder
+from hudi_table.services.clustering.strategy import ClusteringStrategy
+from hudi_table.table.rows.row_order import Layout, RowOrder, order_of
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice
 
 PLAN = "hoodie.clustering.plan.strategy."
@@ -121,3 +121,11 @@ def test_a_layout_is_named_as_hudi_names_it_in_any_release(text: str) -> None:
 def test_a_bad_option_is_refused_by_its_name(key: str, value: str) -> None:
     with pytest.raises(InvalidOptionError, match=key):
         ClusteringStrategy.parse({key: value})
+
+
+@pytest.mark.parametrize("end", ["begin", "end"])
+def test_a_span_of_partitions_that_no_filter_looks_at_is_refused(end: str) -> None:
+    """All partitions were taken, whatever the span said."""
+    key = f"{PLAN}cluster.{end}.partition"
+    with pytest.raises(InvalidOptionError, match=f"{key} chooses nothing by .*=NONE: give SELECTED_PARTITIONS"):
+        ClusteringStrategy.parse({key: "2026"})

@@ -330,3 +330,66 @@ def test_a_write_or_service_that_asks_for_change_logs_contradicts_a_table_withou
         table.upsert(rows(("a", "x", 1)), options=option)
     with pytest.raises(InvalidOptionError, match=r"cdc.* contradicts the table"):
         table.clean(option)
+
+
+CDC = "hoodie.table.cdc."
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({f"{CDC}supplemental.logging.mode": "op_key_only"}, f"give {CDC}enabled=true with it"),
+        (
+            {f"{CDC}supplemental.logging.mode": "op_key_only", f"{CDC}enabled": "false"},
+            f"give {CDC}enabled=true with it",
+        ),
+        ({"hoodie.lakeops.index.host": "a"}, "is of a custom index, and the table's is Simple"),
+    ],
+)
+def test_a_creation_refuses_what_would_do_nothing(options: dict[str, str], words: str) -> None:
+    with pytest.raises(InvalidOptionError, match=words):
+        made(options, record_key="id")
+    assert made({f"{CDC}supplemental.logging.mode": "DATA_BEFORE_AFTER"}, record_key="id").context.config.cdc is None
+
+
+def test_a_timeline_is_kept_in_utc_and_an_option_that_says_otherwise_than_the_table_is_refused() -> None:
+    zone = "hoodie.table.timeline.timezone"
+    table = made({zone: "utc"}, record_key="id")
+    with pytest.raises(InvalidOptionError, match="keeps its timeline in UTC"):
+        made({zone: "LOCAL"}, record_key="id")
+    table.upsert(SCHEMA.empty_table(), options={zone: "UTC"})
+    with pytest.raises(InvalidOptionError, match=f"{zone}=LOCAL contradicts the table"):
+        table.upsert(SCHEMA.empty_table(), options={zone: "LOCAL"})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"name": "other"}, {"database": "db"}, {"hive_style": True}, {"url_encode": True},
+        {"options": {"hoodie.datasource.write.hive_style_partitioning": "true"}},
+        {"options": {"hoodie.populate.meta.fields": "false"}},
+        {"options": {f"{CDC}enabled": "true"}},
+        {"options": {"hoodie.lakeops.txn.quarantine.seconds": "100"}},
+    ],
+)  # fmt: skip
+def test_a_table_that_is_opened_instead_of_made_has_what_is_asked_for(other: dict[str, Any]) -> None:
+    table = made({}, record_key="id")
+    same: dict[str, Any] = {
+        "name": table.context.config.name,
+        "hive_style": False,
+        "options": {f"{CDC}enabled": "false"},
+    }
+    assert create_table(table.base_path, SCHEMA, record_key="id", if_exists="open", **same).base_path == table.base_path
+    with pytest.raises(InvalidRequestError):
+        create_table(table.base_path, SCHEMA, record_key="id", if_exists="open", **other)
+
+
+def test_a_function_that_an_argument_and_an_option_name_differently_is_refused() -> None:
+    with pytest.raises(InvalidOptionError, match="merger=one contradicts the 'two'"):
+        made({"hoodie.lakeops.merger": "one"}, record_key="id", merger="two")
+
+
+@pytest.mark.parametrize("role", ["record_key", "partition_by"])
+def test_a_field_that_is_named_twice_is_refused(role: str) -> None:
+    with pytest.raises(InvalidRequestError, match=f"{role} names 'id' twice"):
+        made({}, **{"record_key": "id", role: ["id", "id"]})
