@@ -95,6 +95,7 @@ def run_shard(shard: Shard) -> Result:
     junit.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", f"--junit-xml={junit}", "-o", "junit_family=xunit1", *shard.args]
     env = os.environ | shard.env | {"HUDI_TEST_SCALE": str(shard.scale)}
+    commit, tested = git("rev-parse", "HEAD"), sources()
     began = time.monotonic()
     with log.open("w") as output:
         try:
@@ -117,8 +118,9 @@ def run_shard(shard: Shard) -> Result:
     counts = suite_counts(junit)
     result = Result(
         shard=shard.name,
-        commit=git("rev-parse", "HEAD"),
-        sources=sources(),
+        commit=commit,
+        # Of a tree that was changed meanwhile nothing was tested.
+        sources=tested if tested == sources() else "",
         passed=code == 0 and counts["tests"] > 0,
         seconds=seconds,
         tests=counts["tests"],
