@@ -16,7 +16,9 @@ TABLE = stored(manifest("f" * 50, **spec()))
 
 
 def asked(kind: str, **changes: Any) -> argparse.Namespace:
-    return argparse.Namespace(**{"type": kind, "instant": None, "days": None, "index": [], "option": [], **changes})
+    return argparse.Namespace(
+        **{"type": kind, "instant": None, "days": None, "to": None, "index": [], "option": [], **changes}
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,10 +46,17 @@ def test_what_is_made_is_right_and_goes_with_its_table(arguments: argparse.Names
     assert len(found["metadata"]["generateName"]) <= 58
 
 
+def test_an_upgrade_is_planned_for_its_version() -> None:
+    found = service_manifest(asked("Upgrade", to=9), TABLE, "Plan")
+    assert found["spec"]["upgrade"] == {"to": 9}
+    assert desired_service(stored(found | {"metadata": {"name": "x", "namespace": "lake"}})).errors == ()
+
+
 @pytest.mark.parametrize(
     "arguments",
     [asked("Rollback"), asked("Cleaning", instant="20260101000000000"), asked("PartitionTTL"), asked("Cleaning", days=3),
-     asked("Cleaning", option=["hoodie.clean.policy"]), asked("Cleaning", index=["column_stats"])],
+     asked("Cleaning", option=["hoodie.clean.policy"]), asked("Cleaning", index=["column_stats"]), asked("Upgrade"),
+     asked("Cleaning", to=9)],
 )  # fmt: skip
 def test_what_does_not_fit_together_is_refused(arguments: argparse.Namespace) -> None:
     with pytest.raises(InvalidOptionError):
