@@ -36,6 +36,7 @@ from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import batch_id
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.positions import Extent, behind
+from hudi_table.model.service.services import ServiceType
 
 DEFAULT_POLICY = RetryPolicy()
 OTHERS_SECONDS = 30.0
@@ -127,11 +128,12 @@ class _Judgement:
         if self.observed.problem is not None:
             self.stalled = self._unseen(self.observed.problem)
         elif self.held:
-            self.busy = self.busy or (conditions.UPGRADING, self.held)
-            # What was left half-way waits for somebody who acts.
-            ends = bool(self.observed.upgrade)
-            wait = HELD_SECONDS if ends else OTHERS_SECONDS
-            self.requeues.append(RequeueAfter(wait, conditions.UPGRADING, appointment=not ends))
+            if self.observed.upgrade:
+                self.busy = self.busy or (conditions.UPGRADING, self.held)
+                self.requeues.append(RequeueAfter(HELD_SECONDS, conditions.UPGRADING))
+            else:
+                self.halted[ServiceType.UPGRADE.value] = Problem(versions.HALF_WAY, self.held)
+                self.requeues.append(RequeueAfter(OTHERS_SECONDS, conditions.UPGRADING, appointment=True))
         elif not spec.suspend:
             for ingest in spec.ingest:
                 self._ingest(spec, ingest)

@@ -74,15 +74,22 @@ def upgrade_refused(spec: TableServiceSpec, owner: HudiTableSpec, table: TableOb
 def service_refused(spec: TableServiceSpec, owner: HudiTableSpec) -> tuple[FieldError, ...]:
     """Where a service contradicts the readers or the version that its table names."""
     found = []
-    wanted = spec.upgrade.to if spec.upgrade is not None else None
-    if wanted is not None and owner.table_version is not None and wanted != owner.table_version:
-        other = f"is {wanted}, but tableVersion of the table says {owner.table_version}: give both the same, or leave tableVersion out"
-        found.append(FieldError("spec.upgrade.to", other))
+    if spec.upgrade is not None:
+        said = {"tableVersion": owner.table_version, f"option {_VERSION}": _version_option(owner)}
+        wanted = spec.upgrade.to
+        found += [
+            FieldError(
+                "spec.upgrade.to",
+                f"is {wanted}, but {name} of the table says {version}: give both the same, or leave that out",
+            )
+            for name, version in said.items()
+            if version not in (None, wanted)
+        ]
     if spec.type is ServiceType.INDEXING:
         partitions = spec.indexing.partitions if spec.indexing is not None else ()
-        said = lost(readers_of(owner), partition_features(["files", *partitions]))
+        lines = lost(readers_of(owner), partition_features(["files", *partitions]))
         rest = f"leave it out, or {_REMEDY} of the table"
-        found += [FieldError("spec.indexing.partitions", f"{line}; {rest}") for line in said]
+        found += [FieldError("spec.indexing.partitions", f"{line}; {rest}") for line in lines]
     return tuple(found)
 
 
@@ -99,8 +106,11 @@ def table_refused(spec: HudiTableSpec, table: TableObservation | None) -> tuple[
 
 def _version_of(spec: HudiTableSpec) -> int:
     """Of a table that is yet to be made."""
-    said = renamed(spec.options).get(_VERSION, "").strip() or default_of(_VERSION)
-    return spec.table_version or whole(said) or VERSIONS[0]
+    return spec.table_version or _version_option(spec) or whole(default_of(_VERSION)) or VERSIONS[0]
+
+
+def _version_option(spec: HudiTableSpec) -> int | None:
+    return whole(renamed(spec.options).get(_VERSION, "").strip())
 
 
 def _mode_of(spec: HudiTableSpec) -> MergeMode:

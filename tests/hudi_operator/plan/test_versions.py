@@ -126,6 +126,8 @@ class TestUpgrade:
         assert found.started == []
         assert "spec.upgrade.to: is 9, but tableVersion of the table says 8" in messages(found.effects)["Stalled"]
         assert story(tableVersion=9).look().started == [DRY]
+        options = story(options={"hoodie.write.table.version": "6"}).look()
+        assert "option hoodie.table.version of the table says 6" in messages(options.effects)["Stalled"]
 
     def test_keeps_other_services_waiting_while_it_is_half_way(self) -> None:
         found = Story(logged(changing=(6, 9))).look()
@@ -157,7 +159,8 @@ class TestHeldTable:
         first = self.effects(plans.seen(table(changing=(6, 9))))
         assert plans.conditions(first)["Upgrading"] == ("True", "HalfWay")
         assert "upgrade.to 9 to go on, or with 6 to give it up" in messages(first)["Upgrading"]
-        assert [e.reason for e in of(Emit, first) if e.type is EventType.WARNING] == ["UpgradeHalfWay"]
+        assert plans.conditions(first)["Stalled"] == ("True", "HalfWay"), "somebody has to act"
+        assert [e.reason for e in of(Emit, first) if e.type is EventType.WARNING] == ["HalfWay"]
         (status,) = of(SetStatus, first)
         again = plan_table(desired(status.status), plans.seen(table(changing=(6, 9))), NOW)
         assert not [e for e in of(Emit, again) if e.type is EventType.WARNING]

@@ -12,9 +12,9 @@ from hudi_operator.plan.status.conditions import READERS_SERVED, UPGRADE_WANTED,
 from hudi_operator.plan.versions import readers_of
 from hudi_table.model.table.readers import features_of, lost, unproven
 
+HALF_WAY = "HalfWay"
 CONDITIONS = (UPGRADING, READERS_SERVED, UPGRADE_WANTED)
 _NEWS = {
-    (UPGRADING, "True", "HalfWay"): "UpgradeHalfWay",
     (READERS_SERVED, "False", "CannotRead"): "ReaderLost",
     (READERS_SERVED, "Unknown", "Unproven"): "ReaderUnproven",
 }
@@ -29,7 +29,7 @@ def held(observed: Observed) -> tuple[str, str] | None:
     if change is None:
         return None
     source, target = change
-    return "HalfWay", (
+    return HALF_WAY, (
         f"a change from version {source} to {target} has begun, and no TableService is at it: the table takes no writes until it has ended; "
         f"once the process that began it has ended, make a TableService of type Upgrade with upgrade.to {target} to go on, or with "
         f"{source} to give it up, and approve its plan"
@@ -51,7 +51,7 @@ def findings(spec: HudiTableSpec, observed: Observed) -> tuple[Finding, ...]:
 
 
 def news(before: Iterable[Condition], after: Iterable[Condition]) -> list[Emit]:
-    """Events of a change that was left half-way, and of readers that cannot read the table, or may not be able to."""
+    """Events of readers that cannot read the table, or may not be able to."""
     old = {c.type: (c.status, c.reason, c.message) for c in before}
     return [
         Emit(EventType.WARNING, _NEWS[c.type, c.status, c.reason], c.message)

@@ -268,16 +268,12 @@ def _debts(table: Document, services: Sequence[Document]) -> Iterator[Cause]:
 
 
 def _versions(table: Document) -> Iterator[Cause]:
-    """Another table version that is wanted, or was left half-way, and readers that it loses."""
+    """Another table version that is wanted, and readers that cannot read the table."""
     wish = documents.condition_of(table, "UpgradeNeedsApproval")
     if wish.get("status") == "True":
         target = str((table.get("spec") or {}).get("tableVersion"))
         next_ = _hudi(table, "plan", "Upgrade", "--to", target)
         yield Cause(Level.WAITS, "another table version waits for a plan", str(wish.get("message")), next_)
-    change = documents.condition_of(table, "Upgrading")
-    if change.get("status") == "True" and change.get("reason") == "HalfWay":
-        why, began = str(change.get("message")), change.get("lastTransitionTime")
-        yield Cause(Level.FAILED, "a change of its version was left half-way", why, _get(table, "-o yaml"), began)
     served = documents.condition_of(table, "ReadersServed")
     if served.get("status") == "False":
         yield Cause(Level.DEBT, "a reader cannot read it", str(served.get("message")), _get(table, "-o yaml"))

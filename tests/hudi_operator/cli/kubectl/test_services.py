@@ -9,6 +9,7 @@ import pytest
 
 from hudi_operator.api.resources import desired_service
 from hudi_operator.cli.kubectl.services import is_over, service_manifest, status_line, workable
+from hudi_operator.cli.kubectl.verb_plan import asks
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from tests.support.manifests import manifest, spec, stored
 
@@ -49,6 +50,8 @@ def test_what_is_made_is_right_and_goes_with_its_table(arguments: argparse.Names
 def test_an_upgrade_is_planned_for_its_version() -> None:
     found = service_manifest(asked("Upgrade", to=9), TABLE, "Plan")
     assert found["spec"]["upgrade"] == {"to": 9}
+    assert asks(found, asked("Upgrade", to=9))
+    assert not asks(found, asked("Upgrade", to=8)), "a plan for another version is another one"
     assert desired_service(stored(found | {"metadata": {"name": "x", "namespace": "lake"}})).errors == ()
 
 
