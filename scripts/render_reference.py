@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from hudi_table.cli.program import command_parsers
+from hudi_table.model.table.readers import FACTS, Fact, Feature
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -113,6 +114,38 @@ def _value(value: object) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
+
+
+READERS = """# Who reads what
+
+Made by `make reference` from the facts in `hudi_table/model/table/readers.py`. A version stands for all of its line: `0.15` is 0.15.0, too. Of several
+facts that of the nearest version counts. What stands in no row is not known: an engine, a version, or a feature of one.
+
+A `HudiTable` names its readers in [`spec.readers`](resources.md#readers), Python and `hudictl` in
+[an upgrade](../how-to/table-versions.md#who-reads-it). What one of them cannot read is refused by its name.
+
+| engine | version | feature | reads it | to be known | source |
+|---|---|---|---|---|---|
+"""
+
+
+def readers() -> str:
+    """The page of who reads what."""
+    order = list(Feature)
+    rows = sorted(
+        ((fact, feature) for fact in FACTS for feature in fact.features),
+        key=lambda row: (row[0].engine.lower(), row[0].version, order.index(row[1])),
+    )
+    return READERS + "".join(map(_fact, rows))
+
+
+def _fact(row: tuple[Fact, Feature]) -> str:
+    fact, feature = row
+    source = (
+        fact.source if fact.source.startswith("https:") else f"../../{fact.source}".replace("../../docs/reference/", "")
+    )
+    name = fact.source.rpartition("/")[2]
+    return f"| {fact.engine} | {fact.version} | {feature} | {fact.reads} | {fact.why} | [{name}]({source}) |\n"
 
 
 MODULES = """# Modules
@@ -217,6 +250,7 @@ PAGES = {
     "reference/commands.md": commands,
     "reference/fields.md": fields,
     "reference/modules.md": modules,
+    "reference/readers.md": readers,
     "../tests/prose/Hudi/Terms.yml": vale_terms,
 }
 

@@ -5,7 +5,7 @@ What creates a table and what writes are imported by the calls that do so: a pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -35,6 +35,7 @@ from hudi_table.model.options.write_options import (
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.services import ServicePlan, ServiceResult
 from hudi_table.model.table.config import IndexSpec, PartitionFields
+from hudi_table.model.table.readers import readers_of
 from hudi_table.read.moments import Moment
 from hudi_table.services.short_calls import ShortCalls
 from hudi_table.table.engine.local_engine import LocalEngine
@@ -42,6 +43,7 @@ from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.engine.progress import reporting
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import read_properties
 from hudi_table.table.view.savepoints import Savepoint
 from hudi_table.write.result import CommitResult
@@ -261,15 +263,19 @@ def upgrade_table(
     to: int,
     dry_run: bool = False,
     resume: bool = False,
+    readers: Iterable[str] = (),
+    savepoint: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> VersionResult | VersionPlan:
     """Bring a table to a later table version (`to`: 8 or 9). `dry_run`: only say what would be rewritten. `resume`: go on where another process
-    has begun and ended. All writers must have ended; see `docs/how-to/table-versions.md`.
+    has begun and ended. `readers`: who reads the table, as `engine:version`, such as `Trino:476`. `savepoint`: keep the newest write first.
+    All writers must have ended; see `docs/how-to/table-versions.md`.
 
-    Raises InvalidOptionError for a version that is not written, InvalidRequestError that names what is pending, UnsupportedTableError for a
-    table that the other version would not take.
+    Raises InvalidOptionError for a version that is not written, InvalidRequestError that names what is pending, or a reader that could no longer read the
+    table, UnsupportedTableError for a table that the other version would not take.
     """
-    return _brought(uri, to, 1, dry_run=dry_run, resume=resume, storage_options=storage_options)
+    work = partial(_changed, dry_run=dry_run, resume=resume, readers=readers, savepoint=savepoint)
+    return _brought(uri, to, 1, work, storage_options)
 
 
 def downgrade_table(
@@ -278,22 +284,38 @@ def downgrade_table(
     to: int,
     dry_run: bool = False,
     resume: bool = False,
+    readers: Iterable[str] = (),
+    savepoint: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> VersionResult | VersionPlan:
     """Bring a table to an earlier table version (`to`: 8 or 6); as `upgrade_table`. Of a merge-on-read table that goes to version 6 only the
     newest version of each file stays."""
-    return _brought(uri, to, -1, dry_run=dry_run, resume=resume, storage_options=storage_options)
+    work = partial(_changed, dry_run=dry_run, resume=resume, readers=readers, savepoint=savepoint)
+    return _brought(uri, to, -1, work, storage_options)
 
 
 def _brought(
-    uri: str | Path, to: int, way: int, *, dry_run: bool, resume: bool, storage_options: Mapping[str, str] | None
+    uri: str | Path,
+    to: int,
+    way: int,
+    work: Callable[[TableContext, int], VersionResult | VersionPlan],
+    storage_options: Mapping[str, str] | None,
 ) -> VersionResult | VersionPlan:
-    from hudi_table.services.upgrading.run import bring_to, plan_version
-
     ctx = open_table(uri, storage_options=storage_options).context
     if (to - ctx.config.version) * way < 0:
         what = "a downgrade" if way > 0 else "an upgrade"
         raise InvalidRequestError(
             f"the table has version {ctx.config.version}; to bring it to {to} is {what}", base_path=ctx.base_path
         )
-    return plan_version(ctx, to) if dry_run else bring_to(ctx, to, resume=resume)
+    return work(ctx, to)
+
+
+def _changed(
+    ctx: TableContext, to: int, *, dry_run: bool, resume: bool, readers: Iterable[str], savepoint: bool
+) -> VersionResult | VersionPlan:
+    from hudi_table.services.upgrading.run import bring_to, plan_version
+
+    named = readers_of(readers)
+    if dry_run:
+        return plan_version(ctx, to, named)
+    return bring_to(ctx, to, resume=resume, readers=named, savepoint=savepoint)

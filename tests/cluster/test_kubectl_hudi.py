@@ -177,7 +177,9 @@ def test_a_service_that_fails_ends_with_its_reason(lake: Shell) -> None:
     [
         (["run", "flights", "Rollback", "--instant", "20200101000000000"], "Rollback takes rows away: give --yes"),
         (["run", "flights", "Restore", "--yes"], "Restore needs --instant"),
-        (["run", "flights", "Resize"], "a Resize runs by a plan that was approved"),
+        (["run", "flights", "Resize"], "type Resize runs by a plan that was approved"),
+        (["run", "flights", "Upgrade", "--to", "9"], "kubectl hudi plan flights Upgrade -n living --to 9"),
+        (["plan", "flights", "Upgrade"], "Upgrade needs --to, and nothing else takes it"),
         (["run", "flights", "Cleaning", "--days", "3"], "PartitionTTL needs --days, and nothing else takes it"),
         (["plan", "flights", "Compacting"], "invalid choice: 'Compacting'"),
         (["status", "-w", "-o", "json"], "leave one out"),

@@ -33,6 +33,7 @@ COLUMNS: dict[str, list[dict[str, Any]]] = {
         _column("Last Instant", "string", ".status.timeline.lastInstant"),
         _condition("Fresh", "Fresh"),
         _column("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
+        _column("Version", "integer", ".status.tableVersion", 1),
         _column("Lag", "string", ".status.ingest[0].lag", 1),
         _column("Watermark", "string", ".status.timeline.watermark", 1),
         _condition("Compacted", "Compacted", 1),

@@ -17,6 +17,7 @@ from hudi_operator.api.fields.sections import (
     PartitionTTLSpec,
     RepairSpec,
     SavepointSpec,
+    UpgradeSpec,
 )
 from hudi_operator.api.schema import Rule, camel, prop
 from hudi_table.model.service.services import ServiceType
@@ -24,7 +25,9 @@ from hudi_table.model.service.services import ServiceType
 HISTORY_MAX = 10
 PLANNED = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION, ServiceType.CLUSTERING, ServiceType.CLEANING)
 """Services whose plan stands on the timeline, so that one process may make it and another carry it out."""
-ONCE = (ServiceType.RESTORE, ServiceType.ROLLBACK, ServiceType.RESIZE)
+APPROVED = (ServiceType.RESIZE, ServiceType.UPGRADE)
+"""Services that change the whole table, and only by a plan that was approved."""
+ONCE = (ServiceType.RESTORE, ServiceType.ROLLBACK, *APPROVED)
 """Services that answer to one event: repeating them makes no sense."""
 _COMPACTIONS = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION)
 
@@ -132,10 +135,16 @@ class TableServiceSpec:
             lambda s: s.mode in (RunMode.SCHEDULE_AND_EXECUTE, RunMode.PLAN) or s.type in PLANNED,
         ),
         Rule(
-            "self.type != 'Resize' || self.mode == 'Plan'",
-            "type Resize rewrites the table: use mode Plan, and approve its plan",
+            f"!(self.type in {_one_of(APPROVED)}) || self.mode == 'Plan'",
+            f"types {_names(APPROVED)} change the whole table: use mode Plan, and approve its plan",
             "mode",
-            lambda s: s.type is not ServiceType.RESIZE or s.mode is RunMode.PLAN,
+            lambda s: s.type not in APPROVED or s.mode is RunMode.PLAN,
+        ),
+        Rule(
+            "self.type != 'Upgrade' || !has(self.activeDeadline)",
+            "type Upgrade takes no activeDeadline: one that is stopped half-way leaves the table closed to writes",
+            "activeDeadline",
+            lambda s: s.type is not ServiceType.UPGRADE or s.active_deadline is None,
         ),
         Rule(
             "!has(self.approve) || self.mode == 'Plan'",
@@ -164,6 +173,7 @@ class TableServiceSpec:
         _needs(ServiceType.RESTORE, "restore", "instant"),
         _needs(ServiceType.ROLLBACK, "rollback", "instant"),
         _needs(ServiceType.PARTITION_TTL, "partition_ttl", "days"),
+        _needs(ServiceType.UPGRADE, "upgrade", "to"),
         _belongs("clustering", ServiceType.CLUSTERING),
         _belongs("cleaning", ServiceType.CLEANING),
         _belongs("archiving", ServiceType.ARCHIVING),
@@ -173,6 +183,7 @@ class TableServiceSpec:
         _belongs("repair", ServiceType.REPAIR),
         _belongs("partition_ttl", ServiceType.PARTITION_TTL),
         _belongs("indexing", ServiceType.INDEXING),
+        _belongs("upgrade", ServiceType.UPGRADE),
     )
 
     table_ref: TableRef = prop("the table")
@@ -216,6 +227,7 @@ class TableServiceSpec:
     repair: RepairSpec | None = prop("how far a repair goes", None)
     partition_ttl: PartitionTTLSpec | None = prop("how long partitions live", None)
     indexing: IndexingSpec | None = prop("what of the metadata table is built; absent: files alone", None)
+    upgrade: UpgradeSpec | None = prop("the table version that an upgrade, or a downgrade, brings the table to", None)
     options: dict[str, str] = prop(
         "known hoodie.* options of this service; they win over its section, and over the table's",
         dict,

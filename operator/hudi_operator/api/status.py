@@ -185,10 +185,11 @@ class HudiTableStatus:
     observed_generation: int = prop("generation that the status speaks of", 0, minimum=0)
     conditions: tuple[Condition, ...] = prop(
         "Ready; Reconciling and Stalled while they are so; Fresh, Compacted, WellSized, Clean, Archived; MetadataTable, "
-        "ForeignWriters, PropertiesLost and ResizeNeedsApproval where there is something to say",
+        "ForeignWriters, PropertiesLost, ResizeNeedsApproval, UpgradeNeedsApproval, Upgrading and ReadersServed where there is something to say",
         (),
         list_key="type",
     )
+    table_version: int | None = prop("Hudi's table version of the table as it is", None)
     timeline: TimelineStatus | None = prop("the active timeline", None)
     data: DataStatus | None = prop("what a snapshot read sees", None)
     index: IndexStatus | None = prop("what the newest job that measured the index has found", None)

@@ -18,6 +18,7 @@ from hudi_operator.api.fields.patterns import (
     OBJECT_NAME,
     QUANTITY,
 )
+from hudi_operator.api.fields.readers import ReaderSpec, cannot_read, cel_cannot_read
 from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecodable, TransformSpec
 from hudi_operator.api.fields.sources import SourceSpec, SourceType
 from hudi_operator.api.fields.spark import SparkSpec
@@ -270,6 +271,12 @@ class HudiTableSpec:
             lambda t: t.table_version is None or t.table_version in VERSIONS,
         ),
         Rule(
+            f"!has(self.tableVersion) || !({cel_cannot_read()})",
+            "tableVersion is one that an engine of readers cannot read, by docs/reference/readers.md: leave the one or the other out",
+            "readers",
+            lambda t: t.table_version not in VERSIONS or not cannot_read(t.readers, t.table_version),
+        ),
+        Rule(
             "!has(self.index) || self.index.hashFields.all(f, f in self.recordKey)",
             "index.hashFields must be fields of recordKey",
             "index",
@@ -341,7 +348,13 @@ class HudiTableSpec:
         item_max_length=COLUMN_LENGTH_MAX,
     )
     table_version: int | None = prop(
-        "Hudi's table version, 6, 8 or 9; absent: what the table has, 6 for a new one", None, minimum=6, maximum=9
+        "Hudi's table version, 6, 8 or 9; absent: what the table has, 6 for a new one; another one than it has asks for an upgrade",
+        None,
+        minimum=6,
+        maximum=9,
+    )
+    readers: tuple[ReaderSpec, ...] = prop(
+        "engines that read the table: what one of them is known not to read is refused", (), max_items=16
     )
     merge_mode: MergeMode | None = prop("which row wins; absent: EventTime with orderingFields, else CommitTime", None)
     index: TableIndexSpec | None = prop("absent: what the table stores; Simple for a new table", None)

@@ -23,7 +23,13 @@ from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import bytes_of
 from hudi_table.model.options.known import renamed
 from hudi_table.model.options.retention import COMMITS, HOURS, POLICY, VERSIONS, CleanPolicy, with_policy
-from hudi_table.model.options.write_options import INDEXING_PARTITIONS, REPAIR_KEYS, REPAIR_QUARANTINE
+from hudi_table.model.options.write_options import (
+    INDEXING_PARTITIONS,
+    READERS,
+    REPAIR_KEYS,
+    REPAIR_QUARANTINE,
+    UPGRADE_VERSION,
+)
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import TableConfig
 
@@ -133,6 +139,8 @@ def _section(spec: TableServiceSpec, table: HudiTableSpec) -> dict[str, str]:
             return {BUCKETS: str(table.index.buckets)}
         case ServiceType.INDEXING:
             return _indexing(spec.indexing) if spec.indexing is not None else {}
+        case ServiceType.UPGRADE if spec.upgrade is not None:
+            return {UPGRADE_VERSION: str(spec.upgrade.to)} | _readers(table)
         case _:
             return {}
 
@@ -169,6 +177,11 @@ def _indexing(spec: IndexingSpec) -> dict[str, str]:
     """In one order, so that the same partitions are the same work."""
     wanted = {MetadataPartition.FILES, *spec.partitions}
     return {INDEXING_PARTITIONS: ",".join(partition for partition in MetadataPartition if partition in wanted)}
+
+
+def _readers(table: HudiTableSpec) -> dict[str, str]:
+    named = ",".join(f"{each.engine}:{each.version}" for each in table.readers)
+    return {READERS: named} if named else {}
 
 
 def _cleaning(spec: TableServiceSpec, table: HudiTableSpec) -> dict[str, str]:

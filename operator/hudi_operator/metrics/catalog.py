@@ -90,6 +90,7 @@ TABLES = (
         (*TABLE, "ingest"),
         "at most so many messages of the source are not in the table",
     ),
+    _gauge("hudi_table_version", TABLE, "Hudi's table version"),
     _gauge("hudi_table_records", TABLE, "rows; absent if they are not known"),
     _gauge("hudi_table_files", TABLE, "base files"),
     _gauge("hudi_table_partitions", TABLE, "partitions"),
@@ -126,7 +127,7 @@ SERVICES = (
 
 TABLE_CONDITIONS = (
     "Ready", "Reconciling", "Stalled", "Fresh", "Compacted", "WellSized", "Clean", "Archived", "ResizeNeedsApproval",
-    "MetadataTable", "ForeignWriters", "PropertiesLost",
+    "MetadataTable", "ForeignWriters", "PropertiesLost", "UpgradeNeedsApproval", "Upgrading", "ReadersServed",
 )  # fmt: skip
 SERVICE_CONDITIONS = ("Ready", "Reconciling", "Stalled", "PlanStale", "OptionsIgnored")
 EVERY = (*COUNTED, *PROCESS, *TABLES, *SERVICES)

@@ -88,6 +88,8 @@ def table_samples(key: Key, document: Mapping[str, Any], now: datetime) -> Itera
     yield from _conditions("hudi_table_condition", labels, status, catalog.TABLE_CONDITIONS)
     yield "hudi_table_suspended", labels, float(bool(document["spec"].get("suspend")))
     yield "hudi_table_attempts_running", labels, _running(status)
+    if status.get("tableVersion") is not None:
+        yield "hudi_table_version", labels, status["tableVersion"]
     timeline, data = status.get("timeline"), status.get("data")
     if timeline is not None:
         yield "hudi_table_pending_instants", labels, len(timeline.get("pending", ()))

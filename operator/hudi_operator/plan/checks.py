@@ -12,6 +12,7 @@ from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec, IngestOperation, IngestSpec, PartitionFieldSpec
 from hudi_operator.errors import InvalidSpecError
 from hudi_operator.plan.observed import Problem, TableObservation
+from hudi_operator.plan.versions import service_refused, table_refused
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import MergeMode, PartitionField, PartitionType, TableConfig, TableType
@@ -29,6 +30,7 @@ def problem_of(desired: DesiredTable, table: TableObservation | None) -> Problem
     if transforms:
         return _problem(InvalidSpecError.name(), transforms)
     contradictions = contradictions_of(desired.spec, table.config) if table is not None else ()
+    contradictions = (*contradictions, *table_refused(desired.spec, table))
     return _problem(InvalidSpecError.name(), contradictions) if contradictions else None
 
 
@@ -47,7 +49,8 @@ def service_contradictions(spec: TableServiceSpec, table: HudiTableSpec) -> tupl
         found.append(FieldError("spec.type", "is Clustering, which would move the rows of a Bucket index; use Resize"))
     if spec.type is ServiceType.RESIZE and not bucketed:
         found.append(FieldError("spec.type", "is Resize, but the table has no Bucket index; use Clustering"))
-    return (*found, *described_errors(table, spec.table_ref.name, spec.options), *_retention(spec, table))
+    described = described_errors(table, spec.table_ref.name, spec.options)
+    return (*found, *described, *service_refused(spec, table), *_retention(spec, table))
 
 
 def _retention(spec: TableServiceSpec, table: HudiTableSpec) -> tuple[FieldError, ...]:
@@ -120,8 +123,6 @@ def contradictions_of(spec: HudiTableSpec, config: TableConfig) -> tuple[FieldEr
     found = [_contradiction(name, wanted, there) for name, wanted, there in pairs if wanted != there]
     if spec.merge_mode is not None and spec.merge_mode is not config.merge_mode:
         found.append(_contradiction("mergeMode", spec.merge_mode.value, config.merge_mode.value))
-    if spec.table_version is not None and spec.table_version != config.version:
-        found.append(_contradiction("tableVersion", spec.table_version, config.version))
     return (*found, *_index_contradictions(spec, config))
 
 

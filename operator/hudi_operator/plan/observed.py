@@ -61,7 +61,7 @@ class TableObservation:
     record key holds ':' (None: not known). `last_write`: the newest write that no service made. `bytes_to_clean`: None where
     nobody asks, or it is not known. `timeline_files`: all files of the active timeline's folder. `unknown_checkpoints`: why the checkpoint of an ingest
     cannot be read. `foreign`: those of the newest commits that other engines made; `lost`: properties that one of them dropped or changed.
-    `event_times`: the smallest of the newest commit that records any and the largest of the newest commits, in milliseconds since 1970.
+    `changing`: from which version to which a change of the table has begun that has not ended. `event_times`: the smallest of the newest commit that records any and the largest of the newest commits, in milliseconds since 1970.
     """
 
     config: TableConfig
@@ -83,6 +83,7 @@ class TableObservation:
     foreign: tuple[Instant, ...] = ()
     lost: tuple[str, ...] = ()
     event_times: tuple[int, int] | None = None
+    changing: tuple[int, int] | None = None
 
     def files_held(self, ingest: str) -> Checkpoint | None:
         """The checkpoint of an ingest from files; None also where it is of another source, which its job refuses."""
@@ -132,7 +133,7 @@ class Observed:
     resources that run on this table now. `keepers`: the TableService of each type that keeps the table. `unlaunchable`: why an
     attempt could not be started just now, by its work. `measured`: what the newest of all these attempts that measured the index has found. `holdable`: we
     could let go of the resource whatever becomes of its namespace.
-    `refused`: what nobody could do of the manifest. `sharers`: the other HudiTables that lie where this one does, above or below it.
+    `upgrade`: the TableService for whose upgrade nothing else is done to the table. `refused`: what nobody could do of the manifest. `sharers`: the other HudiTables that lie where this one does, above or below it.
     """
 
     table: TableObservation | None = None
@@ -147,6 +148,7 @@ class Observed:
     holdable: bool = True
     refused: Problem | None = None
     sharers: tuple[str, ...] = ()
+    upgrade: str = ""
 
     def source(self, ingest: str) -> SourceObservation | None:
         """What was seen of an ingest's source."""
@@ -156,7 +158,8 @@ class Observed:
 @dataclass(frozen=True, slots=True)
 class ObservedService:
     """Everything that a plan for one TableService goes by. `owner`: its HudiTable, None if there is none; `unlaunchable`: why its
-    attempt could not be started just now, by its work; `refused`: what nobody could do of its manifest."""
+    attempt could not be started just now, by its work; `refused`: what nobody could do of its manifest; `streams`: continuous drivers that are at
+    work on the table."""
 
     owner: DesiredTable | None = None
     table: TableObservation | None = None
@@ -166,3 +169,4 @@ class ObservedService:
     failures: int = 0
     unlaunchable: Mapping[str, Problem] = field(default_factory=dict)
     refused: Problem | None = None
+    streams: tuple[RunStatus, ...] = ()

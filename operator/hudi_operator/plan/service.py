@@ -18,7 +18,7 @@ from hudi_operator.errors import DeadlineExceededError, InvalidSpecError
 from hudi_operator.manifests.jobs import options_of, service_job
 from hudi_operator.manifests.quantities import human_bytes, seconds_of
 from hudi_operator.manifests.services import ServiceWork, work_of
-from hudi_operator.plan import checks, index
+from hudi_operator.plan import checks, index, versions
 from hudi_operator.plan.effects import Effect, Emit, EventType, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import ObservedService, Problem, TableObservation
 from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
@@ -30,6 +30,7 @@ from hudi_operator.plan.status.progress import Progress
 from hudi_operator.plan.status.service_status import Outcome
 from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.model.service.services import ServiceType
 
 DEFAULT_POLICY = RetryPolicy()
 RECHECK_SECONDS = 30.0
@@ -155,6 +156,11 @@ class _Judgement:
         if owner.spec is None:
             return
         work = work_of(spec, owner.spec)
+        upgrades = spec.type is ServiceType.UPGRADE
+        if table.changing is not None and not upgrades:
+            said = "the table is being brought from version {} to {}".format(*table.changing)
+            self._wait("Upgrading", f"{said}: nothing else is started until that has ended", appointment=True)
+            return
         due = self._approved(spec, work, table)
         if due is None:
             due = self._triggered(spec, cron, work, table, options_of(owner.spec))
@@ -164,8 +170,14 @@ class _Judgement:
             which = "this service" if spec.suspend else str(owner.identity.key)
             self.outcome.suspended = f"{due.why}, but {which} is suspended: no new run is started"
             return
-        if self.observed.others:
-            other = self.observed.others[0]
+        approved = upgrades and bool(due.work.plan)
+        refusal = versions.upgrade_refused(spec, owner.spec, table) if approved else ""
+        if refusal:
+            self.outcome.stalled = (InvalidSpecError.name(), refusal)
+            return
+        beside = (*self.observed.others, *(self.observed.streams if approved else ()))
+        if beside:
+            other = beside[0]
             self._wait("Waiting", f"{due.why}; {other.work} runs on the table as {other.name}", appointment=False)
             return
         self._start(due, owner, table)
@@ -211,7 +223,13 @@ class _Judgement:
             found = due_now(work, table, options)
             self.outcome.quiet = "no figure asks for a run" if found is None else None
             return found
-        return Due("it is asked for once", f"once-{work.digest()}", work, *extent(work, table))
+        batch = f"once-{work.digest()}"
+        if spec.type is ServiceType.UPGRADE:
+            if not versions.is_wanted(spec, table):
+                self.outcome.quiet = f"the table has version {table.config.version}"
+                return None
+            batch = versions.batch_of(work.digest(), table)
+        return Due("it is asked for once", batch, work, *extent(work, table))
 
     def _moment(self, spec: TableServiceSpec, cron: Cron) -> datetime | None:
         """The moment of the schedule that is due; one that was missed by too much is left out."""

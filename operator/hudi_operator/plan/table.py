@@ -29,17 +29,20 @@ from hudi_operator.plan.schedule import streams
 from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.schedule.due import Due, due_now
 from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, merged, rfc3339, run_line
-from hudi_operator.plan.status import conditions, debts, events, report
+from hudi_operator.plan.status import conditions, debts, events, report, versions
 from hudi_operator.plan.status.conditions import Finding, empty_sources, waiting_of
 from hudi_table.errors import AccessDeniedError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import batch_id
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.positions import Extent, behind
+from hudi_table.model.service.services import ServiceType
 
 DEFAULT_POLICY = RetryPolicy()
 OTHERS_SECONDS = 30.0
 """How often the end of another resource's run is looked for."""
+HELD_SECONDS = 2.0
+"""How often it is asked whether the upgrade has ended for which all else waits."""
 SOURCE_SECONDS = 60.0
 """How often a source is listed: files that land there send no word."""
 NOT_HOLDABLE = (
@@ -60,6 +63,7 @@ def plan_table(
     phases = {run.name: run.phase for run in desired.status.runs}
     news = events.changes(phases, reversed(status.runs), desired.status.conditions, status.conditions)
     news += events.switched_off(desired.status.conditions, status.conditions)
+    news += versions.news(desired.status.conditions, status.conditions)
     news += index.news(desired.status.index, status.index)
     return [
         *_held(desired, observed),
@@ -91,6 +95,7 @@ class _Judgement:
     runs: tuple[RunStatus, ...]
     now: datetime
     policy: RetryPolicy
+    held: str = ""
     stalled: Problem | None = None
     halted: dict[str, Problem] = field(default_factory=dict)
     running: RunStatus | None = None
@@ -101,6 +106,8 @@ class _Judgement:
 
     def judge(self) -> None:
         """Fill in the outcome."""
+        holding = versions.held(self.observed)
+        self.held = holding[1] if holding is not None else ""
         self._end_overdue()
         self._end_outdated()
         at_work = (run for run in (*self.runs, *self.observed.others) if run.phase == "Running")
@@ -120,6 +127,13 @@ class _Judgement:
             self.halted["Purge"] = Problem(AccessDeniedError.name(), NOT_HOLDABLE)
         if self.observed.problem is not None:
             self.stalled = self._unseen(self.observed.problem)
+        elif self.held:
+            if self.observed.upgrade:
+                self.busy = self.busy or (conditions.UPGRADING, self.held)
+                self.requeues.append(RequeueAfter(HELD_SECONDS, conditions.UPGRADING))
+            else:
+                self.halted[ServiceType.UPGRADE.value] = Problem(versions.HALF_WAY, self.held)
+                self.requeues.append(RequeueAfter(OTHERS_SECONDS, conditions.UPGRADING, appointment=True))
         elif not spec.suspend:
             for ingest in spec.ingest:
                 self._ingest(spec, ingest)
@@ -153,9 +167,8 @@ class _Judgement:
             # A manifest that is wrong takes nothing away from the one before.
             return
         for run in self.runs:
-            why = (
-                streams.outdated(run, spec, generation) if run.phase == "Running" and streams.is_continuous(run) else ""
-            )
+            at_work = run.phase == "Running" and streams.is_continuous(run)
+            why = self.held or streams.outdated(run, spec, generation) if at_work else ""
             if why:
                 self.stops.append(Stop(run.name))
                 told = streams.ended(run, why, self.now)
@@ -309,14 +322,17 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         findings += debts.findings(spec, observed, debts.Hindrance(stalled, judgement.busy), runs)
         findings += conditions.metadata_table(table)
         findings += conditions.foreign_writers(table)
+        findings += versions.findings(spec, observed)
     else:
         # Else it would be told again as soon as the table is seen again.
-        for kind in (conditions.METADATA_TABLE, conditions.FOREIGN_WRITERS, conditions.PROPERTIES_LOST):
+        kept = (conditions.METADATA_TABLE, conditions.FOREIGN_WRITERS, conditions.PROPERTIES_LOST)
+        for kind in (*kept, *versions.CONDITIONS):
             findings += conditions.as_before(before.conditions, kind)
     findings += conditions.shared(observed.sharers)
     return HudiTableStatus(
         observed_generation=desired.identity.generation,
         conditions=conditions.conditions_of(findings, before.conditions, desired.identity.generation, now),
+        table_version=before.table_version if unseen else table.config.version if table is not None else None,
         timeline=before.timeline if unseen else report.timeline(table, before.timeline),
         data=before.data if unseen else report.data(spec, table),
         index=before.index if unseen or desired.errors else index.known(before.index, observed.measured, table),

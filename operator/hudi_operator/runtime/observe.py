@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from hudi_operator.api.fields.sources import KafkaSpec
@@ -37,6 +37,7 @@ from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
+from hudi_table.table.version_change import FOLDER, noted_change
 from hudi_table.table.view.file_system_view import BaseFile, FileSystemView
 
 FOOTERS_READ_MAX = 200
@@ -102,6 +103,10 @@ class Observer:
         if context is None:
             return None
         found = with_relists(context, lambda: self._read(owner, context, spec, cleaning))
+        if any(folder.rstrip("/").endswith(FOLDER) for folder in look.answers.listings[HOODIE][0]):
+            # Whether the note is still in its folder no listing shows.
+            change = noted_change(storage)
+            found = replace(found, changing=(change.source, change.target) if change is not None else None)
         self._answers[owner] = look.answers
         return found
 

@@ -37,6 +37,7 @@ from hudi_operator.plan.schedule.streams import is_continuous
 from hudi_operator.plan.service import plan_service
 from hudi_operator.plan.status.failed import failed_status
 from hudi_operator.plan.table import plan_table
+from hudi_operator.plan.versions import holder_of
 from hudi_operator.runtime.observe import Observer
 from hudi_operator.runtime.parse_cache import Parsed
 from hudi_operator.runtime.ports import Cluster, Meter, NoMeter
@@ -101,6 +102,7 @@ class Reconciler:
             keepers=_keepers(siblings),
             measured=attempts.measured,
             holdable=self._holdable(desired),
+            upgrade=holder_of(siblings),
         )
 
         def plan(unlaunchable: Mapping[str, Problem]) -> list[Effect]:
@@ -172,6 +174,7 @@ class Reconciler:
             problem=problem,
             runs=tuple(replace(run, message=masked(run.message, secret)) for run in attempts.runs),
             others=tuple(run for run in attempts.others if not is_continuous(run)),
+            streams=tuple(run for run in attempts.others if is_continuous(run)),
             failures=self._failed(identity.key, bad=problem is not None),
             refused=refused,
         )

@@ -123,15 +123,25 @@ def _restore(parser: argparse.ArgumentParser) -> None:
 
 
 def _upgrade(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--to", metavar="VERSION", type=int, required=True, help="the table version: 9 or 8")
-    parser.add_argument("--yes", action="store_true", help="do it; without, only say what would be rewritten")
-    parser.add_argument("--resume", action="store_true", help="go on where a process that has ended began")
+    _version(parser, "9 or 8")
 
 
 def _downgrade(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--to", metavar="VERSION", type=int, required=True, help="the table version: 8 or 6")
+    _version(parser, "8 or 6")
+
+
+def _version(parser: argparse.ArgumentParser, which: str) -> None:
+    parser.add_argument("--to", metavar="VERSION", type=int, required=True, help=f"the table version: {which}")
     parser.add_argument("--yes", action="store_true", help="do it; without, only say what would be rewritten")
     parser.add_argument("--resume", action="store_true", help="go on where a process that has ended began")
+    parser.add_argument("--savepoint", action="store_true", help="keep the newest write as it is before")
+    parser.add_argument(
+        "--reader",
+        metavar="ENGINE:VERSION",
+        action="append",
+        default=[],
+        help="who reads the table, such as Trino:476; one that could no longer read it is a refusal; repeat for more",
+    )
 
 
 def _keystore(parser: argparse.ArgumentParser) -> None:
@@ -171,7 +181,7 @@ SERVICE_VERBS: Mapping[str, ServiceVerb] = {
     "savepoint": ServiceVerb("shows, makes and drops commits that are kept from cleaning", _savepoint, ("savepoint",)),
     "rollback": ServiceVerb("takes its newest write back", _rollback, ("rollback",)),
     "restore": ServiceVerb("goes back to a savepoint", _restore, ("restore",)),
-    "upgrade": ServiceVerb("brings it to a later table version", _upgrade, folder="versions"),
+    "upgrade": ServiceVerb("brings it to a later table version", _upgrade, ("upgrade",), "versions"),
     "downgrade": ServiceVerb("brings it to an earlier table version", _downgrade, folder="versions"),
     "keystore": ServiceVerb("shows what the store of an external index has of it, and fills it anew", _keystore),
     "doctor": ServiceVerb("looks for what is wrong with its files and timeline", _doctor, ("repair",)),

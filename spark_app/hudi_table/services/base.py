@@ -2,7 +2,7 @@
 
 `plan`, `execute` and `run` are of every service. `schedule` and `pending` are of those alone that keep a plan on the timeline, which
 another process, or Hudi, may execute: compaction, log compaction, clustering, cleaning and resize. Archiving, savepoint, restore,
-rollback, repair, partition TTL and indexing keep none for others: they list again when they run.
+rollback, repair, partition TTL, indexing and upgrade keep none for others: they list again when they run.
 """
 
 from __future__ import annotations

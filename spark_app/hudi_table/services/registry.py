@@ -14,6 +14,7 @@ from hudi_table.services.metadata.service import IndexingService
 from hudi_table.services.resizing.service import ResizeService
 from hudi_table.services.restoring.service import RestoreService, RollbackService
 from hudi_table.services.savepoints import SavepointService
+from hudi_table.services.upgrading.service import UpgradeService
 from hudi_table.table.timeline.context import TableContext
 
 
@@ -36,6 +37,7 @@ class Services:
         self.partition_ttl = PartitionTtlService(ctx)
         self.resize = ResizeService(ctx)
         self.indexing = IndexingService(ctx)
+        self.upgrade = UpgradeService(ctx)
 
     def of_type(self, kind: ServiceType, request: ServiceRequest) -> Service:
         """The service of a type with a request, as jobs have it."""

@@ -23,6 +23,7 @@ from hudi_operator.api.table import HudiTableSpec
 from tests.support.kafka_manifests import KAFKA_BAD, KAFKA_GOOD
 from tests.support.manifests import ingest, spec
 from tests.support.spec_parts import parts
+from tests.support.version_manifests import VERSION_BAD, VERSION_GOOD
 
 CRDS = Path(__file__).resolve().parents[3] / "crds"
 SPECS: dict[str, type] = {"HudiTable": HudiTableSpec, "TableService": TableServiceSpec}
@@ -192,6 +193,7 @@ PARTS: dict[str, Any] = {
 }  # fmt: skip
 GOOD = [
     *KAFKA_GOOD,
+    *VERSION_GOOD,
     table(),
     table(mergeMode=None, orderingFields=None, index=None, ingest=None),
     table(partitionBy=[{"field": "day"}, {"field": "at", "type": "Timestamp", "format": "yyyy/MM"}]),
@@ -231,6 +233,7 @@ GOOD = [
 ]
 BAD = [
     *KAFKA_BAD,
+    *VERSION_BAD,
     (table(location=None), "location"),
     (table(location="lake/flights"), "location"),
     (table(location="file://${PWD}/lake"), "location"),

@@ -17,6 +17,7 @@ from hudi_operator.api.fields.sections import (
     PartitionTTLSpec,
     RepairSpec,
     SavepointSpec,
+    UpgradeSpec,
 )
 from hudi_operator.api.schema import camel
 from hudi_operator.api.service import ConcurrencyPolicy, RunMode, TableServiceSpec
@@ -42,6 +43,7 @@ def test_every_error_that_is_repeated_is_named() -> None:
 def test_every_field_type_mode_and_figure_of_a_service_is_described() -> None:
     sections = (
         ArchivingSpec, CleaningSpec, ClusteringSpec, IndexingSpec, Need, PartitionTTLSpec, RepairSpec, SavepointSpec,
+        UpgradeSpec,
     )  # fmt: skip
     names = {camel(f.name) for part in (TableServiceSpec, PlanStatus, *sections) for f in dataclasses.fields(part)}
     names |= {

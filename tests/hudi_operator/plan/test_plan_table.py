@@ -156,7 +156,6 @@ class TestTheManifest:
             ({"partitionBy": [{"field": "day"}]}, "partitionBy"),
             ({"orderingFields": ["other"]}, "orderingFields"),
             ({"mergeMode": "CommitTime"}, "mergeMode"),
-            ({"tableVersion": 9}, "tableVersion"),
             ({"index": {"type": "Bucket", "buckets": 4, "hashFields": ["ts"]}, "recordKey": ["id", "ts"]}, "recordKey"),
             ({"index": {"type": "Simple"}}, "index.type"),
             ({"paths": {"hiveStyle": True}}, "paths.hiveStyle"),

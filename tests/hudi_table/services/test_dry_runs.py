@@ -12,7 +12,7 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import WriteConflictError
-from hudi_table.model.options.write_options import INDEXING_PARTITIONS
+from hudi_table.model.options.write_options import INDEXING_PARTITIONS, UPGRADE_VERSION
 from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceType
 from hudi_table.model.table.index_properties import BUCKETS
 from hudi_table.services.base import ScheduledService
@@ -70,6 +70,7 @@ CASES: dict[ServiceType, Case] = {
     ServiceType.PARTITION_TTL: ({}, lambda t: ServiceRequest({"hoodie.partition.ttl.strategy.days.retain": "1"})),
     ServiceType.RESIZE: (MERGED, lambda t: ServiceRequest({BUCKETS: "4"})),
     ServiceType.INDEXING: ({}, lambda t: ServiceRequest({INDEXING_PARTITIONS: "files"})),
+    ServiceType.UPGRADE: (MERGED, lambda t: ServiceRequest({UPGRADE_VERSION: "9"})),
 }
 
 

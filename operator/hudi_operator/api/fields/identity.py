@@ -53,10 +53,4 @@ IDENTITY = (
         "mergeMode",
         None,
     ),
-    Rule(
-        "!has(oldSelf.tableVersion) || !has(self.tableVersion) || self.tableVersion == oldSelf.tableVersion",
-        "tableVersion cannot change: the table's files are named and laid out by it; make a new table",
-        "tableVersion",
-        None,
-    ),
 )

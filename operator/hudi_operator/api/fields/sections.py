@@ -9,6 +9,7 @@ from typing import ClassVar
 from hudi_operator.api.fields.patterns import COLUMN_LENGTH_MAX, QUANTITY
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX
+from hudi_table.model.table.layouts import VERSIONS
 
 INSTANT = "^[0-9]{17}$"
 RATIO = r"^>=? ?[0-9]+(\.[0-9]+)?$"
@@ -139,6 +140,22 @@ class RepairSpec:
 
     quarantine: bool = prop("put aside what is damaged or belongs to nobody; false: only report it", False)
     keys: bool = prop("look for keys that stand in several file groups, which reads every key", False)
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeSpec:
+    """The table version that a table is brought to, a later or an earlier one."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            f"self.to in {list(VERSIONS)}",
+            f"upgrade.to is one of {', '.join(map(str, VERSIONS))}",
+            "to",
+            lambda u: u.to in VERSIONS,
+        ),
+    )
+
+    to: int = prop("the table version: 6, 8 or 9", minimum=6, maximum=9)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ FORMATS = ("table", "wide", "json", "yaml")
 TIMEOUT_SECONDS = 600
 TYPES = (
     "Compaction", "LogCompaction", "Clustering", "Cleaning", "Archiving", "Savepoint", "Restore", "Rollback", "Repair",
-    "PartitionTTL", "Resize", "Indexing",
+    "PartitionTTL", "Resize", "Indexing", "Upgrade",
 )  # fmt: skip
 INDEXES = ("column_stats", "bloom_filters", "record_index", "partitioned_record_index")
 VERBS = {
@@ -136,6 +136,7 @@ def _timeline(parser: argparse.ArgumentParser) -> None:
 
 def _service(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--instant", metavar="INSTANT", help="of a Savepoint, Restore or Rollback")
+    parser.add_argument("--to", type=int, metavar="VERSION", help="of Upgrade: the table version, 6, 8 or 9")
     parser.add_argument("--days", type=int, metavar="N", help="of PartitionTTL: how long partitions live")
     parser.add_argument(
         "--index",

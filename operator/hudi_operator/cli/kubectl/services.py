@@ -47,6 +47,10 @@ def service_manifest(args: argparse.Namespace, table: Document, mode: str) -> di
         raise InvalidOptionError("PartitionTTL needs --days, and nothing else takes it")
     if args.days is not None:
         spec["partitionTTL"] = {"days": args.days}
+    if (args.to is not None) is not (kind == "Upgrade"):
+        raise InvalidOptionError("Upgrade needs --to, and nothing else takes it")
+    if args.to is not None:
+        spec["upgrade"] = {"to": args.to}
     if args.index and kind != "Indexing":
         raise InvalidOptionError(f"--index is of Indexing; {kind} takes none")
     if args.index:

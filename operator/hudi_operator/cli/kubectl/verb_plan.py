@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     if args.type is None:
         show(planned, args.output)
         return exits.PLAN_NOT_EMPTY if any(overview.waits(each) for each in planned) else exits.GOOD
-    same = [each for each in planned if each["spec"]["type"] == args.type and not _is_done(each)]
+    same = [each for each in planned if asks(each, args) and not _is_done(each)]
     if same and not args.new:
         service = same[-1]
     else:
@@ -64,6 +64,12 @@ def show(services: list[Document], form: str) -> None:
     if form in ("table", "wide") and len(services) == 1:
         for line in plans.row(services[0])["details"] or ():
             note(f"  {line}")
+
+
+def asks(service: Document, args: argparse.Namespace) -> bool:
+    """Whether it asks for what is asked for here: an upgrade for another version is another one."""
+    spec = service["spec"]
+    return bool(spec["type"] == args.type and (spec.get("upgrade") or {}).get("to") == args.to)
 
 
 def _is_done(service: Document) -> bool:

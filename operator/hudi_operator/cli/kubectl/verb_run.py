@@ -19,6 +19,7 @@ from hudi_table.cli.output import Document as Shown
 from hudi_table.errors import InvalidOptionError
 
 _TAKES_AWAY = ("Restore", "Rollback", "PartitionTTL")
+_BY_PLAN = ("Resize", "Upgrade")
 _COLUMNS = (
     Column("service", "Service"),
     Column("type", "Type"),
@@ -44,8 +45,9 @@ def run(args: argparse.Namespace) -> int:
     """Make the TableService, and follow it."""
     where = f"-n {args.namespace}" if args.namespace else ""
     plan = f"kubectl hudi plan {args.name} {args.type} {where}".strip()
-    if args.type == "Resize":
-        raise InvalidOptionError(f"a Resize runs by a plan that was approved: {plan}")
+    if args.type in _BY_PLAN:
+        more = f"{plan} --to {args.to or 'VERSION'}" if args.type == "Upgrade" else plan
+        raise InvalidOptionError(f"type {args.type} runs by a plan that was approved: {more}")
     if args.type in _TAKES_AWAY and not args.yes:
         raise InvalidOptionError(f"{args.type} takes rows away: give --yes, or look first: {plan}")
     cluster = access(args)

@@ -24,6 +24,9 @@ METADATA_TABLE = "MetadataTable"
 SHARED = "SharedLocation"
 FOREIGN_WRITERS = "ForeignWriters"
 PROPERTIES_LOST = "PropertiesLost"
+UPGRADING = "Upgrading"
+READERS_SERVED = "ReadersServed"
+UPGRADE_WANTED = "UpgradeNeedsApproval"
 _WITHOUT_METADATA = "; readers list the folders; a TableService of type Indexing builds it again"
 
 

@@ -79,6 +79,10 @@ def debts(table: Document) -> Iterator[str]:
         yield "no metadata table"
     if documents.is_true(table, "ResizeNeedsApproval"):
         yield "resize wanted"
+    if documents.is_true(table, "UpgradeNeedsApproval"):
+        yield "upgrade wanted"
+    if documents.condition_of(table, "ReadersServed").get("status") == "False":
+        yield "a reader is lost"
 
 
 def advice(table: Document) -> Iterator[str]:

@@ -264,6 +264,19 @@ def _debts(table: Document, services: Sequence[Document]) -> Iterator[Cause]:
         yield Cause(
             Level.WAITS, "a resize waits for a plan", str(resize.get("message")), _hudi(table, "plan", "Resize")
         )
+    yield from _versions(table)
+
+
+def _versions(table: Document) -> Iterator[Cause]:
+    """Another table version that is wanted, and readers that cannot read the table."""
+    wish = documents.condition_of(table, "UpgradeNeedsApproval")
+    if wish.get("status") == "True":
+        target = str((table.get("spec") or {}).get("tableVersion"))
+        next_ = _hudi(table, "plan", "Upgrade", "--to", target)
+        yield Cause(Level.WAITS, "another table version waits for a plan", str(wish.get("message")), next_)
+    served = documents.condition_of(table, "ReadersServed")
+    if served.get("status") == "False":
+        yield Cause(Level.DEBT, "a reader cannot read it", str(served.get("message")), _get(table, "-o yaml"))
 
 
 def _advice(table: Document) -> Iterator[Cause]:

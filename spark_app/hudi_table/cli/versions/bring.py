@@ -20,6 +20,8 @@ _COLUMNS = (
     Column("slices", "Slices to compact", number, right=True),
     Column("waiting", "Pending", "; ".join),
     Column("dropped", "Dropped", "; ".join),
+    Column("noLonger", "Could not read it", "; ".join),
+    Column("unproven", "Not known", "; ".join, wide=True),
     Column("properties", "Properties", "; ".join, wide=True),
 )
 
@@ -27,13 +29,17 @@ _COLUMNS = (
 def bring(args: argparse.Namespace, work: Callable[..., Any]) -> int:
     """Print what would be rewritten; with `--yes`, what was."""
     more = {"resume": args.resume, "storage_options": storage_options(args.storage)}
+    more |= {"readers": args.reader, "savepoint": args.savepoint}
     found = work(args.base, to=args.to, dry_run=not args.yes, **more)
     row = {"from": found.source, "to": found.target, "timelineFiles": found.timeline_files}
     planned = isinstance(found, VersionPlan)
     row |= {"done": "dry run" if planned else found.message, "slices": found.slices if planned else None}
     row |= {"waiting": list(found.waiting) if planned else [], "dropped": list(found.dropped) if planned else []}
     row["properties"] = [_shown(key, value) for key, value in found.properties.items()] if planned else []
+    row |= {"noLonger": list(found.no_longer) if planned else [], "unproven": list(found.unproven) if planned else []}
     emit(Document("TableVersion", _COLUMNS, [row], single=True), args.output)
+    for line in found.unproven if planned else ():
+        note(f"{line}: try it with a copy of the table first")
     if planned and found.source != found.target:
         note("nothing was changed; --yes does it, once every process that writes the table has ended")
     return exits.GOOD

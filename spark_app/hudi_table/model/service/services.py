@@ -29,6 +29,7 @@ class ServiceType(StrEnum):
     PARTITION_TTL = "PartitionTTL"
     RESIZE = "Resize"
     INDEXING = "Indexing"
+    UPGRADE = "Upgrade"
 
     @property
     def noun(self) -> str:

@@ -29,7 +29,7 @@ def completion_times(changed: Mapping[str, str], times: Iterable[str]) -> dict[s
     """When each completed instant completed. `changed`: by its time, when its file was written, 17 digits in the table's zone; `times`: of all
     instants, pending ones too."""
     order = sorted({comparable_time(time) for time in [*changed, *times]})
-    following = dict(zip(order, [*order[1:], ""], strict=True))
+    following = dict(zip(order, [*order, ""][1:], strict=True))
     found = {}
     for time, written in changed.items():
         own = comparable_time(time)[:17]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
@@ -14,6 +14,7 @@ from hudi_table.model.options.write_options import COLON_RULE
 from hudi_table.model.table.config import KeyEncoding, TableConfig, TableType
 from hudi_table.model.table.layouts import Layout, layout_of, written_version
 from hudi_table.model.table.properties import MERGE_NAMES, from_properties
+from hudi_table.model.table.readers import Reader, features_in, features_of, no_longer, unproven
 from hudi_table.model.table.version_properties import brought_to
 from hudi_table.model.timeline.instants import parse_instant
 from hudi_table.table.timeline.active import load_timeline
@@ -22,10 +23,13 @@ from hudi_table.table.timeline.kept_properties import refuse_lost
 from hudi_table.table.timeline.properties import read_properties
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
+from hudi_table.table.view.savepoints import Savepoint, savepoints
 from hudi_table.write.checks.request import refuse_unsupported
 
 INDEX_DEFINITIONS = f"{HOODIE}/.index_defs"
 SCHEMA_HISTORY = f"{HOODIE}/.schema"
+SAVED_BEFORE = "before table version "
+"""How the comment of a savepoint begins that a change of the version has made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +53,17 @@ class Change:
         """Whether all logs are merged first: another layout names them otherwise, and orders what it merges otherwise."""
         return self.moves and self.config.type is TableType.MERGE_ON_READ
 
+    @property
+    def drops_older_logs(self) -> bool:
+        """Whether the logs of older slices go, too: where a log names its slice, they would hide base files."""
+        return self.merges_logs and not self.layout.logs_tell_writers
+
 
 @dataclass(frozen=True, slots=True)
 class VersionPlan:
     """A dry run. `timeline_files` are written anew; `slices` have logs that are merged first; `waiting` are instants that are executed, or have
-    to end, first; `dropped` goes: partitions of the metadata table and index definitions; `properties` get another value, None for those that go."""
+    to end, first; `dropped` goes: partitions of the metadata table, index definitions, savepoints of earlier changes; `properties` get another value, None for those that go.
+    `no_longer`: a line for each reader that was named and could not read the table any more; `unproven`: of which that is not known."""
 
     source: int
     target: int
@@ -62,6 +72,8 @@ class VersionPlan:
     waiting: tuple[str, ...]
     dropped: tuple[str, ...]
     properties: Mapping[str, str | None]
+    no_longer: tuple[str, ...] = ()
+    unproven: tuple[str, ...] = ()
 
 
 def check_version(ctx: TableContext, target: int) -> Change:
@@ -122,8 +134,20 @@ def check_colons(ctx: TableContext, change: Change, timeline: Timeline) -> None:
                     )
 
 
-def planned(ctx: TableContext, change: Change) -> VersionPlan:
+def refuse_readers(ctx: TableContext, target: int, readers: Iterable[Reader]) -> None:
+    """Refuse a version that a reader of the table cannot read. Raises InvalidRequestError that names it."""
+    lost = no_longer(readers, features_of(ctx.config), features_in(ctx.config, target))
+    if lost:
+        raise InvalidRequestError(
+            f"{'; '.join(lost)}: the table stays in version {ctx.config.version}; bring that reader to a version that reads it, or leave it out of the "
+            "readers, then begin again (docs/reference/readers.md)",
+            base_path=ctx.base_path,
+        )
+
+
+def planned(ctx: TableContext, change: Change, readers: Iterable[Reader] = ()) -> VersionPlan:
     """What the change would do to the table as it is."""
+    named, before, after = tuple(readers), features_of(ctx.config), features_in(ctx.config, change.config.version)
     timeline = load_timeline(ctx)
     waiting = [i.file_name for i in timeline.pending if not timeline.is_leftover(i)]
     slices = sum(bool(s.logs) for s in FileSystemView(ctx, timeline).latest_slices()) if change.merges_logs else 0
@@ -134,9 +158,18 @@ def planned(ctx: TableContext, change: Change) -> VersionPlan:
         sum(parse_instant(name) is not None for name in timeline.files) if change.moves else 0,
         slices,
         tuple(waiting),
-        (*dropped, *index_definitions(ctx)),
+        (*dropped, *index_definitions(ctx), *(f"savepoint {s.instant} ({s.comment})" for s in outlived(ctx, change))),
         change.updates,
+        no_longer(named, before, after),
+        unproven(named, after),
     )
+
+
+def outlived(ctx: TableContext, change: Change) -> list[Savepoint]:
+    """Savepoints of earlier changes that go: a slice that one keeps would keep its later logs."""
+    if not change.drops_older_logs:
+        return []
+    return [each for each in savepoints(ctx, load_timeline(ctx)) if each.comment.startswith(SAVED_BEFORE)]
 
 
 def index_definitions(ctx: TableContext) -> list[str]:

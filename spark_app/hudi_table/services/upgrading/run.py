@@ -10,7 +10,7 @@ Writers of other engines know no note: they must have ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from hudi_table.errors import (
@@ -23,22 +23,27 @@ from hudi_table.errors import (
 from hudi_table.model.counts import counted
 from hudi_table.model.names import parse_log_file
 from hudi_table.model.table.layouts import Layout
+from hudi_table.model.table.readers import Reader
 from hudi_table.model.timeline.conflict_keys import CLEANING, METADATA, TABLE
 from hudi_table.model.timeline.instants import Action, format_instant_time, parse_instant, planner_claim_time
 from hudi_table.model.timeline.settled import Settled
 from hudi_table.services.cleaning.service import CleaningService
 from hudi_table.services.clustering.service import ClusteringService
 from hudi_table.services.compaction.service import CompactionService
+from hudi_table.services.savepoints import create_savepoint, delete_savepoint
 from hudi_table.services.upgrading.archive import archived_times, bring_archive
 from hudi_table.services.upgrading.files import completion_times, renamed, rewritten
 from hudi_table.services.upgrading.plan import (
+    SAVED_BEFORE,
     Change,
     VersionPlan,
     check_colons,
     check_version,
     index_definitions,
     new_context,
+    outlived,
     planned,
+    refuse_readers,
 )
 from hudi_table.table.commit.recovery import recover, recover_planner
 from hudi_table.table.commit.transaction import planning
@@ -83,19 +88,27 @@ class VersionResult:
         return f"the table was brought from version {self.source} to {self.target}; {written} were written anew"
 
 
-def plan_version(ctx: TableContext, target: int) -> VersionPlan:
-    """A dry run: what a change would do. Raises as `bring_to` where it would not begin."""
-    return planned(ctx, check_version(ctx, target))
+def plan_version(ctx: TableContext, target: int, readers: Iterable[Reader] = ()) -> VersionPlan:
+    """A dry run: what a change would do, and which of the `readers` it would take the table from. Raises as `bring_to` where it would not begin."""
+    return planned(ctx, check_version(ctx, target), readers)
 
 
 @logged("upgrade")
-def bring_to(ctx: TableContext, target: int, *, resume: bool = False) -> VersionResult:
-    """Bring the table to version `target`. `resume`: go on with what another process has begun, which has ended. Afterwards `ctx` is of
-    the new version.
+def bring_to(
+    ctx: TableContext,
+    target: int,
+    *,
+    resume: bool = False,
+    readers: Iterable[Reader] = (),
+    savepoint: bool = False,
+    attempt: str = "",
+) -> VersionResult:
+    """Bring the table to version `target`. `resume`: go on with what another process has begun, which has ended. `savepoint`: keep the newest write
+    as it is before, once logs are merged. `attempt`: by which the note names this one. Afterwards `ctx` is of the new version.
 
-    Raises InvalidOptionError for a version that is not written, InvalidRequestError that names what is pending, or a change that has begun;
-    UnsupportedTableError for a table that would not be written in that version, WriteConflictError if writers keep coming, WriteAbortedError if another
-    process has gone on with it.
+    Raises InvalidOptionError for a version that is not written, InvalidRequestError that names what is pending, a change that has begun, or one of the
+    `readers` that could no longer read the table; UnsupportedTableError for a table that would not be written in that version, WriteConflictError if
+    writers keep coming, WriteAbortedError if another process has gone on with it.
     """
     source = ctx.config.version
     begun = noted_change(ctx.storage)
@@ -106,15 +119,18 @@ def bring_to(ctx: TableContext, target: int, *, resume: bool = False) -> Version
         if source == target:
             return VersionResult(source, target)
         check_version(ctx, target)
-    right = ChangeRight.taken(ctx, VersionChange(source, target), resume=begun is not None)
+    if source != target:
+        refuse_readers(ctx, target, readers)
+    change = VersionChange(source, target, attempt) if attempt else VersionChange(source, target)
+    right = ChangeRight.taken(ctx, change, resume=begun is not None)
     ctx.changes_version = True
     try:
-        return _bring(ctx, right, None if begun is None else begun.target)
+        return _bring(ctx, right, None if begun is None else begun.target, savepoint=savepoint)
     finally:
         ctx.changes_version = False
 
 
-def _bring(ctx: TableContext, right: ChangeRight, begun: int | None) -> VersionResult:
+def _bring(ctx: TableContext, right: ChangeRight, begun: int | None, *, savepoint: bool) -> VersionResult:
     """Under the note; `begun`: to which version an earlier run was bringing the table."""
     source, target = right.change.source, right.change.target
     # Before the note another run may have come to its end.
@@ -127,7 +143,7 @@ def _bring(ctx: TableContext, right: ChangeRight, begun: int | None) -> VersionR
         return VersionResult(source, target)
     try:
         change = check_version(ctx, target)
-        _prepare_and_decide(ctx, change)
+        _prepare_and_decide(ctx, change, savepoint=savepoint)
         done = _convert(ctx, change, right)
     except WriteAbortedError:
         raise
@@ -141,10 +157,13 @@ def _bring(ctx: TableContext, right: ChangeRight, begun: int | None) -> VersionR
     return done
 
 
-def _prepare_and_decide(ctx: TableContext, change: Change) -> None:
+def _prepare_and_decide(ctx: TableContext, change: Change, *, savepoint: bool) -> None:
     """Until a snapshot shows nothing that waits, and the chain takes the decision on it."""
     for _ in range(ATTEMPTS_MAX):
         _prepare(ctx, change)
+        if savepoint and load_timeline(ctx).commits:
+            # Of slices without logs: one that kept logs would stand in the way of a downgrade.
+            create_savepoint(ctx, comment=f"{SAVED_BEFORE}{change.config.version}")
         with planning(ctx, Action.RESTORE) as txn:
             _refuse_pending(ctx, txn.timeline, txn.time)
             if _logs_left(ctx, change, txn.timeline):
@@ -172,8 +191,10 @@ def _prepare(ctx: TableContext, change: Change) -> None:
         compaction.execute(instant, engine=engine)
     if change.merges_logs:
         compaction({"hoodie.compaction.strategy": "UnBounded"}, force=True).run(engine=engine)
-    if change.merges_logs and not change.layout.logs_tell_writers:
-        # There a log names its slice: those of older slices would hide their base files.
+    if change.drops_older_logs:
+        for kept in outlived(ctx, change):
+            # Who could publish it again writes where the table has no timeline then.
+            delete_savepoint(ctx, kept.instant, writers_stopped=True)
         CleaningService(ctx)(_LATEST_ALONE, force=True).run(engine=engine)
 
 
@@ -195,7 +216,7 @@ def _logs_left(ctx: TableContext, change: Change, timeline: Timeline) -> bool:
         return False
     if any(slice_.logs for slice_ in FileSystemView(ctx, timeline).latest_slices()):
         return True
-    if change.layout.logs_tell_writers:
+    if not change.drops_older_logs:
         return False
     names = (parse_log_file(info.path.rpartition("/")[2]) for info in list_data_files(ctx.storage))
     left = next((name for name in names if name is not None), None)
@@ -216,7 +237,8 @@ def _convert(ctx: TableContext, change: Change, right: ChangeRight) -> VersionRe
     for path in index_definitions(ctx):
         right.delete(path)
     files, archived = _rewrite(ctx, change, right) if change.moves else (0, 0)
-    right.renew_if_due()
+    # Whoever slept since the last look must not make another's half-written timeline the table's.
+    right.prove()
     kept_properties.forget(ctx.storage, set(change.updates))
     replace_properties(ctx, change.updates)
     ctx.bodies.clear()

@@ -9,6 +9,7 @@ import pytest
 
 from hudi_operator.api.resources import desired_service
 from hudi_operator.cli.kubectl.services import is_over, service_manifest, status_line, workable
+from hudi_operator.cli.kubectl.verb_plan import asks
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from tests.support.manifests import manifest, spec, stored
 
@@ -16,7 +17,9 @@ TABLE = stored(manifest("f" * 50, **spec()))
 
 
 def asked(kind: str, **changes: Any) -> argparse.Namespace:
-    return argparse.Namespace(**{"type": kind, "instant": None, "days": None, "index": [], "option": [], **changes})
+    return argparse.Namespace(
+        **{"type": kind, "instant": None, "days": None, "to": None, "index": [], "option": [], **changes}
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,10 +47,19 @@ def test_what_is_made_is_right_and_goes_with_its_table(arguments: argparse.Names
     assert len(found["metadata"]["generateName"]) <= 58
 
 
+def test_an_upgrade_is_planned_for_its_version() -> None:
+    found = service_manifest(asked("Upgrade", to=9), TABLE, "Plan")
+    assert found["spec"]["upgrade"] == {"to": 9}
+    assert asks(found, asked("Upgrade", to=9))
+    assert not asks(found, asked("Upgrade", to=8)), "a plan for another version is another one"
+    assert desired_service(stored(found | {"metadata": {"name": "x", "namespace": "lake"}})).errors == ()
+
+
 @pytest.mark.parametrize(
     "arguments",
     [asked("Rollback"), asked("Cleaning", instant="20260101000000000"), asked("PartitionTTL"), asked("Cleaning", days=3),
-     asked("Cleaning", option=["hoodie.clean.policy"]), asked("Cleaning", index=["column_stats"])],
+     asked("Cleaning", option=["hoodie.clean.policy"]), asked("Cleaning", index=["column_stats"]), asked("Upgrade"),
+     asked("Cleaning", to=9)],
 )  # fmt: skip
 def test_what_does_not_fit_together_is_refused(arguments: argparse.Namespace) -> None:
     with pytest.raises(InvalidOptionError):

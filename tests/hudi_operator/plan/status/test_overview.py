@@ -51,11 +51,14 @@ def test_debts_are_a_few_words_each() -> None:
         condition("Clean", "False", "FailedWrites"),
         condition("MetadataTable", "False", "SwitchedOff"),
         condition("ResizeNeedsApproval", "True"),
+        condition("UpgradeNeedsApproval", "True"),
+        condition("ReadersServed", "False"),
         data={"logBytes": 2 << 30, "smallFileRatio": "0.62"},
         timeline={"files": 812},
     )
     assert list(overview.debts(found)) == [
         "2.0 GiB of logs", "62% small files", "failed writes", "812 timeline files", "no metadata table", "resize wanted",
+        "upgrade wanted", "a reader is lost",
     ]  # fmt: skip
     assert list(overview.debts(table(READY, condition("MetadataTable", "True", "Kept")))) == []
 

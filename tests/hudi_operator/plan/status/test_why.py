@@ -164,6 +164,17 @@ def test_what_a_bucket_table_owes_is_paid_by_a_resize_alone() -> None:
     ]
 
 
+def test_another_table_version_waits_for_a_plan_and_a_lost_reader_is_named() -> None:
+    wanted = condition("UpgradeNeedsApproval", "True", "VersionChanged", "tableVersion is 9, the table has 6")
+    served = condition("ReadersServed", "False", "CannotRead", "Hudi 0.15 cannot read table version 9: why")
+    found = table(READY, wanted, served)
+    found["spec"]["tableVersion"] = 9
+    assert told(found) == [
+        ("waits", "another table version waits for a plan", "kubectl hudi plan flights Upgrade --to 9 -n default"),
+        ("debt", "a reader cannot read it", "kubectl get ht flights -n default -o yaml"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("kind", "better", "what", "next_"),
     [

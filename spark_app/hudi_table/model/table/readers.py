@@ -1,0 +1,213 @@
+"""Who reads what of a Hudi table: one fact for each engine, version and feature of which it is known, with where it is known from.
+
+What no fact tells is unknown, and never taken for readable. `docs/reference/readers.md` is made of these facts. A source is a test of this
+repository, a page of its documentation that says how it was measured, or the address of a statement by those who make the engine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX
+from hudi_table.model.table.config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
+
+ENGINE = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,62}")
+VERSION = re.compile(r"[0-9]{1,6}(\.[0-9A-Za-z-]{1,16}){0,5}")
+
+
+class Reads(StrEnum):
+    """Whether a reader reads a feature."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+class Feature(StrEnum):
+    """What a table has that a reader may not read; the value names it in sentences and on the page."""
+
+    VERSION_6 = "table version 6"
+    VERSION_8 = "table version 8"
+    VERSION_9 = "table version 9"
+    COMMIT_TIME_LOGS = "merge-on-read by commit time"
+    EVENT_TIME_LOGS = "merge-on-read by event time"
+    FILES = "metadata partition files"
+    COLUMN_STATS = "metadata partition column_stats"
+    BLOOM_FILTERS = "metadata partition bloom_filters"
+    RECORD_INDEX = "metadata partition record_index"
+    PARTITIONED_RECORD_INDEX = "metadata partition partitioned_record_index"
+
+
+VERSION_FEATURES = {6: Feature.VERSION_6, 8: Feature.VERSION_8, 9: Feature.VERSION_9}
+_LOGS = {MergeMode.COMMIT_TIME: Feature.COMMIT_TIME_LOGS, MergeMode.EVENT_TIME: Feature.EVENT_TIME_LOGS}
+_PARTITIONS = {
+    "files": Feature.FILES,
+    "column_stats": Feature.COLUMN_STATS,
+    "bloom_filters": Feature.BLOOM_FILTERS,
+    "record_index": Feature.RECORD_INDEX,
+    PARTITIONED_RECORD_INDEX: Feature.PARTITIONED_RECORD_INDEX,
+}
+_INDEXES = {
+    IndexType.RECORD_INDEX: Feature.RECORD_INDEX,
+    IndexType.PARTITIONED_RECORD_INDEX: Feature.PARTITIONED_RECORD_INDEX,
+}
+BOTH_LOGS = (Feature.COMMIT_TIME_LOGS, Feature.EVENT_TIME_LOGS)
+GLOBAL_METADATA = (Feature.FILES, Feature.COLUMN_STATS, Feature.BLOOM_FILTERS, Feature.RECORD_INDEX)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Whether an engine reads some features, from a version on its own line: `0.15` is 0.15 and each 0.15.x. `why` is there for what is not
+    read, and for what is to be known of what is."""
+
+    engine: str
+    version: str
+    features: tuple[Feature, ...]
+    reads: Reads
+    source: str
+    why: str = ""
+
+
+_MATRIX = "tests/interop/test_matrix.py"
+_METADATA = "tests/interop/test_metadata_table.py"
+_LATER = "tests/interop/test_later_versions.py"
+_BY_HAND = "docs/reference/compatibility.md"
+_ZERO = "Hudi before 1.0 knows no table version above 6"
+_BASE_ALONE = "it shows the base files alone, without what the logs change"
+
+FACTS = (
+    Fact("Hudi", "0", (Feature.VERSION_8, Feature.VERSION_9), Reads.NO,
+         "https://issues.apache.org/jira/browse/HUDI-7665", _ZERO),
+    Fact("Hudi", "0.14", (Feature.VERSION_6, *BOTH_LOGS), Reads.YES, _BY_HAND, "by Flink 1.17 with the bundle of Hudi 0.14.0"),
+    Fact("Hudi", "0.15", (Feature.VERSION_6, *BOTH_LOGS), Reads.YES, _MATRIX),
+    Fact("Hudi", "0.15", GLOBAL_METADATA, Reads.YES, _METADATA),
+    Fact("Hudi", "0.15", (Feature.PARTITIONED_RECORD_INDEX,), Reads.NO,
+         "tests/interop/test_partitioned_record_index.py", "a read by that index loses rows"),
+    Fact("Hudi", "1.0", (Feature.VERSION_9,), Reads.NO, "https://issues.apache.org/jira/browse/HUDI-9505",
+         "table version 9 came with Hudi 1.1"),
+    Fact("Hudi", "1.0", (Feature.VERSION_8,), Reads.YES, "tests/hudi_table/read/test_golden_later_versions.py",
+         "its own tables of that version"),
+    Fact("Hudi", "1.1", (Feature.VERSION_6, *BOTH_LOGS), Reads.YES, _MATRIX),
+    Fact("Hudi", "1.1", (Feature.VERSION_8, Feature.VERSION_9), Reads.YES, _LATER),
+    Fact("Hudi", "1.1", GLOBAL_METADATA, Reads.YES, _METADATA),
+    Fact("Hudi", "1.1", (Feature.PARTITIONED_RECORD_INDEX,), Reads.YES, "tests/interop/test_partitioned_record_index.py"),
+    Fact("hudi-rs", "0.5", (Feature.VERSION_6, Feature.COMMIT_TIME_LOGS), Reads.YES, _MATRIX),
+    Fact("hudi-rs", "0.5", (Feature.EVENT_TIME_LOGS,), Reads.YES, "tests/interop/test_log_blocks.py",
+         "older deletes in logs weigh otherwise: cases 18 and 21 of the compatibility page"),
+    Fact("hudi-rs", "0.5", (Feature.VERSION_8, Feature.VERSION_9), Reads.YES, _LATER),
+    Fact("Trino", "476", (Feature.VERSION_8, Feature.VERSION_9), Reads.NO, _BY_HAND,
+         "it fails once the table has archived instants (does not support Parquet file reader)"),
+    Fact("Trino", "473", (Feature.VERSION_8, Feature.VERSION_9), Reads.NO,
+         "https://github.com/trinodb/trino/issues/25361", "it rejects their timeline"),
+    Fact("Trino", "476", BOTH_LOGS, Reads.NO, _BY_HAND, _BASE_ALONE),
+    Fact("Flink", "1.17", (Feature.VERSION_6, *BOTH_LOGS), Reads.YES, _BY_HAND, "with the bundle of Hudi 0.14.0"),
+    Fact("Daft", "0.7", (Feature.VERSION_6,), Reads.YES, _BY_HAND),
+    Fact("Daft", "0.7", BOTH_LOGS, Reads.NO, _BY_HAND, "it refuses merge-on-read tables"),
+    Fact("ClickHouse", "26", (Feature.VERSION_6,), Reads.YES, _BY_HAND),
+    Fact("ClickHouse", "26", BOTH_LOGS, Reads.NO, _BY_HAND, _BASE_ALONE),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is known of one reader and one feature."""
+
+    reads: Reads
+    source: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """An engine in a version that reads a table."""
+
+    engine: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.engine} {self.version}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """A reader as `engine:version`. Raises InvalidOptionError."""
+        engine, _, version = text.strip().partition(":")
+        if not ENGINE.fullmatch(engine) or not VERSION.fullmatch(version):
+            raise InvalidOptionError(f"reader {text!r} is no engine:version, such as Trino:476 or Hudi:0.15")
+        return cls(engine, version)
+
+    def answer(self, feature: Feature) -> Answer:
+        """What the facts say, that of the nearest version; unknown if none does."""
+        asked = self.version.split(".")
+        found: tuple[int, Answer] | None = None
+        for fact in FACTS:
+            line = fact.version.split(".")
+            if fact.engine.lower() != self.engine.lower() or feature not in fact.features or asked[: len(line)] != line:
+                continue
+            if found is None or len(line) > found[0]:
+                found = len(line), Answer(fact.reads, fact.source, fact.why)
+        return found[1] if found is not None else Answer(Reads.UNKNOWN)
+
+
+def readers_of(texts: Iterable[str]) -> tuple[Reader, ...]:
+    """Readers as `engine:version`, each once. Raises InvalidOptionError."""
+    return tuple(dict.fromkeys(Reader.parse(text) for text in texts))
+
+
+def table_features(
+    version: int, kind: TableType, mode: MergeMode, partitions: Iterable[str] = (), index: IndexSpec | None = None
+) -> tuple[Feature, ...]:
+    """What a table of that kind asks of its readers."""
+    found = [VERSION_FEATURES[version]]
+    if kind is TableType.MERGE_ON_READ:
+        found.append(_LOGS[mode])
+    found += [_PARTITIONS[name] for name in partitions if name in _PARTITIONS]
+    if index is not None and index.type in _INDEXES:
+        found.append(_INDEXES[index.type])
+    return tuple(sorted(set(found), key=list(Feature).index))
+
+
+def features_of(config: TableConfig) -> tuple[Feature, ...]:
+    """What a table that is there asks of its readers."""
+    return table_features(config.version, config.type, config.merge_mode, config.metadata_partitions, config.index)
+
+
+def features_in(config: TableConfig, version: int) -> tuple[Feature, ...]:
+    """The same in another version, to which no metadata table goes along."""
+    return table_features(version, config.type, config.merge_mode)
+
+
+def partition_features(partitions: Iterable[str]) -> tuple[Feature, ...]:
+    """What partitions of the metadata table ask of readers."""
+    return tuple(_PARTITIONS[name] for name in partitions if name in _PARTITIONS)
+
+
+def lost(readers: Iterable[Reader], features: Iterable[Feature]) -> tuple[str, ...]:
+    """A line for each reader that is known not to read one of the features."""
+    return _lines(readers, tuple(features), Reads.NO)
+
+
+def no_longer(readers: Iterable[Reader], before: Iterable[Feature], after: Iterable[Feature]) -> tuple[str, ...]:
+    """A line for each reader of what was there before that cannot read what comes after."""
+    known = tuple(before)
+    return lost((reader for reader in readers if not lost([reader], known)), after)
+
+
+def unproven(readers: Iterable[Reader], features: Iterable[Feature]) -> tuple[str, ...]:
+    """A line for each reader of which it is not known whether it reads all of the features."""
+    return _lines(readers, tuple(features), Reads.UNKNOWN)
+
+
+def _lines(readers: Iterable[Reader], features: tuple[Feature, ...], reads: Reads) -> tuple[str, ...]:
+    found = []
+    for reader in readers:
+        answers = {feature: answer for feature in features if (answer := reader.answer(feature)).reads is reads}
+        if answers and reads is Reads.UNKNOWN:
+            found.append(f"whether {reader} reads {', '.join(answers)} is not known")
+        for feature, answer in answers.items() if reads is Reads.NO else ():
+            found.append(f"{reader} cannot read {feature}: {answer.why}")
+    return tuple(found)
