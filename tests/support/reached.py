@@ -17,6 +17,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HOMES = tuple(f"{ROOT / home}/" for home in ("spark_app", "operator"))
+OURS = (str(ROOT), sys.prefix)
+"""In the command of a process that may run our code."""
 FORKS = ("os.fork", "os.forkpty", "os.posix_spawn")
 WORKERS = ("multiprocessing.popen_fork", "multiprocessing.popen_forkserver", "multiprocessing.popen_spawn_posix")
 _called: dict[int, CodeType] = {}
@@ -30,7 +32,7 @@ def _note(frame: FrameType, event: str, argument: object) -> None:
 
 def _watch(event: str, arguments: tuple[object, ...]) -> None:
     global _outside
-    if event in FORKS or (event == "subprocess.Popen" and str(ROOT) in repr(arguments[:2])):
+    if event in FORKS or (event == "subprocess.Popen" and any(ours in repr(arguments[:2]) for ours in OURS)):
         _outside = True
 
 
