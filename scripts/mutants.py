@@ -102,7 +102,10 @@ def drawn(chance: random.Random) -> Iterator[tuple[Path, str, Mutant]]:
             name = chance.choice(kinds[kind])
             operator = get_operator(name)()
             places = sum(1 for node in nodes for _ in operator.mutation_positions(node))
-            changed = mutate_code(code, operator, chance.randrange(places)) if places else None
+            try:
+                changed = mutate_code(code, operator, chance.randrange(places)) if places else None
+            except AttributeError:  # cosmic-ray's replacer of exceptions does not know `except a.B`
+                continue
             if changed is None or not compiles(changed) or running(changed) == running(code):
                 continue
             pairs = enumerate(zip(code.splitlines(), changed.splitlines(), strict=False), 1)
