@@ -97,7 +97,7 @@ e2e: setup image ## Test from end to end on that cluster, or on that of E2E_KUBE
 mutants: setup ## Change the code in random places and tell what the quick tests miss, docs/results/mutants.md (MUTANTS="--count 20")
 	@test -x .venv-mutants/bin/python || { python=$$(scripts/find-python); "$$python" -m venv .venv-mutants; }
 	@.venv-mutants/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/mutants.txt
-	@$(WITH_JAVA) .venv-mutants/bin/python scripts/mutants.py $(MUTANTS)
+	@$(WITH_JAVA) .venv-mutants/bin/python -m scripts.mutants $(MUTANTS)
 
 ##@ Publish
 .PHONY: dist

@@ -1,11 +1,13 @@
 """Changes the code in random places, one at a time, and tells which changes the quick tests notice: docs/results/mutants.md and .json.
 
 cosmic-ray makes the mutants. A module is drawn by its length, then a kind of change, then a place. A mutant that differs in nothing
-but annotations is drawn anew. Its tests are those that mention the module and those of the folder that mirrors its own. What passes all of
-them runs once more with `--scale`, the counts of `make test-full`: so the report tells what the smaller counts of `make test` miss.
-A hanging test notices, too. The tree must be clean: mutants are written into it and taken back.
+but annotations is drawn anew. Its tests are those that mention the module and those of the folder that mirrors its own, if they call what is
+changed (`mutant_tests.py`). What passes all of them runs once more with `--scale`, the counts of `make test-full`: so the report tells what the smaller
+counts of `make test` miss. A hanging test notices, too. The tree must be clean: mutants are written into it and taken back.
 
-    .venv-mutants/bin/python scripts/mutants.py [--count N] [--seed N] [--scale N] [--files N]
+A run of the same seed on the same sources goes on where the last one ended: `--count 20`, then `--count 40`, are 40 mutants in two parts.
+
+    .venv-mutants/bin/python -m scripts.mutants [--count N] [--seed N] [--scale N] [--files N]
 """
 
 from __future__ import annotations
@@ -13,26 +15,26 @@ from __future__ import annotations
 import argparse
 import ast
 import json
-import os
 import random
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
+from scripts.mutant_tests import Baselines, digest, grows, run, tests_of
+
 ROOT = Path(__file__).resolve().parent.parent
 REPORT = ROOT / "docs" / "results" / "mutants"
 HOMES = ("spark_app/hudi_table", "spark_app/hudi_spark", "operator/hudi_operator")
-SECONDS_BEYOND = 30
-Lasts = dict[tuple[str, ...], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Mutant:
     fate: str = ""
     test: str = ""
     seconds: float = 0
+    cpu: float = 0
 
 
 class _NoAnnotations(ast.NodeTransformer):
@@ -99,7 +102,10 @@ def drawn(chance: random.Random) -> Iterator[tuple[Path, str, Mutant]]:
             name = chance.choice(kinds[kind])
             operator = get_operator(name)()
             places = sum(1 for node in nodes for _ in operator.mutation_positions(node))
-            changed = mutate_code(code, operator, chance.randrange(places)) if places else None
+            try:
+                changed = mutate_code(code, operator, chance.randrange(places)) if places else None
+            except AttributeError:  # cosmic-ray's replacer of exceptions does not know `except a.B`
+                continue
             if changed is None or not compiles(changed) or running(changed) == running(code):
                 continue
             pairs = enumerate(zip(code.splitlines(), changed.splitlines(), strict=False), 1)
@@ -108,79 +114,30 @@ def drawn(chance: random.Random) -> Iterator[tuple[Path, str, Mutant]]:
             break
 
 
-def tests_of(path: Path, most: int) -> list[str]:
-    """Of its distribution's tests those that mention the module and those of the folder that mirrors its own, or of the nearest above; those
-    that have its name first; at most so many files."""
-    inside = path.relative_to(ROOT).parts[1:]
-    dotted = ".".join(inside).removesuffix(".py")
-    own = sorted((ROOT / "tests" / inside[0]).rglob("test_*.py"))
-    mentions = [test for test in own if dotted in test.read_text()]
-    folder = ROOT.joinpath("tests", *inside[:-1])
-    while not list(folder.glob("test_*.py")):
-        folder = folder.parent
-    # The folder of a whole distribution is no mirror of a module below it.
-    beside = [] if len(folder.relative_to(ROOT).parts) < min(3, len(inside)) else sorted(folder.rglob("test_*.py"))
-    first = sorted(
-        {*mentions, *beside},
-        key=lambda test: (not test.stem.startswith(f"test_{path.stem}"), test not in mentions, test),
-    )
-    return [test.relative_to(ROOT).as_posix() for test in first[:most]]
-
-
-def noticed(tests: list[str], scale: float, seconds: float) -> tuple[str, float]:
-    """The first test that fails ('' where none does), and how long that took."""
-    started = time.monotonic()
-    env = {**os.environ, "HUDI_TEST_SCALE": str(scale), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [
-        f"{ROOT}/.venv/bin/pytest",
-        "-q",
-        "-x",
-        "-p",
-        "no:cacheprovider",
-        "--no-header",
-        "-rfE",
-        "--tb=no",
-        *tests,
-    ]
-    with subprocess.Popen(
-        command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    ) as run:
+def tried(path: Path, changed: str, mutant: Mutant, tests: list[str], scale: float, baselines: Baselines) -> Mutant:
+    """The mutant with its fate. The nearest file of tests that calls what is changed is asked alone: mostly it notices, and the others are not
+    even begun. Only of what passes all are those whose counts grow asked again."""
+    asking = (test for test in tests if baselines.of(test).reaches(path, mutant.line))
+    code, asked = path.read_text(), list[str]()
+    found = Mutant(**{**asdict(mutant), "fate": "missed" if tests else "untested"})
+    for step in ("nearest", "others", "at scale"):
+        if step == "at scale":
+            some, by = [test for test in asked if grows(test)] if scale > 1 else [], scale
+        else:
+            some, by = list(islice(asking, 1 if step == "nearest" else None)), 1.0
+            asked += some
+        if not some:
+            continue
+        usual = baselines.together(some)
         try:
-            said, _ = run.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(run.pid, signal.SIGKILL)
-            return "(hangs)", time.monotonic() - started
-        except BaseException:
-            os.killpg(run.pid, signal.SIGKILL)
-            raise
-    took = time.monotonic() - started
-    if run.returncode == 0:
-        return "", took
-    failed = [line.split()[1] for line in said.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    return (failed[0] if failed else f"(pytest ends with {run.returncode})"), took
-
-
-def tried(path: Path, changed: str, mutant: Mutant, tests: list[str], scale: float, lasts: Lasts) -> Mutant:
-    """The mutant with its fate."""
-    told = asdict(mutant)
-    if not tests:
-        return Mutant(**{**told, "fate": "untested"})
-    if tuple(tests) not in lasts:
-        failed, lasts[tuple(tests)] = noticed(tests, 1, 3600)
-        if failed:
-            sys.exit(f"{failed} fails without a change")
-    code = path.read_text()
-    usual = lasts[tuple(tests)]
-    try:
-        path.write_text(changed)
-        test, seconds = noticed(tests, 1, 3 * usual + SECONDS_BEYOND)
-        fate = "noticed" if test else "missed"
-        if not test and scale > 1:
-            test, more = noticed(tests, scale, 3 * scale * usual + SECONDS_BEYOND)
-            fate, seconds = ("noticed at scale" if test else "missed"), seconds + more
-    finally:
-        path.write_text(code)
-    return Mutant(**{**told, "fate": fate, "test": test, "seconds": round(seconds, 1)})
+            path.write_text(changed)
+            ran = run(some, by, usual)
+        finally:
+            path.write_text(code)
+        found = replace(found, seconds=round(found.seconds + ran.seconds, 1), cpu=round(found.cpu + ran.cpu, 1))
+        if ran.failed:
+            return replace(found, fate="noticed at scale" if step == "at scale" else "noticed", test=ran.failed)
+    return found
 
 
 def head() -> str:
@@ -189,20 +146,20 @@ def head() -> str:
     ).stdout.strip()
 
 
-def earlier(seed: int, scale: float) -> list[Mutant]:
-    """Those that an interrupted run of this commit tried."""
+def earlier(document: dict[str, Any]) -> list[Mutant]:
+    """Those that an earlier part of this run tried: of the same sources, drawn by the same seed."""
     there = REPORT.with_suffix(".json")
-    document = json.loads(there.read_text()) if there.exists() else {}
-    if [document.get(name) for name in ("commit", "seed", "scale")] != [head(), seed, scale]:
-        return []
-    return [Mutant(**mutant) for mutant in document["mutants"]]
+    known = json.loads(there.read_text()) if there.exists() else {}
+    same = all(known.get(name) == document[name] for name in ("sources", "seed", "scale", "files"))
+    return [Mutant(**mutant) for mutant in known["mutants"]] if same else []
 
 
-def write_report(mutants: list[Mutant], seed: int, scale: float) -> None:
+def write_report(document: dict[str, Any], mutants: list[Mutant]) -> None:
     """The JSON and its page."""
-    commit = head()
-    document = {"commit": commit, "seed": seed, "scale": scale, "mutants": [asdict(mutant) for mutant in mutants]}
-    REPORT.with_suffix(".json").write_text(json.dumps(document, indent=1) + "\n")
+    commit, seed, scale = document["commit"], document["seed"], document["scale"]
+    each = sum(mutant.cpu for mutant in mutants) / len(mutants)
+    whole = document | {"mutants": [asdict(mutant) for mutant in mutants]}
+    REPORT.with_suffix(".json").write_text(json.dumps(whole, indent=1) + "\n")
     fates = Counter(mutant.fate for mutant in mutants)
     asked = (
         f"*Noticed*: a test of `make test` fails or hangs, of those that mention the module or lie in the folder that mirrors its own. *At scale*: only with counts {scale:g} times "
@@ -211,7 +168,7 @@ def write_report(mutants: list[Mutant], seed: int, scale: float) -> None:
     )
     lines = [
         "# Mutants", "",
-        f"`make mutants` changed the code of commit `{commit[:12]}` in {len(mutants)} random places (seed {seed}), one at a time.", "",
+        f"`make mutants` changed the code of commit `{commit[:12]}` in {len(mutants)} random places (seed {seed}), one at a time. A mutant took {each:.0f} s of a processor.", "",
         "| fate | mutants |", "|---|---|",
         *(f"| {fate} | {fates[fate]} |" for fate in ("noticed", "noticed at scale", "missed", "untested")), "",
         asked, "",
@@ -238,20 +195,22 @@ def main() -> None:
     ).stdout:
         sys.exit("There are changes that are not committed: mutants are written into the tree and taken back.")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # The file that is changed is taken back.
-    mutants = earlier(options.seed, options.scale)
-    lasts: Lasts = {}
+    document = {"commit": head(), "sources": digest("spark_app", "operator", "tests", "pyproject.toml")}
+    document |= {"seed": options.seed, "scale": options.scale, "files": options.files}
+    mutants, baselines = earlier(document), Baselines()
     for number, (path, changed, mutant) in enumerate(drawn(random.Random(options.seed))):  # noqa: S311 - draws places
         if number < len(mutants):
             continue
-        mutants.append(tried(path, changed, mutant, tests_of(path, options.files), options.scale, lasts))
+        if number >= options.count:
+            break
+        mutants.append(tried(path, changed, mutant, tests_of(path, options.files), options.scale, baselines))
         done = mutants[-1]
         print(
-            f"{len(mutants)}/{options.count} {done.fate}: {done.module}:{done.line} {done.change} ({done.seconds} s) {done.test}",
+            f"{len(mutants)}/{options.count} {done.fate}: {done.module}:{done.line} {done.change} ({done.cpu} s of a processor; "
+            f"baselines so far {baselines.cpu:.0f} s) {done.test}",
             flush=True,
         )
-        write_report(mutants, options.seed, options.scale)
-        if len(mutants) == options.count:
-            break
+        write_report(document, mutants)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 
 import hypothesis
 import pytest
@@ -23,6 +24,17 @@ hypothesis.settings.register_profile("hudi", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("hudi")
 
 FIGURE = "figure"
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Iterator[None]:
+    """What is collected stays to the end: looking for garbage in it takes a third of the collection, and is no use later either."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -53,11 +53,12 @@ from tests.support.fault_points import (
     check_outcome,
     first_alike,
     on_table,
+    some_of,
 )
 from tests.support.faults import Crash, Fault, FaultPlan, FaultyStorage
 
 EVERY_POINT = (LAYOUTS[0], LAYOUTS[3])
-"""A partitioned and a flat table, of two indexes: a write makes the same calls in the others, every second of which `make test` meets."""
+"""A partitioned and a flat table, of two indexes: `make test` meets every call of a write there. In the others a write makes the same calls."""
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -104,7 +105,7 @@ class Run:
         self.old, self.new = read(start), frozenset(expected(layout))
         assert self.old == frozenset(FIRST)
 
-    def every_point(self, stride: int = 1) -> int:
+    def every_point(self, stride: int = 2) -> int:
         """Check each point, or in `make test` some; returns how many there were."""
         count = 0
         for point in after_each_fault(self.start, on_table(self.operation, suspect=self.suspect), stride=stride):
@@ -144,6 +145,15 @@ def test_deaths_between_the_same_two_changes_leave_the_same_objects():
             left.setdefault(first, set()).add(tuple(sorted(nameless(info.path) for info in store.list())))
     assert {len(shapes) for shapes in left.values()} == {1}
     assert len(left) == 1 + sum(call.method in CHANGES for call in counting.calls)
+
+
+def test_a_quick_run_tries_a_part_of_the_deaths_and_a_part_of_the_lost_replies():
+    found = [(number, fault) for number in range(1, 20) for fault in FAULTS]
+    for stride in (2, 9, 100):
+        kept = some_of(found, stride)
+        assert {fault is Fault.LOST_REPLY for _, fault in kept} == {True, False}
+        assert set(kept) < set(found)
+    assert some_of(found, 1) == sorted(found)
 
 
 def nameless(path: str) -> str:

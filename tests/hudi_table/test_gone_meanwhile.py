@@ -34,7 +34,7 @@ LAYOUTS = [ONE_GROUP, GROUPS, PLAIN]
 KEEP = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
 NEW = ("z", "x", 7)
 INTERLEAVINGS = 3
-"""Of one operation with one event; calls in between are passed over."""
+"""Of one operation with one event, in `make test` fewer; calls in between are passed over."""
 
 
 class Killed(BaseException):
@@ -148,7 +148,7 @@ def interleaved(
     """The operation's table at each of some of its calls, before which the event happens."""
     counting = AtCall(copied(start), 0, lambda: None)
     operation(opened(counting))
-    step = max(1, counting.calls // scaled(INTERLEAVINGS))
+    step = max(1, counting.calls // scaled(INTERLEAVINGS, quick=2))
     found = []
     for number in range(1, counting.calls + 1, step):
         store = copied(start)

@@ -278,7 +278,7 @@ class TableMachine(RuleBasedStateMachine):
 @pytest.mark.timeout(1800)
 def test_random_writes_agree_with_a_dictionary(figure: Callable[[int, str], None]) -> None:
     begun = steps_taken
-    wanted = begun + scaled(STEPS_LEAST, at_least=STEPS_LEAST)
+    wanted = begun + scaled(STEPS_LEAST, at_least=STEPS_LEAST, quick=500)
     quick = settings(
         max_examples=8, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
     )

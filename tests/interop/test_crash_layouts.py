@@ -43,6 +43,7 @@ CASES: dict[str, tuple[Callable[[], Storage], Callable[[HudiTable], object]]] = 
 }
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("name", CASES)
 def test_hudi_reads_the_old_or_the_new_rows_after_a_crash(hudis, tmp_path, name):
     prepare, operate = CASES[name]

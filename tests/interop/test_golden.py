@@ -64,6 +64,7 @@ def seen(name: str, oracle: HudiOracle, rows: pa.Table) -> pa.Table:
     return rows
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("name", golden.COPY_ON_WRITE)
 def test_a_golden_table_is_read_continued_and_read_again(hudis: Hudis, tmp_path: Path, name: str) -> None:
     table, how = golden.unpack(name, tmp_path), CONTINUED[name]

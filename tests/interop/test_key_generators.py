@@ -79,6 +79,7 @@ def mine(key: str, *partitions: str, rows: pa.Table = ROWS, **changes: Any) -> l
     return list(zip(record_keys(rows, config).to_pylist(), partition_paths(rows, config).to_pylist(), strict=True))
 
 
+@pytest.mark.by_turns
 def test_hudi_gives_every_type_the_text_that_we_give_it(hudis: Hudis, tmp_path: Path) -> None:
     """All fields in one composite key, and again as partition fields, escaped."""
     fields = ",".join(FIELDS)

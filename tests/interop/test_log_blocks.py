@@ -155,6 +155,7 @@ def test_random_blocks_give_the_rows_that_hudi_and_hudi_rs_give(hudis: Hudis, tm
         assert_same_rows(hudi_rs.read(story.base), mine, columns=SCHEMA.names, of=f"hudi-rs after\n{history}\n")
 
 
+@pytest.mark.by_turns
 def test_parquet_blocks_that_options_ask_for_are_read_by_all(hudis: Hudis, tmp_path: Path) -> None:
     """Rows of nested types in ours; then each Hudi, told the same, writes one more."""
     schema = pa.schema(

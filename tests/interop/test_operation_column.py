@@ -44,6 +44,7 @@ def told(base: Path, kind: str) -> dict[str, str]:
     return TOLD | {"hoodie.table.name": base.name} | more
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_hudi_reads_and_continues_tables_of_ours_that_have_the_column(hudis: Hudis, tmp_path: Path, kind: str) -> None:
     base = tmp_path / "t"
@@ -67,6 +68,7 @@ def test_hudi_reads_and_continues_tables_of_ours_that_have_the_column(hudis: Hud
     hudis.each_on_a_copy(base, check)
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("go_on", [WITH, {}], ids=["with", "without"])
 def test_a_table_that_hudi_wrote_with_the_column_is_read_and_continued(
     hudis: Hudis, tmp_path: Path, go_on: dict[str, str]

@@ -103,6 +103,7 @@ def upsert(oracle: HudiOracle, base: Path, data: pa.Table) -> None:
     )
 
 
+@pytest.mark.by_turns
 def test_every_type_goes_through_hudi_and_comes_back(hudis: Hudis, tmp_path: Path) -> None:
     base = tmp_path / "table"
     ours.create(base, index="simple", partitioned=False, schema=SCHEMA)

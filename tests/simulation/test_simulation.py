@@ -62,7 +62,7 @@ def test_no_history_has_an_anomaly_and_every_fault_has_fired(part: int, figure: 
 
 
 def test_a_seed_plays_the_same_each_time(figure: Callable[[int, str], None]) -> None:
-    runs = scaled(REPLAYED)
+    runs = scaled(REPLAYED, quick=6)
     first, again = (_played(_shard() + 1, runs, "--operations", "20")["digest"] for _ in range(2))
     assert first == again
     figure(runs, "seeds that played the same again")

@@ -41,24 +41,33 @@ class Faulted:
 
 
 def after_each_fault(
-    start: Storage, operate: Callable[[Storage], object], *, stride: int = 1, alone: bool = True
+    start: Storage, operate: Callable[[Storage], object], *, stride: int = 2, alone: bool = True
 ) -> Iterator[Faulted]:
-    """Run `operate` on a copy of `start` with every fault at its storage calls; in a quick run at every `stride`-th point.
+    """Run `operate` on a copy of `start` with every fault at its storage calls; in a quick run every `stride`-th death and lost reply.
 
     A process that dies leaves what it had changed: in a quick run, of all deaths between two changes one is tried. `alone` is False where
-    the operation changes something besides the storage, so that each of its deaths is another.
+    the operation changes something besides the storage, so that each of its deaths is another. Another table makes other numbers of calls, so
+    it meets other points.
     """
     counting = FaultPlan()
     operate(FaultyStorage(copied(start), counting))
     found = list(points(len(counting.calls)))
     if alone and scale() == 1:
         found = list(dict.fromkeys(first_alike(counting, *point) for point in found))
-    step = 1 if scale() > 1 else stride
-    for number, fault in itertools.islice(found, len(found) % step, None, step):
+    if scale() == 1:
+        found = some_of(found, stride)
+    for number, fault in found:
         store, plan = copied(start), FaultPlan(at=number, fault=fault)
         outcome = attempt(partial(operate, FaultyStorage(store, plan)))
         where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
         yield Faulted(number, store, outcome, where)
+
+
+def some_of(found: list[tuple[int, Fault]], stride: int) -> list[tuple[int, Fault]]:
+    """Every `stride`-th point of either kind, at least one; where it begins depends on how many there are."""
+    lost = [point for point in found if point[1] is Fault.LOST_REPLY]
+    deaths = [point for point in found if point[1] is not Fault.LOST_REPLY]
+    return sorted(point for kind in (lost, deaths) for point in kind[(len(kind) - 1) % stride :: stride])
 
 
 def first_alike(counting: FaultPlan, number: int, fault: Fault) -> tuple[int, Fault]:

@@ -10,6 +10,6 @@ def scale() -> float:
     return float(os.environ.get("HUDI_TEST_SCALE", "1"))
 
 
-def scaled(count: int, *, at_least: int = 1) -> int:
-    """`count` times the scale, never below `at_least`."""
-    return max(at_least, round(count * scale()))
+def scaled(count: int, *, at_least: int = 1, quick: int | None = None) -> int:
+    """`count` times the scale, never below `at_least`; in `make test` `quick`, where other tests there prove the same from another side."""
+    return quick if quick is not None and scale() == 1 else max(at_least, round(count * scale()))

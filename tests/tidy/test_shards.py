@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
-from tests.support.sharing import LONG, TOGETHER
+from tests.support.sharing import LONG, PARSED, TOGETHER, piece_of, turn_of
 from tests.tidy.sources import ROOT, project_files
 
 
@@ -41,4 +41,19 @@ def test_tests_of_a_jvm_lie_together() -> None:
 
 def test_what_the_scheduler_names_exists() -> None:
     files = [name for name in project_files() if name.startswith("tests/")]
-    assert [prefix for prefix in (*TOGETHER, *LONG) if not any(name.startswith(prefix) for name in files)] == []
+    assert [prefix for prefix in (*TOGETHER, PARSED, *LONG) if not any(name.startswith(prefix) for name in files)] == []
+
+
+def test_what_is_made_once_for_several_tests_is_made_in_one_process() -> None:
+    assert piece_of("tests/interop/test_matrix.py::test_x") == piece_of("tests/interop/test_types.py::test_y")
+    assert piece_of("tests/tidy/test_limits.py::test_x") == piece_of("tests/tidy/test_words.py::test_y")
+    shared, alone = "tests/hudi_table/test_installed.py", "tests/hudi_table/test_operations.py"
+    assert piece_of(f"{shared}::test_x") == piece_of(f"{shared}::test_y") == shared
+    assert piece_of(f"{alone}::test_x") != piece_of(f"{alone}::test_y")
+
+
+def test_what_takes_long_is_begun_first_and_single_short_tests_last() -> None:
+    names = ("tests/hudi_table/write/test_files.py::test_x", "tests/hudi_table/cli/test_query.py::test_x",
+             "tests/hudi_table/test_operations.py::test_x", "tests/charts/test_life.py::test_x", "tests/interop/test_types.py::test_x")  # fmt: skip
+    pieces = [piece_of(name) for name in names]
+    assert sorted(pieces, key=turn_of) == pieces[::-1]

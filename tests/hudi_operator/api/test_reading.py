@@ -69,7 +69,7 @@ def slowly(cls: type, document: object) -> tuple[Any, tuple[parsing.FieldError, 
 
 
 @pytest.mark.parametrize("cls", CLASSES)
-@settings(max_examples=scaled(40))
+@settings(max_examples=scaled(40, quick=10))
 @given(data=st.data())
 def test_what_is_read_at_once_is_what_parsing_finds_and_no_error_is_passed_over(cls: type, data: st.DataObject) -> None:
     document = data.draw(documents(cls))

@@ -64,7 +64,7 @@ def secrets(container: dict[str, Any]) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_pod_is_closed_whatever_a_manifest_says(way: str) -> None:
-    @settings(max_examples=scaled(60))
+    @settings(max_examples=scaled(60, quick=15))
     @given(st.fixed_dictionaries(ATTEMPTS))
     def judge(said: dict[str, Any]) -> None:
         executors = said["executor"].instances if way != "one pod" else 0

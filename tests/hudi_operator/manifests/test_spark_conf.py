@@ -83,13 +83,13 @@ def test_what_loads_code_or_is_the_operators_is_refused_by_name(key: str) -> Non
     assert error.path == f"spec.spark.conf[{key}]"
 
 
-@settings(max_examples=scaled(300))
+@settings(max_examples=scaled(300, quick=80))
 @given(st.sampled_from(FORBIDDEN), st.text(alphabet="abcXYZ.-_0 \n", max_size=12), st.text(max_size=8))
 def test_nothing_below_a_forbidden_name_is_taken(prefix: str, rest: str, value: str) -> None:
     assert refused({prefix + rest: value})
 
 
-@settings(max_examples=scaled(300))
+@settings(max_examples=scaled(300, quick=80))
 @given(
     st.text(max_size=12),
     st.sampled_from(["env:AWS_SECRET_ACCESS_KEY", "system:user.name", "spark.x", ""]),

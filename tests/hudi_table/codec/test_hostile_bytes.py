@@ -152,7 +152,7 @@ def test_what_is_not_changed_is_read(name: str) -> None:
 def test_changed_bytes_are_read_or_refused_by_a_typed_error(name: str) -> None:
     whole, read, errors = WHOLE[name]
 
-    @settings(max_examples=scaled(150))
+    @settings(max_examples=scaled(150, quick=50))
     @given(changed(whole))
     def judge(data: bytes) -> None:
         with suppress(*errors):
@@ -161,14 +161,14 @@ def test_changed_bytes_are_read_or_refused_by_a_typed_error(name: str) -> None:
     judge()
 
 
-@settings(max_examples=scaled(200))
+@settings(max_examples=scaled(200, quick=60))
 @given(st.text(max_size=80) | st.from_regex(r"\d{1,20}\.[a-z.]{0,20}", fullmatch=True))
 def test_any_name_on_a_timeline_is_an_instant_or_none(name: str) -> None:
     found = parse_instant(name)
     assert found is None or found.file_name == name
 
 
-@settings(max_examples=scaled(200))
+@settings(max_examples=scaled(200, quick=60))
 @given(st.text(alphabet=st.sampled_from("ab\\ =:#!\n\r\tu0é\x00"), max_size=60))
 def test_any_text_is_properties(text: str) -> None:
     assert all(isinstance(key, str) and isinstance(value, str) for key, value in parse_properties(text).items())
@@ -182,7 +182,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=scaled(200))
+@settings(max_examples=scaled(200, quick=60))
 @given(JSON)
 def test_any_schema_is_taken_or_refused(schema: Any) -> None:
     for sized in (False, True):

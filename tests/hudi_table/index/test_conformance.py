@@ -21,7 +21,7 @@ from hudi_table.table.store.ports import Storage
 from tests.support.crashes import Rows, copied, new_store, opened, read
 from tests.support.fault_points import Faulted, after_each_fault, check_outcome
 from tests.support.indexes import SUBJECTS, Case, Subject
-from tests.support.scale import scale, scaled
+from tests.support.scale import scaled
 
 Row = tuple[str, str, int]
 FIRST: tuple[Row, ...] = (("a", "x", 1), ("b", "x", 2), ("c", "y", 3))
@@ -184,7 +184,7 @@ def test_a_fault_at_a_storage_call_leaves_the_old_or_the_new_rows_and_an_index_t
 
 
 class Interrupted:
-    """One write with a fault at its calls: all of them in `test-full`, every third or ninth in `make test`."""
+    """One write with a fault at its calls: all of them in `test-full`, some in `make test`, others for each index, table and operation."""
 
     def __init__(self, case: Case, operation: str) -> None:
         self.case, self.operation = case, operation
@@ -199,7 +199,7 @@ class Interrupted:
 
     def every_point(self) -> int:
         count, subject = 0, self.case.subject
-        stride = 9 if subject.costly else 3
+        stride = 18 if subject.costly else 6
         for point in after_each_fault(self.start, self.write, stride=stride, alone=not subject.outside):
             self.check(point)
             count += 1
@@ -237,7 +237,7 @@ def test_random_steps_agree_with_a_dictionary(
     case: Case, partitioned: bool, figure: Callable[[int, str], None]
 ) -> None:
     walk = _Walk(Case(case.subject, case.type, partitioned), random.Random(f"{case}-{partitioned}"))
-    steps = scaled(25) if scale() > 1 else 6 if case.subject.costly else 10
+    steps = scaled(25, quick=4 if case.subject.costly else 6)
     for number in range(steps):
         done = walk.step()
         found, expected = read(walk.store), frozenset(walk.model.values())

@@ -239,7 +239,7 @@ KEYS = tuple(f"r{n}" for n in range(14))
 def test_it_agrees_with_a_scan_after_every_random_step(kind: str, figure: Callable[[int, str], None]) -> None:
     chance, store = random.Random(kind), begun(kind)
     model = {row[:2]: row for row in contents(store)}
-    steps = scaled(8)
+    steps = scaled(8, quick=5)
     for number in range(steps):
         done = _step(store, model, chance)
         assert contents(store) == sorted(model.values()), f"step {number}: {done}"

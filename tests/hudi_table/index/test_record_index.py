@@ -278,7 +278,7 @@ def test_it_agrees_with_a_scan_after_every_random_step(
     chance = random.Random(f"{kind}-{moves}")
     store = begun(kind, MOVES if moves else {})
     model: dict[str, Row] = {row[0]: row for row in FIRST}
-    steps = scaled(8)
+    steps = scaled(8, quick=5)
     for number in range(steps):
         done = _step(store, model, chance)
         assert [row[:3] for row in contents(store)] == sorted(model.values()), f"step {number}: {done}"
