@@ -7,16 +7,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
-
 from hudi_spark.jobs.batch import operation_of
+from hudi_spark.jobs.decoding import decoding_of, dialect_of, needed_of
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, keep_refused, quarantines
 from hudi_spark.jobs.stopping import Stopping
-from hudi_spark.jobs.target import fills_unavailable, find_table, storage_options, target_of
+from hudi_spark.jobs.target import find_table, target_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import DataLossError, HudiError, InvalidRequestError, ObjectNotFoundError, WriteConflictError
 from hudi_table.model.counts import counted
@@ -26,18 +24,11 @@ from hudi_table.model.table.config import MergeMode
 from hudi_table.services.ingesting import Ingest
 from hudi_table.services.transforming.chain_check import check_chain
 from hudi_table.sources.checkpoints import HeldPositions, current_positions
-from hudi_table.sources.formats.avro import AvroDecoder, RegistryDecoder
-from hudi_table.sources.formats.debezium import LSN, OPERATION, DebeziumDecoder
-from hudi_table.sources.formats.decoder import Decoder
-from hudi_table.sources.formats.json import JsonDecoder
-from hudi_table.sources.formats.raw import RawDecoder
-from hudi_table.sources.formats.registry import Registry
+from hudi_table.sources.formats.dialects import OPERATION
 from hudi_table.sources.kafka.consume import Until
-from hudi_table.sources.kafka.rows import Decoding
 from hudi_table.sources.kafka.settings import KafkaSettings
 from hudi_table.sources.kafka.source import KafkaBatch, KafkaSource
 from hudi_table.table.store.clock import SystemClock
-from hudi_table.table.store.opening import open_storage
 
 DISCOVER_SECONDS = 60.0
 """How often a continuous driver looks for new partitions, topics and losses."""
@@ -204,7 +195,7 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
     source = KafkaSource(
         settings,
         os.environ,
-        _decoding(spec, settings, os.environ, shaping.chain.columns),
+        decoding_of(spec, settings, os.environ, shaping.chain.columns),
         spec.attempt,
         ingest.name,
         clock,
@@ -225,10 +216,9 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
 def _shaping(spec: JobSpec, settings: KafkaSettings) -> Shaping:
     """Expectations and transforms, checked before anything is read."""
     steps, table = spec.work.get("transform", ()), spec.table
-    deletes = _needed(spec) if settings.debezium or settings.tombstones == "Delete" else []
+    deletes = needed_of(spec) if settings.debezium or settings.tombstones == "Delete" else []
     if settings.debezium:
-        _check_debezium(spec)
-        deletes += [LSN, OPERATION]
+        deletes += [dialect_of(spec).order, OPERATION]
     decides = not table.get("orderingFields") or table.get("mergeMode") == MergeMode.COMMIT_TIME.value
     check_chain(
         steps,
@@ -236,63 +226,6 @@ def _shaping(spec: JobSpec, settings: KafkaSettings) -> Shaping:
         deletes=deletes,
     )
     return Shaping(spec.work)
-
-
-def _check_debezium(spec: JobSpec) -> None:
-    table = spec.table
-    if list(table.get("orderingFields", ())) != [LSN] or spec.work["operation"] != "Upsert":
-        raise InvalidRequestError(
-            f"change events of Debezium need operation Upsert and orderingFields {LSN}: they may come again, behind newer ones"
-        )
-    outside = [each["field"] for each in table.get("partitionBy", ()) if each["field"] not in table["recordKey"]]
-    if outside:
-        raise InvalidRequestError(
-            f"partitionBy {outside[0]} is none of recordKey, and an event that deletes holds the key alone: leave it out, or add it to the key"
-        )
-
-
-def _needed(spec: JobSpec) -> list[str]:
-    """What a delete needs: the record key, and the partition's columns."""
-    needed = [str(name) for name in spec.table["recordKey"]]
-    return needed + [str(each["field"]) for each in spec.table.get("partitionBy", ()) if each["field"] not in needed]
-
-
-def _decoding(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, str], columns: pa.Schema) -> Decoding:
-    needed = _needed(spec)
-    if settings.tombstones == "Delete" and settings.key_format == "raw" and len(needed) != 1:
-        raise InvalidRequestError(
-            f"kafka.keyFormat raw holds one column, and a delete needs {', '.join(needed)}: give json or avro"
-        )
-
-    def decoder(form: str) -> Decoder:
-        if settings.debezium:
-            return DebeziumDecoder(
-                spec.table["recordKey"],
-                columns,
-                infinite_is_null=settings.infinite_is_null,
-                fills=fills_unavailable(spec, find_table(spec)),
-            )
-        if form == "json":
-            return JsonDecoder()
-        if form == "raw":
-            return RawDecoder()
-        if settings.registry is not None:
-            return RegistryDecoder(Registry(settings.registry, environment).avro_schema)
-        if settings.schema_file is None:
-            raise InvalidRequestError("format avro needs kafka.avro.registry or kafka.avro.schemaFile")
-        return AvroDecoder(_schema_text(spec, settings.schema_file))
-
-    keys = None if settings.tombstones != "Delete" or settings.key_format == "raw" else decoder(settings.key_format)
-    ratio = float(spec.work.get("maxErrorRatio", 0.0)) if spec.work.get("onUndecodable") == "Quarantine" else None
-    return Decoding(settings, decoder(settings.format), keys, tuple(needed), ratio)
-
-
-def _schema_text(spec: JobSpec, uri: str) -> str:
-    folder, _, name = uri.rpartition("/")
-    try:
-        return open_storage(folder, storage_options(spec, folder)).get(name).decode()
-    except (ObjectNotFoundError, UnicodeDecodeError) as error:
-        raise InvalidRequestError(f"kafka.avro.schemaFile: {uri} cannot be read: {error}") from error
 
 
 def _result(spec: JobSpec, done: _Done, seconds: float) -> JobResult:
