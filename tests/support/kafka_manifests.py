@@ -61,6 +61,7 @@ def debezium(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tupl
 
 KAFKA_GOOD += [
     debezium(),
+    debezium(of={"orderingFields": ["_event_seq"]}),
     debezium({"mode": "Continuous", "freshness": "5m", "onUndecodable": "Quarantine"}, debezium={"infinite": "AsNull"}),
     debezium(columns={"amount": "decimal(14,4)"}, of={"partitionBy": [{"field": "id"}], "mergeMode": "EventTime"}),
 ]

@@ -264,7 +264,7 @@ class Infinite(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DebeziumSpec:
-    """Change events of a PostgreSQL."""
+    """Change events of a database."""
 
     infinite: Infinite = prop("a date or timestamp that is infinite cannot be read, or is null", Infinite.REFUSE)
 

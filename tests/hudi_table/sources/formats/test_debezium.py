@@ -17,7 +17,7 @@ import pytest
 from hudi_table.errors import InvalidDataError
 from hudi_table.sources.formats.debezium import DebeziumDecoder
 from hudi_table.sources.formats.decoder import UndecodableError
-from hudi_table.sources.formats.dialects import LSN, OPERATION, POSTGRESQL
+from hudi_table.sources.formats.dialects import FILE, LSN, MYSQL, OPERATION, POSITION, POSTGRESQL, ROW, SEQUENCE
 from hudi_table.sources.formats.envelopes import JsonEnvelopes
 from hudi_table.sources.kafka import rows
 from hudi_table.sources.kafka.consume import Messages
@@ -168,7 +168,7 @@ def with_after(**changes: Any) -> bytes:
         (of("plain-orders", 0, op="m"), ORDERS, "its op is 'm', which is of no row"),
         (of("plain-orders", 5, before=None), ORDERS, "give the table a replica identity"),
         (of("plain-orders", 5, before={"other": 1}), ORDERS, "it has no id"),
-        (of("schema-orders", 0, source={"connector": "mysql"}), None, "it is of connector mysql"),
+        (of("schema-orders", 0, source={"connector": "mysql"}), None, "it is of connector mysql, whose events are ordered by _event_seq: let orderingFields name it"),
         (of("plain-orders", 0), None, "it has no schema: let the connector write schemas"),
         (with_after(other=1), ORDERS, "a field 'other' that source.columns does not name"),
         (with_after(id="x"), ORDERS, "id: 'x' is no whole number"),
@@ -276,3 +276,64 @@ def test_a_marker_takes_its_value_from_anywhere_in_its_commit(monkeypatch: pytes
     found = replace(strict, error_ratio=0.0).rows(messages, None, Where(messages))
     assert [each["a"] for each in found.table.to_pylist()] == ["x", "x"]
     assert (found.order.tolist(), [each.place for each in found.faults]) == ([0, 2], [1])
+
+
+MARIA = pa.schema([("id", pa.int64()), ("customer", pa.string()), ("amount", pa.string()), ("created", pa.timestamp("us", "UTC")), ("note", pa.string()), ("big", pa.string()), ("channel", pa.string())])  # fmt: skip
+
+
+def of_binlog(columns: pa.Schema | None = None) -> DebeziumDecoder:
+    return DebeziumDecoder(JsonEnvelopes(columns, MYSQL), MYSQL, ["id"], columns)
+
+
+@pytest.mark.parametrize(("name", "columns"), [("maria-schema-orders", None), ("maria-plain-orders", MARIA)])
+def test_events_of_a_binlog_have_their_file_position_and_row_and_a_text_that_sorts_as_they_do(
+    name: str, columns: pa.Schema | None
+) -> None:
+    found = of_binlog(columns).decode(of_rows(name), None)
+    told = [(each[OPERATION], each["id"]) for each in found.to_pylist()]
+    assert told == [
+        ("r", 1), ("r", 2), ("c", 3), ("u", 1), ("u", 1), ("d", 2), ("c", 20), ("d", 3), ("u", 1), ("u", 1), ("c", 4), ("u", 4), ("d", 4), ("c", 5), ("c", 6),
+    ]  # fmt: skip
+    assert found.column_names[-len(MYSQL.own) :] == MYSQL.own.names
+    order = found[SEQUENCE].to_pylist()
+    assert order == sorted(order)
+    assert order[4] == "0000000001.000000000007999.0000000000"
+    assert len(set(found[FILE].to_pylist())) == 2
+
+
+def test_keys_that_one_statement_moves_are_ordered_by_the_row_of_their_event() -> None:
+    found = of_binlog().decode(of_rows("maria-schema-shift"), None).to_pylist()
+    of_three = [(row[OPERATION], row[POSITION], row[ROW], row[SEQUENCE]) for row in found if row["id"] == 3][1:3]
+    assert [(kind, place, row) for kind, place, row, _ in of_three] == [("d", 2592, 0), ("c", 2592, 1)]
+    assert of_three[0][-1] < of_three[1][-1]
+
+
+def test_every_type_of_mariadb_has_its_value() -> None:
+    first, second, third = of_binlog().decode(of_rows("maria-schema-types"), None).to_pylist()
+    assert {name: value for name, value in first.items() if name in MARIA_TYPES} == MARIA_TYPES
+    assert (second["n"], second["tm"], second["da"], second["s"]) == (Decimal("-0.01"), "24:00:00", None, "")
+    assert {value for name, value in third.items() if name not in ("id", *MYSQL.own.names)} == {None}
+
+
+MARIA_TYPES = {
+    "ti": -1, "tb": 1, "si": 65535, "i": 4294967295, "bi": -(2**63), "bu": 2**63 - 1, "f": 1.5, "n": Decimal("99.99"),
+    "n0": Decimal(12345678901234567890123456789012345678), "b": True, "b8": b"\x05", "c": "c", "t": "té", "bn": b"\x01\xff\x00", "bl": b"\xff\x00",
+    "da": date(2026, 2, 3), "tm": "04:05:06", "tm6": "-838:59:59.000001", "dt": datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC).replace(tzinfo=None),
+    "dt6": datetime(2026, 2, 3, 4, 5, 6, 123_456, UTC).replace(tzinfo=None), "ts": datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC),
+    "ts6": datetime(2026, 2, 3, 4, 5, 6, 123_456, UTC), "y": 2026, "e": "a", "s": "x,z", "j": '{"a": 1}',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ({"connector": "postgresql"}, "of connector postgresql, whose events are ordered by _event_lsn"),
+        ({"connector": "sqlserver"}, "of connector sqlserver, and postgresql, mysql, mariadb alone are read"),
+        ({"connector": "mysql", "pos": 5}, "its source has no file"),
+        ({"connector": "mysql", "file": "binlog.000001"}, "its source has no pos"),
+        ({"connector": "mysql", "file": "binlog", "pos": 5}, "'binlog' ends in no number of a binlog"),
+    ],
+)
+def test_an_event_without_a_place_in_a_binlog_is_refused(source: dict[str, Any], words: str) -> None:
+    with pytest.raises(UndecodableError, match=words):
+        of_binlog().decode([of("maria-schema-orders", 0, source=source)], None)
