@@ -10,10 +10,11 @@ from hudi_spark.jobs.target import fills_unavailable, find_table, storage_option
 from hudi_table.errors import InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.sources.formats.avro import AvroDecoder, RegistryDecoder
+from hudi_table.sources.formats.avro_envelopes import AvroEnvelopes
 from hudi_table.sources.formats.debezium import DebeziumDecoder
 from hudi_table.sources.formats.decoder import Decoder
 from hudi_table.sources.formats.dialects import DIALECTS, Dialect
-from hudi_table.sources.formats.envelopes import JsonEnvelopes
+from hudi_table.sources.formats.envelopes import Envelopes, JsonEnvelopes
 from hudi_table.sources.formats.json import JsonDecoder
 from hudi_table.sources.formats.raw import RawDecoder
 from hudi_table.sources.formats.registry import Registry
@@ -49,7 +50,7 @@ def decoding_of(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str
     needed = needed_of(spec)
     ratio = float(spec.work.get("maxErrorRatio", 0.0)) if spec.work.get("onUndecodable") == "Quarantine" else None
     if settings.debezium:
-        events = _events(spec, settings, columns)
+        events = _events(spec, settings, environment, columns)
         return Decoding(settings, events, None, tuple(needed), ratio, events.settled)
     deletes = settings.tombstones == "Delete"
     if deletes and settings.key_format == "raw" and len(needed) != 1:
@@ -63,10 +64,17 @@ def decoding_of(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str
     return Decoding(settings, values, keys, tuple(needed), ratio)
 
 
-def _events(spec: JobSpec, settings: KafkaSettings, columns: pa.Schema) -> DebeziumDecoder:
+def _events(
+    spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, str], columns: pa.Schema
+) -> DebeziumDecoder:
     dialect = dialect_of(spec)
+    envelopes: Envelopes = JsonEnvelopes(columns, dialect)
+    if settings.format != "json":
+        if settings.format != "avro" or settings.registry is None:
+            raise InvalidRequestError("a source of type Debezium needs format json, or avro with kafka.avro.registry")
+        envelopes = AvroEnvelopes(Registry(settings.registry, environment).avro_schema, dialect)
     return DebeziumDecoder(
-        JsonEnvelopes(columns, dialect),
+        envelopes,
         dialect,
         spec.table["recordKey"],
         columns,

@@ -20,7 +20,7 @@ from hudi_table.sources.formats.columns import BadValueError, refuse
 from hudi_table.sources.formats.connect import Kind
 from hudi_table.sources.formats.decoder import UndecodableError
 from hudi_table.sources.formats.dialects import Dialect, check_connectors
-from hudi_table.sources.formats.envelopes import NO_EVENT, Group, JsonEnvelopes
+from hudi_table.sources.formats.envelopes import NO_EVENT, Envelopes, Group
 from hudi_table.sources.formats.markers import NOT_KEPT, filled
 
 _MARKERS = pa.array([UNAVAILABLE, base64.b64encode(UNAVAILABLE.encode()).decode()])
@@ -33,7 +33,7 @@ class DebeziumDecoder:
 
     def __init__(
         self,
-        envelopes: JsonEnvelopes,
+        envelopes: Envelopes,
         dialect: Dialect,
         key: Sequence[str],
         columns: pa.Schema | None,

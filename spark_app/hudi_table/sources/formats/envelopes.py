@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,14 @@ class Group:
     events: pa.StructArray
 
 
+class Envelopes(Protocol):
+    """One format of events."""
+
+    def groups(self, messages: Sequence[bytes]) -> list[Group]:
+        """All messages, by their shapes. Raises UndecodableError."""
+        ...
+
+
 class JsonEnvelopes:
     """`columns`: the types of a row where messages come without schemas. No column may have a name of `dialect`'s own."""
 
@@ -56,7 +64,7 @@ class JsonEnvelopes:
         self._declared: Shape | None = None
 
     def groups(self, messages: Sequence[bytes]) -> list[Group]:
-        """All messages, by their shapes. Raises UndecodableError."""
+        """See `Envelopes`."""
         found = []
         for places, shape, payloads in self._by_shape(messages):
             found.append(Group(places, shape, self._events(places, shape, payloads)))
