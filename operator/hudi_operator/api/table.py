@@ -219,7 +219,7 @@ class IngestSpec:
         "a message that cannot be read ends the ingest, or goes to the error table", OnUndecodable.FAIL
     )
     max_error_ratio: str | None = prop(
-        "the part of a commit's messages that may go to the error table, 0.05 if absent; 10 may in any case",
+        "the part of the messages of a commit, and of all that a run has read, that may go to the error table, 0.05 if absent; 10 of a run may in any case",
         None,
         pattern="^(0(\\.[0-9]{1,6})?|1(\\.0)?)$",
         max_length=8,

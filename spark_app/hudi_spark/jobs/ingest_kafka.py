@@ -51,11 +51,15 @@ class _Done:
     dropped: int = 0
     instant: str = ""
 
-    def add(self, shaped: Shaped, commit: CommitResult) -> None:
-        """Count a commit."""
-        self.commits += 1
+    def read(self, shaped: Shaped) -> None:
+        """Count what is passed over for good."""
         self.messages += shaped.messages
         self.refused += len(shaped.refused)
+
+    def add(self, shaped: Shaped, commit: CommitResult) -> None:
+        """Count a commit."""
+        self.read(shaped)
+        self.commits += 1
         self.dropped += shaped.dropped
         self.inserted += commit.rows_inserted
         self.updated += commit.rows_updated
@@ -148,7 +152,8 @@ class _Driver:
 
     def _read(self, batch: KafkaBatch) -> Shaped:
         known = self.table.schema() if self.table is not None else None
-        return self.shaping.shaped(batch.read(self.shaping.chain.read_as(known)), known)
+        before = (self.done.messages, self.done.refused)
+        return self.shaping.shaped(batch.read(self.shaping.chain.read_as(known)), known, before)
 
     def _adopt(self, found: Extent, held: HeldPositions | None) -> None:
         """Where nothing is to be read, the positions are made ours, with their ids, if none of ours stand in the table."""
@@ -171,6 +176,7 @@ class _Driver:
         keep_refused(self.spec, shaped.refused)
         if self.table is None and not rows.count:
             # A table is made of the columns of its first rows.
+            self.done.read(shaped)
             return held
         with target_of(self.spec, self.table, rows.schema) as target:
             commit = self.ingest.commit(target.context, rows, held)
@@ -230,7 +236,10 @@ def _shaping(spec: JobSpec, settings: KafkaSettings) -> Shaping:
 
 def _result(spec: JobSpec, done: _Done, seconds: float) -> JobResult:
     if not done.commits:
-        return JobResult(spec.attempt, "NothingToDo", message="every message of the source is in the table")
+        said = "every message of the source is in the table"
+        if done.refused:
+            said = f"no message can be read, of which a table could be made: {done.refused:,} are in its error table"
+        return JobResult(spec.attempt, "NothingToDo", message=said)
     figures = {
         "recordsInserted": float(done.inserted),
         "recordsUpdated": float(done.updated),

@@ -21,7 +21,7 @@ from hudi_table.sources.kafka.where import METADATA_TYPES, PREFIX, Where
 
 CHUNK_BYTES = 16 << 20
 ERRORS_FREE = 10
-"""So many messages of a commit may be refused whatever part of it they are: else one bad message in a quiet minute would end an ingest."""
+"""So many messages of a run may be refused whatever part they are: else one bad message in a quiet minute would end an ingest."""
 
 
 def errors_most(messages: int, ratio: float) -> int:
