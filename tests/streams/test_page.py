@@ -1,11 +1,11 @@
-"""The lesson about Kafka, block by block, on a real broker."""
+"""Lessons about streams, block by block, on a real broker."""
 
 from __future__ import annotations
 
 import shlex
 import threading
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,9 @@ from hudi_table.cli.program import main as hudictl
 from hudi_table.table.store.clock import SystemClock
 from tests.support.kafka import Broker
 from tests.support.page_blocks import Block, every_block
+from tests.tidy.sources import ROOT
 
-PAGE, ADDRESS, MANIFEST = "docs/tutorials/kafka.md", "localhost:9092", "orders.yaml"
+ADDRESS, MANIFEST, DATA = "localhost:9092", "orders.yaml", "tests/data/debezium"
 
 
 class _Interrupted(SystemClock):
@@ -49,32 +50,61 @@ def _command(command: str, monkeypatch: pytest.MonkeyPatch) -> int:
     return 0
 
 
-def test_the_lesson_runs_from_its_first_block_to_its_last(
-    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(loop, "WATCH_SECONDS", 0.5)
-    names: dict[str, Any] = {}
-    blocks: list[Block] = [block for block in every_block() if block.page == PAGE]
-    assert len(blocks) == 11
-    for block in blocks:
-        block = replace(
-            block, text=block.text.replace(ADDRESS, broker.address).replace("/tmp/lake", f"{tmp_path}/lake")
-        )
-        text = block.text
+@dataclass
+class _Reader:
+    """Who follows a lesson, block by block, with a broker and a folder of the tests' own."""
+
+    folder: Path
+    broker: Broker
+    monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+    names: dict[str, Any] = field(default_factory=dict)
+
+    def follow(self, page: str, blocks: int) -> None:
+        """The lesson, which has so many blocks."""
+        self.monkeypatch.chdir(self.folder)
+        self.monkeypatch.setattr(loop, "WATCH_SECONDS", 0.5)
+        found: list[Block] = [block for block in every_block() if block.page == page]
+        assert len(found) == blocks
+        places = {ADDRESS: self.broker.address, "/tmp/lake": f"{self.folder}/lake", DATA: str(ROOT / DATA)}
+        for block in found:
+            text = block.text
+            for said, meant in places.items():
+                text = text.replace(said, meant)
+            self._do(replace(block, text=text))
+
+    def _do(self, block: Block) -> None:
         if block.kind == "python":
-            exec(compile(text, str(block), "exec"), names)
-        elif block.kind == "yaml":
-            Path(MANIFEST).write_text(text)
-        else:
-            printed = block.printed()
-            for number, command in enumerate(block.commands()):
-                capsys.readouterr()
-                if "--watch" in command:
-                    threading.Timer(4, names["send"], [("c", '{"id": "c", "item": "desk", "price": 210}')]).start()
-                assert _command(command, monkeypatch) == 0, f"{block}: {command}: {capsys.readouterr()}"
-                if printed:
-                    assert capsys.readouterr().out.splitlines() == printed[number], str(block)
+            exec(compile(block.text, str(block), "exec"), self.names)
+            return
+        if block.kind == "yaml":
+            Path(MANIFEST).write_text(block.text)
+            return
+        printed = block.printed()
+        for number, command in enumerate(block.commands()):
+            self.capsys.readouterr()
+            if "--watch" in command:
+                threading.Timer(4, self.names["send"], [("c", '{"id": "c", "item": "desk", "price": 210}')]).start()
+            assert _command(command, self.monkeypatch) == 0, f"{block}: {command}: {self.capsys.readouterr()}"
+            if printed:
+                assert self.capsys.readouterr().out.splitlines() == printed[number], str(block)
+
+
+@pytest.fixture
+def reader(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> _Reader:
+    return _Reader(tmp_path, broker, monkeypatch, capsys)
+
+
+def test_the_lesson_about_a_database_runs_from_its_first_block_to_its_last(reader: _Reader) -> None:
+    reader.follow("docs/tutorials/cdc.md", 14)
+
+
+def test_the_lesson_about_kafka_runs_from_its_first_block_to_its_last(
+    reader: _Reader, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader.follow("docs/tutorials/kafka.md", 11)
     capsys.readouterr()
     assert (
         hudictl(

@@ -200,3 +200,30 @@ def test_under_kills_each_message_is_in_one_of_the_two_tables_and_once(feed: Fee
     assert sorted(each["n"] for each in feed.rows()) == [n for n in range(sent) if n % 20]
     assert [each["offset"] for each in errors(feed)] == [n for n in range(sent) if n % 20 == 0]
     assert refused_in_all(feed) == len(errors(feed))
+
+
+def test_bad_messages_that_come_slowly_end_a_run_whose_every_commit_holds_few(feed: Feed) -> None:
+    feed.broker.produce(feed.topic, [b"{" if i % 5 < 2 else row(i) for i in range(40)])
+    failed = feed.run(dict(QUARANTINE), maxRows=5)
+    assert failed.error_class == "InvalidData"
+    assert "12 of 30 messages of this run are refused, more than maxErrorRatio 0.05 lets through" in failed.message
+    assert len(feed.rows()) == 15, "what was committed before stays"
+    assert refused_in_all(feed) == 10
+
+
+def test_a_first_commit_whose_rows_are_all_refused_makes_the_table_and_passes_them(feed: Feed) -> None:
+    feed.broker.produce(feed.topic, [row(-1), row(-2)])
+    done = feed.run(expectation("n >= 0", "Quarantine"))
+    assert (done.outcome, done.figures["recordsRefused"]) == ("Succeeded", 2)
+    assert (feed.rows(), len(errors(feed))) == ([], 2)
+    assert feed.run(expectation("n >= 0", "Quarantine")).outcome == "NothingToDo"
+
+
+def test_where_no_message_can_be_read_there_is_no_table_and_each_is_kept_once_whoever_reads_it(feed: Feed) -> None:
+    feed.broker.produce(feed.topic, [b"{", b"[]"])
+    for _ in range(2):
+        done = feed.run(dict(QUARANTINE))
+        assert done.outcome == "NothingToDo"
+        assert "no message can be read, of which a table could be made: 2 are in its error table" in done.message
+    assert not feed.location.exists()
+    assert len(errors(feed)) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
 from decimal import Decimal
 from pathlib import Path
@@ -62,3 +63,28 @@ def test_schemas_come_from_the_registry_and_may_grow_and_refer_to_others(broker:
         assert "has no schema 9999" in failed.message
     away = feed.run(**avro)
     assert (away.error_class, "does not answer" in away.message) == ("Unavailable", True)
+
+
+EVENTS = Path(__file__).parents[1] / "data" / "debezium"
+
+
+@pytest.mark.at_scale(2)
+def test_change_events_in_avro_make_the_table_that_the_database_was(broker: Broker, tmp_path: Path) -> None:
+    feed = Feed(tmp_path, broker, broker.topic(partitions=1), {"orderingFields": ["_event_lsn"]})
+    schemas = json.loads((EVENTS / "avro-schemas.json").read_text())
+    lines = [json.loads(line)["value"] for line in (EVENTS / "avro-orders.jsonl").read_text().splitlines()]
+    events = [None if line is None else bytes.fromhex(line) for line in lines]
+    with running_registry() as registry:
+        ids = {number: registry.register(f"events-{number}", schema) for number, schema in schemas.items()}
+        moved = [
+            None
+            if event is None
+            else event[:1] + struct.pack(">I", ids[str(int.from_bytes(event[1:5], "big"))]) + event[5:]
+            for event in events
+        ]
+        broker.produce(feed.topic, moved[:5])
+        kafka = {"brokers": broker.address, "topics": [feed.topic], "avro": {"registry": registry.url}}
+        done = feed.run({"source": {"type": "Debezium", "format": "avro", "kafka": kafka}})
+        assert done.outcome == "Succeeded", done.message
+        rows = feed.rows("id", "amount", "extra")
+        assert [(row["id"], str(row["amount"]), row["extra"]) for row in rows] == [(6, "6.0000", None)]

@@ -9,8 +9,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
-import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -26,11 +24,11 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.support.https import HOST, certificate_of
+from tests.support.server_process import ServerProcess, free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 JARS = ROOT / ".cache" / "kafka" / "jars"
 USER, PASSWORD = "hudi", "se-cret-of-the-broker"
-_START_SECONDS_MAX = 120
 _SETTINGS = """
 process.roles=broker,controller
 node.id=1
@@ -74,8 +72,11 @@ class Broker:
     secure: int
     controller: int
     certificate: bytes = b""
-    process: subprocess.Popen[bytes] | None = None
+    _process: ServerProcess = field(init=False, repr=False)
     _admin: Any = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self._process = ServerProcess("Kafka", self.folder / "log")
 
     @property
     def address(self) -> str:
@@ -109,26 +110,12 @@ class Broker:
 
     def start(self) -> None:
         """Start it, and wait until it serves."""
-        log = self.folder / "log"
-        begins = log.stat().st_size if log.exists() else 0
-        with log.open("ab") as output:
-            self.process = subprocess.Popen(
-                [*_java(), "kafka.Kafka", str(self.folder / "server.properties")],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.folder, start_new_session=True,
-            )  # fmt: skip
-        until = time.monotonic() + _START_SECONDS_MAX
-        while b"Kafka Server started" not in log.read_bytes()[begins:]:
-            if self.process.poll() is not None or time.monotonic() > until:
-                raise RuntimeError(f"Kafka did not start: {log.read_text()[-3000:]}")
-            time.sleep(0.05)
+        command = [*_java(), "kafka.Kafka", str(self.folder / "server.properties")]
+        self._process.start(command, lambda log: b"Kafka Server started" in log, cwd=self.folder)
 
     def kill(self) -> None:
         """End it at once, as a machine that goes away does."""
-        if self.process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-            self.process = None
+        self._process.kill()
 
     @property
     def admin(self) -> Any:
@@ -221,11 +208,3 @@ def _java() -> list[str]:
     (library,) = scala.parent.glob(scala.name)
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx384m"]
     return [java, *options, "-cp", f"{JARS}/*{os.pathsep}{library}"]
-
-
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as probes:
-        found = [probes.enter_context(socket.socket()) for _ in range(count)]
-        for probe in found:
-            probe.bind((HOST, 0))
-        return [int(probe.getsockname()[1]) for probe in found]

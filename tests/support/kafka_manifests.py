@@ -61,6 +61,8 @@ def debezium(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tupl
 
 KAFKA_GOOD += [
     debezium(),
+    debezium(of={"orderingFields": ["_event_seq"]}),
+    debezium(format="avro", kafka={"avro": {"registry": "http://registry:8081"}}, columns={"amount": "decimal(14,4)"}),
     debezium({"mode": "Continuous", "freshness": "5m", "onUndecodable": "Quarantine"}, debezium={"infinite": "AsNull"}),
     debezium(columns={"amount": "decimal(14,4)"}, of={"partitionBy": [{"field": "id"}], "mergeMode": "EventTime"}),
 ]
@@ -69,7 +71,8 @@ KAFKA_BAD = [
     (debezium(of={"mergeMode": "CommitTime"}), "needs operation Upsert, orderingFields _event_lsn"),
     (debezium(of={"partitionBy": [{"field": "day"}]}), "partition fields of recordKey"),
     (debezium({"operation": "Insert"}), "needs operation Upsert, orderingFields _event_lsn"),
-    (debezium(format="avro"), "needs kafka and format json"),
+    (debezium(format="avro", kafka={"avro": {"schemaFile": "s3://b/s.avsc"}}), "or avro with kafka.avro.registry"),
+    (debezium(format="raw"), "needs kafka and format json"),
     (debezium(kafka={"tombstones": "Delete"}), "change events delete by themselves"),
     (debezium(debezium={"infinite": "Keep"}), "must be one of Refuse, AsNull"),
     (kafka(debezium={}), "debezium belongs to type Debezium"),

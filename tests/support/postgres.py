@@ -8,23 +8,20 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import tempfile
-import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from hudi_table.model.table.index_properties import CONNECTION
+from tests.support.server_process import ServerProcess, free_ports
 
 USER = "hudi"
 PASSWORD = "se-cret-of-the-test"  # that no message may show
-_START_SECONDS_MAX = 120
 
 
 @dataclass
@@ -35,7 +32,10 @@ class Server:
     binaries: Path
     port: int
     user: str | None
-    process: subprocess.Popen[bytes] | None = None
+    _process: ServerProcess = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._process = ServerProcess("PostgreSQL", self.folder / "log")
 
     @property
     def uri(self) -> str:
@@ -59,24 +59,12 @@ class Server:
         limits = ["-c", "fsync=off", "-c", "max_connections=40", "-c", "shared_buffers=16MB"]
         listens = ["-c", "listen_addresses=127.0.0.1", "-c", f"port={self.port}", "-c", "unix_socket_directories="]
         command = [str(self.binaries / "postgres"), "-D", str(self.folder / "data"), *listens, *limits]
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, cwd="/", env=_environment(), user=self.user, start_new_session=True
-            )
-        until = time.monotonic() + _START_SECONDS_MAX
-        while not self._answers():
-            if self.process.poll() is not None or time.monotonic() > until:
-                raise RuntimeError(f"PostgreSQL did not start: {(self.folder / 'log').read_text()[-2000:]}")
-            time.sleep(0.05)
+        self._process.start(command, lambda _: self._answers(), cwd="/", env=_environment(), user=self.user)
 
     def kill(self) -> None:
         """End it and its children at once, as a machine that goes away does."""
-        if self.process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-            self.process = None
-            (self.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+        self._process.kill()
+        (self.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
 
     def _answers(self) -> bool:
         ready = [str(self.binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port), "-U", USER]
@@ -96,7 +84,7 @@ def running_postgres() -> Iterator[Server]:
     """A server; its connection stands in the environment variable that the index reads by default."""
     with tempfile.TemporaryDirectory(prefix="postgres-") as folder:
         user = "nobody" if os.getuid() == 0 else None
-        server = Server(Path(folder), _binaries(Path(folder), user), _free_port(), user)
+        server = Server(Path(folder), _binaries(Path(folder), user), free_ports(1)[0], user)
         server.make()
         before = os.environ.get(CONNECTION)
         os.environ[CONNECTION] = server.uri
@@ -139,9 +127,3 @@ def _binaries(folder: Path, user: str | None) -> Path:
 
 def _environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

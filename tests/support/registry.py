@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.support.https import HOST
-from tests.support.kafka import free_ports
+from tests.support.server_process import free_ports
 
 FOLDER = Path(__file__).resolve().parents[2] / ".cache" / "registry"
 _START_SECONDS_MAX = 240

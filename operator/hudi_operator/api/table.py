@@ -220,7 +220,7 @@ class IngestSpec:
         "a message that cannot be read ends the ingest, or goes to the error table", OnUndecodable.FAIL
     )
     max_error_ratio: str | None = prop(
-        "the part of a commit's messages that may go to the error table, 0.05 if absent; 10 may in any case",
+        "the part of the messages of a commit, and of all that a run has read, that may go to the error table, 0.05 if absent; 10 of a run may in any case",
         None,
         pattern="^(0(\\.[0-9]{1,6})?|1(\\.0)?)$",
         max_length=8,
@@ -240,7 +240,7 @@ class IngestSpec:
 def _takes_events(table: HudiTableSpec) -> bool:
     """Whether change events keep their order and their deletes in a table."""
     return (
-        table.ordering_fields == ("_event_lsn",)
+        table.ordering_fields in (("_event_lsn",), ("_event_seq",))
         and table.merge_mode in (None, MergeMode.EVENT_TIME)
         and all(each.field in table.record_key for each in table.partition_by)
         and all(each.operation is IngestOperation.UPSERT for each in table.ingest)
@@ -303,11 +303,11 @@ class HudiTableSpec:
             lambda t: set(t.ordering_fields) <= KAFKA_ORDERS or not any(i.source.deletes for i in t.ingest),
         ),
         Rule(
-            "self.ingest.all(i, i.source.type != 'Debezium') || (self.orderingFields == ['_event_lsn'] && "
+            "self.ingest.all(i, i.source.type != 'Debezium') || ((self.orderingFields == ['_event_lsn'] || self.orderingFields == ['_event_seq']) && "
             "(!has(self.mergeMode) || self.mergeMode == 'EventTime') && "
             "self.partitionBy.all(p, p.field in self.recordKey) && self.ingest.all(i, i.operation == 'Upsert'))",
-            "a source of type Debezium needs operation Upsert, orderingFields _event_lsn, and partition fields of recordKey: an event that deletes holds "
-            "the key alone, and events may come again",
+            "a source of type Debezium needs operation Upsert, orderingFields _event_lsn (PostgreSQL) or _event_seq (MySQL, MariaDB), and partition fields of recordKey: an event that "
+            "deletes holds the key alone, and events may come again",
             "ingest",
             lambda t: not any(i.source.type is SourceType.DEBEZIUM for i in t.ingest) or _takes_events(t),
         ),

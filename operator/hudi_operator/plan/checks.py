@@ -91,7 +91,7 @@ def _stream_transforms(number: int, spec: HudiTableSpec, ingest: IngestSpec) -> 
         check_chain(
             [to_document(each) for each in ingest.transform],
             arrival_decides=upserts and (not spec.ordering_fields or spec.merge_mode is MergeMode.COMMIT_TIME),
-            deletes=[*needed, "_event_lsn", "_change_operation_type"]
+            deletes=[*needed, *spec.ordering_fields, "_change_operation_type"]
             if ingest.source.type is SourceType.DEBEZIUM
             else needed
             if ingest.source.deletes

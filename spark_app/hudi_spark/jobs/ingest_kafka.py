@@ -7,16 +7,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
-
 from hudi_spark.jobs.batch import operation_of
+from hudi_spark.jobs.decoding import decoding_of, dialect_of, needed_of
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, keep_refused, quarantines
 from hudi_spark.jobs.stopping import Stopping
-from hudi_spark.jobs.target import fills_unavailable, find_table, storage_options, target_of
+from hudi_spark.jobs.target import find_table, target_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import DataLossError, HudiError, InvalidRequestError, ObjectNotFoundError, WriteConflictError
 from hudi_table.model.counts import counted
@@ -26,18 +24,11 @@ from hudi_table.model.table.config import MergeMode
 from hudi_table.services.ingesting import Ingest
 from hudi_table.services.transforming.chain_check import check_chain
 from hudi_table.sources.checkpoints import HeldPositions, current_positions
-from hudi_table.sources.formats.avro import AvroDecoder, RegistryDecoder
-from hudi_table.sources.formats.debezium import LSN, OPERATION, DebeziumDecoder
-from hudi_table.sources.formats.decoder import Decoder
-from hudi_table.sources.formats.json import JsonDecoder
-from hudi_table.sources.formats.raw import RawDecoder
-from hudi_table.sources.formats.registry import Registry
+from hudi_table.sources.formats.dialects import OPERATION
 from hudi_table.sources.kafka.consume import Until
-from hudi_table.sources.kafka.rows import Decoding
 from hudi_table.sources.kafka.settings import KafkaSettings
 from hudi_table.sources.kafka.source import KafkaBatch, KafkaSource
 from hudi_table.table.store.clock import SystemClock
-from hudi_table.table.store.opening import open_storage
 
 DISCOVER_SECONDS = 60.0
 """How often a continuous driver looks for new partitions, topics and losses."""
@@ -60,11 +51,15 @@ class _Done:
     dropped: int = 0
     instant: str = ""
 
-    def add(self, shaped: Shaped, commit: CommitResult) -> None:
-        """Count a commit."""
-        self.commits += 1
+    def read(self, shaped: Shaped) -> None:
+        """Count what is passed over for good."""
         self.messages += shaped.messages
         self.refused += len(shaped.refused)
+
+    def add(self, shaped: Shaped, commit: CommitResult) -> None:
+        """Count a commit."""
+        self.read(shaped)
+        self.commits += 1
         self.dropped += shaped.dropped
         self.inserted += commit.rows_inserted
         self.updated += commit.rows_updated
@@ -157,7 +152,8 @@ class _Driver:
 
     def _read(self, batch: KafkaBatch) -> Shaped:
         known = self.table.schema() if self.table is not None else None
-        return self.shaping.shaped(batch.read(self.shaping.chain.read_as(known)), known)
+        before = (self.done.messages, self.done.refused)
+        return self.shaping.shaped(batch.read(self.shaping.chain.read_as(known)), known, before)
 
     def _adopt(self, found: Extent, held: HeldPositions | None) -> None:
         """Where nothing is to be read, the positions are made ours, with their ids, if none of ours stand in the table."""
@@ -180,6 +176,7 @@ class _Driver:
         keep_refused(self.spec, shaped.refused)
         if self.table is None and not rows.count:
             # A table is made of the columns of its first rows.
+            self.done.read(shaped)
             return held
         with target_of(self.spec, self.table, rows.schema) as target:
             commit = self.ingest.commit(target.context, rows, held)
@@ -204,7 +201,7 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
     source = KafkaSource(
         settings,
         os.environ,
-        _decoding(spec, settings, os.environ, shaping.chain.columns),
+        decoding_of(spec, settings, os.environ, shaping.chain.columns),
         spec.attempt,
         ingest.name,
         clock,
@@ -225,10 +222,9 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
 def _shaping(spec: JobSpec, settings: KafkaSettings) -> Shaping:
     """Expectations and transforms, checked before anything is read."""
     steps, table = spec.work.get("transform", ()), spec.table
-    deletes = _needed(spec) if settings.debezium or settings.tombstones == "Delete" else []
+    deletes = needed_of(spec) if settings.debezium or settings.tombstones == "Delete" else []
     if settings.debezium:
-        _check_debezium(spec)
-        deletes += [LSN, OPERATION]
+        deletes += [dialect_of(spec).order, OPERATION]
     decides = not table.get("orderingFields") or table.get("mergeMode") == MergeMode.COMMIT_TIME.value
     check_chain(
         steps,
@@ -238,66 +234,12 @@ def _shaping(spec: JobSpec, settings: KafkaSettings) -> Shaping:
     return Shaping(spec.work)
 
 
-def _check_debezium(spec: JobSpec) -> None:
-    table = spec.table
-    if list(table.get("orderingFields", ())) != [LSN] or spec.work["operation"] != "Upsert":
-        raise InvalidRequestError(
-            f"change events of Debezium need operation Upsert and orderingFields {LSN}: they may come again, behind newer ones"
-        )
-    outside = [each["field"] for each in table.get("partitionBy", ()) if each["field"] not in table["recordKey"]]
-    if outside:
-        raise InvalidRequestError(
-            f"partitionBy {outside[0]} is none of recordKey, and an event that deletes holds the key alone: leave it out, or add it to the key"
-        )
-
-
-def _needed(spec: JobSpec) -> list[str]:
-    """What a delete needs: the record key, and the partition's columns."""
-    needed = [str(name) for name in spec.table["recordKey"]]
-    return needed + [str(each["field"]) for each in spec.table.get("partitionBy", ()) if each["field"] not in needed]
-
-
-def _decoding(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, str], columns: pa.Schema) -> Decoding:
-    needed = _needed(spec)
-    if settings.tombstones == "Delete" and settings.key_format == "raw" and len(needed) != 1:
-        raise InvalidRequestError(
-            f"kafka.keyFormat raw holds one column, and a delete needs {', '.join(needed)}: give json or avro"
-        )
-
-    def decoder(form: str) -> Decoder:
-        if settings.debezium:
-            return DebeziumDecoder(
-                spec.table["recordKey"],
-                columns,
-                infinite_is_null=settings.infinite_is_null,
-                fills=fills_unavailable(spec, find_table(spec)),
-            )
-        if form == "json":
-            return JsonDecoder()
-        if form == "raw":
-            return RawDecoder()
-        if settings.registry is not None:
-            return RegistryDecoder(Registry(settings.registry, environment).avro_schema)
-        if settings.schema_file is None:
-            raise InvalidRequestError("format avro needs kafka.avro.registry or kafka.avro.schemaFile")
-        return AvroDecoder(_schema_text(spec, settings.schema_file))
-
-    keys = None if settings.tombstones != "Delete" or settings.key_format == "raw" else decoder(settings.key_format)
-    ratio = float(spec.work.get("maxErrorRatio", 0.0)) if spec.work.get("onUndecodable") == "Quarantine" else None
-    return Decoding(settings, decoder(settings.format), keys, tuple(needed), ratio)
-
-
-def _schema_text(spec: JobSpec, uri: str) -> str:
-    folder, _, name = uri.rpartition("/")
-    try:
-        return open_storage(folder, storage_options(spec, folder)).get(name).decode()
-    except (ObjectNotFoundError, UnicodeDecodeError) as error:
-        raise InvalidRequestError(f"kafka.avro.schemaFile: {uri} cannot be read: {error}") from error
-
-
 def _result(spec: JobSpec, done: _Done, seconds: float) -> JobResult:
     if not done.commits:
-        return JobResult(spec.attempt, "NothingToDo", message="every message of the source is in the table")
+        said = "every message of the source is in the table"
+        if done.refused:
+            said = f"no message can be read, of which a table could be made: {done.refused:,} are in its error table"
+        return JobResult(spec.attempt, "NothingToDo", message=said)
     figures = {
         "recordsInserted": float(done.inserted),
         "recordsUpdated": float(done.updated),

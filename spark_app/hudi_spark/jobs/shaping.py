@@ -46,8 +46,9 @@ class Shaping:
         self._ratio = float(work.get("maxErrorRatio", 0.0))
         self._database: Database | None = None
 
-    def shaped(self, rows: Rows[Positions], known: pa.Schema | None) -> Shaped:
-        """Raises InvalidDataError for a row that ends the ingest, and for more refused ones than may be."""
+    def shaped(self, rows: Rows[Positions], known: pa.Schema | None, before: tuple[int, int] = (0, 0)) -> Shaped:
+        """`before`: messages that this run has read, and those of them that it has refused. Raises InvalidDataError for a row that ends the ingest, and for more
+        refused ones than may be."""
         assert rows.refused is not None
         refused, dropped, messages = rows.refused, 0, rows.count + len(rows.refused)
         if self._expectations and rows.count:
@@ -60,12 +61,8 @@ class Shaping:
             kept[[each.row for each in failures]] = False
             table = table.filter(pa.array(kept))
             rows = replace(rows, batches=table.to_reader())
-        if len(refused) > errors_most(messages, self._ratio):
-            first = refused.slice(0, 1).to_pylist()[0]
-            raise InvalidDataError(
-                f"{len(refused):,} of {messages:,} messages of one commit are refused, more than maxErrorRatio {self._ratio} lets through; the first: topic "
-                f"{first['topic']}, partition {first['partition']}, offset {first['offset']}: {first['reason']}"
-            )
+        self._check_count(refused, messages, "one commit")
+        self._check_count(refused, messages, "this run", before)
         if self.chain.transforms and rows.count:
             # What fails in a row is to fail before a table is made for it.
             found = self.chain.apply(rows.batches, known).read_all()
@@ -74,6 +71,15 @@ class Shaping:
         return Shaped(
             replace(rows, checkpoint=replace(held, refused=held.refused + len(refused))), messages, refused, dropped
         )
+
+    def _check_count(self, refused: pa.Table, messages: int, of: str, before: tuple[int, int] = (0, 0)) -> None:
+        messages, count = messages + before[0], len(refused) + before[1]
+        if len(refused) and count > errors_most(messages, self._ratio):
+            first = refused.slice(0, 1).to_pylist()[0]
+            raise InvalidDataError(
+                f"{count:,} of {messages:,} messages of {of} are refused, more than maxErrorRatio {self._ratio} lets through; the first now: topic "
+                f"{first['topic']}, partition {first['partition']}, offset {first['offset']}: {first['reason']}"
+            )
 
     def close(self) -> None:
         """End the databases."""

@@ -17,6 +17,7 @@ from hudi_table.model.table.config import TableType
 from hudi_table.model.table.index_properties import CONNECTION
 from hudi_table.model.table.merge_settings import PartialUpdates
 from hudi_table.model.table.merging import payload_named
+from hudi_table.sources.formats.dialects import LSN
 from hudi_table.table.timeline.properties import remove_properties
 from hudi_table.write.checks.table_options import table_options
 
@@ -83,8 +84,13 @@ def fills_unavailable(spec: JobSpec, stored: HudiTable | None = None) -> bool:
         config = stored.context.config
         partial = payload_named(config.payload_class).partial if config.payload_class else None
         return config.type is TableType.COPY_ON_WRITE and partial is PartialUpdates.FILL_UNAVAILABLE
-    is_cdc = spec.work.get("source", {}).get("type") == "Debezium"
-    return is_cdc and spec.table.get("type") == TableType.COPY_ON_WRITE.value and spec.table.get("tableVersion", 6) == 6
+    # Binlogs hold rows whole.
+    has_markers = spec.work.get("source", {}).get("type") == "Debezium" and list(spec.table["orderingFields"]) == [LSN]
+    return (
+        has_markers
+        and spec.table.get("type") == TableType.COPY_ON_WRITE.value
+        and spec.table.get("tableVersion", 6) == 6
+    )
 
 
 def make_table(spec: JobSpec, schema: pa.Schema) -> HudiTable:

@@ -264,9 +264,17 @@ class Infinite(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DebeziumSpec:
-    """Change events of a PostgreSQL."""
+    """Change events of a database."""
 
     infinite: Infinite = prop("a date or timestamp that is infinite cannot be read, or is null", Infinite.REFUSE)
+
+
+def _holds_events(source: SourceSpec) -> bool:
+    """Whether change events can be read: in JSON, or in Avro with the registry that the connector needs itself."""
+    kafka = source.kafka
+    if kafka is None or source.format is not SourceFormat.AVRO:
+        return kafka is not None and source.format is SourceFormat.JSON
+    return kafka.avro is not None and kafka.avro.registry is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,10 +295,12 @@ class SourceSpec:
             lambda s: s.csv is None or s.format is SourceFormat.CSV,
         ),
         Rule(
-            "!has(self.columns) || size(self.columns) == 0 || (has(self.format) && self.format in ['json', 'csv'])",
-            "columns belongs to format json or csv: others have types of their own",
+            "!has(self.columns) || size(self.columns) == 0 || self.type == 'Debezium' || (has(self.format) && self.format in ['json', 'csv'])",
+            "columns belongs to format json or csv, or to type Debezium: others have types of their own",
             "columns",
-            lambda s: not s.columns or s.format in (SourceFormat.JSON, SourceFormat.CSV),
+            lambda s: (
+                not s.columns or s.type is SourceType.DEBEZIUM or s.format in (SourceFormat.JSON, SourceFormat.CSV)
+            ),
         ),
         Rule(
             "self.type != 'Kafka' || (has(self.kafka) && has(self.format) && self.format in ['json', 'avro', 'raw'])",
@@ -305,10 +315,11 @@ class SourceSpec:
             lambda s: (s.kafka if s.type is SourceType.FILES else s.path) is None,
         ),
         Rule(
-            "self.type != 'Debezium' || (has(self.kafka) && has(self.format) && self.format == 'json')",
-            "a source of type Debezium needs kafka and format json",
+            "self.type != 'Debezium' || (has(self.kafka) && has(self.format) && (self.format == 'json' || "
+            "(self.format == 'avro' && has(self.kafka.avro) && has(self.kafka.avro.registry))))",
+            "a source of type Debezium needs kafka and format json, or avro with kafka.avro.registry",
             "",
-            lambda s: s.type is not SourceType.DEBEZIUM or (s.kafka is not None and s.format is SourceFormat.JSON),
+            lambda s: s.type is not SourceType.DEBEZIUM or _holds_events(s),
         ),
         Rule(
             "!has(self.debezium) || self.type == 'Debezium'",
@@ -343,7 +354,7 @@ class SourceSpec:
     format: SourceFormat | None = prop("format of the files, or of the messages' values", None)
     csv: CsvSpec | None = prop("details of CSV files", None)
     columns: dict[str, str] = prop(
-        "of json or csv: types of columns, in Spark's words, such as bigint or decimal(10,2); a column that rows lack is null then",
+        "of json, csv or change events: types of columns, in Spark's words, such as bigint or decimal(10,2); a column that rows lack is null then",
         dict,
         max_items=256,
         item_max_length=256,

@@ -23,12 +23,13 @@ from hudi_table.errors import CorruptTableError, InvalidDataError, UnsupportedTa
 from hudi_table.model.bounded import Bounded
 from hudi_table.sources.formats.decoder import UndecodableError, first_bad
 
-_FRAME = 5
+FRAME = 5
+"""Bytes before a record of a registry's schema."""
 SCHEMAS_MAX = 1000
 """Schemas that a decoder keeps."""
 
 
-class _Reader:
+class Reader:
     """Records of one schema."""
 
     def __init__(self, text: str) -> None:
@@ -81,12 +82,12 @@ class AvroDecoder:
     """Records of one schema, `text`."""
 
     def __init__(self, text: str) -> None:
-        self._reader = _reader(text, "the schema file")
+        self._reader = reader_of(text, "the schema file")
 
     def decode(self, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
         """See `Decoder`."""
         del known
-        return _read(self._reader, messages, 0)
+        return read_records(self._reader, messages, 0)
 
 
 class RegistryDecoder:
@@ -94,18 +95,18 @@ class RegistryDecoder:
 
     def __init__(self, schema_of: Callable[[int], str]) -> None:
         self._schema_of = schema_of
-        self._readers: Bounded[int, _Reader] = Bounded(SCHEMAS_MAX)
+        self._readers: Bounded[int, Reader] = Bounded(SCHEMAS_MAX)
 
     def decode(self, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
         """See `Decoder`. Messages of several schemas are one table with the union of their columns."""
         del known
-        ids = _ids(messages)
+        ids = ids_of(messages)
         found, places = [], []
         for each in np.unique(ids).tolist():
             rows = np.flatnonzero(ids == each)
             some = messages if len(rows) == len(messages) else [messages[row] for row in rows.tolist()]
             try:
-                found.append(_read(self._of(each), some, _FRAME))
+                found.append(read_records(self._of(each), some, FRAME))
             except UndecodableError as error:
                 raise UndecodableError(int(rows[error.place]), error.why) from None
             except InvalidDataError as error:
@@ -119,21 +120,24 @@ class RegistryDecoder:
             raise UndecodableError(int(places[-1][0]), f"its schema does not fit the others: {error}") from error
         return joined.take(pa.array(np.argsort(np.concatenate(places), kind="stable")))
 
-    def _of(self, number: int) -> _Reader:
+    def _of(self, number: int) -> Reader:
         known = self._readers.get(number)
         if known is None:
-            known = self._readers[number] = _reader(self._schema_of(number), f"schema {number} of the registry")
+            known = self._readers[number] = reader_of(self._schema_of(number), f"schema {number} of the registry")
         return known
 
 
-def _reader(text: str, name: str) -> _Reader:
+def reader_of(text: str, name: str) -> Reader:
+    """The reader of a schema. Raises InvalidDataError that names the schema."""
     try:
-        return _Reader(text)
+        return Reader(text)
     except (ValueError, KeyError, TypeError, CorruptTableError, UnsupportedTableError) as error:
         raise InvalidDataError(f"{name} is no Avro schema of a record that can be stored: {error}") from error
 
 
-def _read(reader: _Reader, messages: Sequence[bytes], skip: int) -> pa.Table:
+def read_records(reader: Reader, messages: Sequence[bytes], skip: int) -> pa.Table:
+    """One row a message, whose first `skip` bytes are none of it. Raises UndecodableError."""
+
     def fails(some: Sequence[bytes]) -> str:
         try:
             reader.read(some, skip)
@@ -147,10 +151,10 @@ def _read(reader: _Reader, messages: Sequence[bytes], skip: int) -> pa.Table:
         raise UndecodableError(*first_bad(messages, fails)) from None
 
 
-def _ids(messages: Sequence[bytes]) -> npt.NDArray[np.uint32]:
+def ids_of(messages: Sequence[bytes]) -> npt.NDArray[np.uint32]:
     """The ids before the records. Raises UndecodableError for a message without one."""
-    heads = b"".join([message[:_FRAME].ljust(_FRAME, b"\xff") for message in messages])
-    frames = np.frombuffer(heads, np.uint8).reshape(-1, _FRAME)
+    heads = b"".join([message[:FRAME].ljust(FRAME, b"\xff") for message in messages])
+    frames = np.frombuffer(heads, np.uint8).reshape(-1, FRAME)
     bad = np.flatnonzero(frames[:, 0] != 0)
     if len(bad):
         raise UndecodableError(int(bad[0]), "it does not begin with a zero byte and the id of a schema")

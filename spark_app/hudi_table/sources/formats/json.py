@@ -6,7 +6,6 @@ what another one began, since a quote and a `v` come between any two, and one th
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -52,23 +51,37 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pt.is_date(kind) or pt.is_time(kind))
 
 
-def _parsed(messages: Sequence[bytes], wanted: pa.Schema | None) -> pa.Table:
-    """Raises pa.ArrowInvalid, or ValueError where messages are no objects, one each."""
-    block = b"".join((_BEGIN, _BETWEEN.join(messages), _END))
+def joined(messages: Sequence[bytes] | pa.Array) -> pa.Buffer:
+    """Messages as one block for `parsed`; of a column of them no message becomes an object of Python."""
+    if not isinstance(messages, pa.Array):
+        return pa.py_buffer(b"".join((_BEGIN, _BETWEEN.join(messages), _END)))
+    whole = pa.LargeListArray.from_arrays(pa.array([0, len(messages)], pa.int64()), messages)
+    between = pc.binary_join(whole, pa.scalar(_BETWEEN, messages.type))
+    return pa.py_buffer(b"".join((_BEGIN, between[0].as_buffer(), _END)))
+
+
+def parsed(block: pa.Buffer, count: int, wanted: pa.Schema | None) -> pa.StructArray:
+    """The `count` objects of a block. Raises pa.ArrowInvalid, or ValueError where messages are no objects, one each."""
     explicit = pa.schema([pa.field("v", pa.struct(list(wanted)))]) if wanted is not None else None
     found = pj.read_json(
-        io.BytesIO(block),
+        pa.BufferReader(block),
         # One block is one batch, and what is inferred holds for all of it.
-        read_options=pj.ReadOptions(block_size=max(len(block) + 1, _BLOCK_LEAST), use_threads=False),
+        read_options=pj.ReadOptions(block_size=max(block.size + 1, _BLOCK_LEAST), use_threads=False),
         parse_options=pj.ParseOptions(explicit_schema=explicit, unexpected_field_behavior="infer"),
     )
-    if found.num_rows != len(messages) or found.column_names != ["v"]:
+    if found.num_rows != count or found.column_names != ["v"]:
         raise ValueError("it is not one JSON object")
     rows = found.column(0).combine_chunks()
     rows = rows.chunk(0) if isinstance(rows, pa.ChunkedArray) else rows
     if not pt.is_struct(rows.type) or rows.null_count:
         raise ValueError("it is no JSON object")
     rows.validate(full=True)
+    return rows
+
+
+def _parsed(messages: Sequence[bytes], wanted: pa.Schema | None) -> pa.Table:
+    """Raises pa.ArrowInvalid, or ValueError where messages are no objects, one each."""
+    rows = parsed(joined(messages), len(messages), wanted)
     if not rows.type.num_fields:
         return pa.table({"": pa.nulls(len(rows))}).select([])
     return pa.Table.from_arrays(rows.flatten(), names=[field.name for field in rows.type])
@@ -99,5 +112,10 @@ def _why_not(messages: Sequence[bytes], wanted: pa.Schema | None, known: pa.Sche
     try:
         _typed(_parsed(messages, wanted), known)
     except (pa.ArrowInvalid, ValueError) as error:
-        return " ".join(str(error).replace("(/v/", "(").replace("(/v)", "(the message)").split())
+        return said(error)
     return ""
+
+
+def said(error: Exception) -> str:
+    """An error of the parser, in terms of the message."""
+    return " ".join(str(error).replace("(/v/", "(").replace("(/v)", "(the message)").split())

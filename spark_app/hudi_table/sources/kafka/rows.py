@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ from hudi_table.sources.kafka.where import METADATA_TYPES, PREFIX, Where
 
 CHUNK_BYTES = 16 << 20
 ERRORS_FREE = 10
-"""So many messages of a commit may be refused whatever part of it they are: else one bad message in a quiet minute would end an ingest."""
+"""So many messages of a run may be refused whatever part they are: else one bad message in a quiet minute would end an ingest."""
 
 
 def errors_most(messages: int, ratio: float) -> int:
@@ -42,13 +42,15 @@ class Decoded:
 class Decoding:
     """How messages become rows. `record_key` and `needed`: the columns of the record key, and those that a delete needs, the partition's
     among them. `keys` decodes the keys of tombstones; None: a key is the text of the record key's one column. `error_ratio`: a message that
-    cannot be read is told of instead of raised, up to this part of those of one commit; None: it is raised."""
+    cannot be read is told of instead of raised, up to this part of those of one commit; None: it is raised. `settle`: what is left to do with the rows of all
+    values of a commit, and (row, why) of those with which it cannot be done."""
 
     settings: KafkaSettings
     values: Decoder
     keys: Decoder | None
     needed: tuple[str, ...]
     error_ratio: float | None = None
+    settle: Callable[[pa.Table], tuple[pa.Table, list[tuple[int, str]]]] | None = None
 
     def rows(self, messages: Messages, known: pa.Schema | None, where: Where) -> Decoded:
         """One row for each message that is one. Raises InvalidDataError that names topic, partition and offset."""
@@ -60,7 +62,7 @@ class Decoding:
             )
         kept = np.flatnonzero(~gone)
         wanted = _of_values(known)
-        table, order = self._decoded(messages, kept, wanted, where, faults)
+        table, order = self._settled(*self._decoded(messages, kept, wanted, where, faults), where, faults)
         if self.settings.tombstones == "Delete":
             flagged = self._with_keys(messages, np.flatnonzero(gone), faults)
             table, order = self._with_deletes(table, order, flagged, wanted, where, faults)
@@ -103,6 +105,30 @@ class Decoding:
             )
         return table, order
 
+    def _settled(
+        self, table: pa.Table, order: npt.NDArray[np.int64], where: Where, faults: list[Fault]
+    ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        if self.settle is None or not len(table):
+            return table, order
+        table, bad = self.settle(table)
+        if not bad:
+            return table, order
+        said = f"cannot be read as {self.settings.format}"
+        row, why = bad[0]
+        if self.error_ratio is None:
+            raise InvalidDataError(f"{where.name(int(order[row]))} {said}: {why}")
+        if len(faults) + len(bad) > self._most(where.messages):
+            raise self._too_many(where, int(order[row]), why)
+        faults += [Fault(int(order[row]), f"the value {said}: {why}") for row, why in bad]
+        good = np.setdiff1d(np.arange(len(table)), [row for row, _ in bad])
+        return table.take(pa.array(good)), order[good]
+
+    def _too_many(self, where: Where, place: int, why: str) -> InvalidDataError:
+        return InvalidDataError(
+            f"more messages of one commit cannot be read as {self.settings.format} than maxErrorRatio {self.error_ratio} lets through; "
+            f"{where.name(place)}: {why}"
+        )
+
     def _most(self, messages: Messages) -> int:
         return errors_most(len(messages.values), self.error_ratio or 0.0)
 
@@ -112,10 +138,7 @@ class Decoding:
         try:
             return without_bad(some, lambda each: self.values.decode(each, wanted), most)
         except UndecodableError as error:
-            raise InvalidDataError(
-                f"more messages of one commit cannot be read as {self.settings.format} than maxErrorRatio {self.error_ratio} lets through; "
-                f"{where.name(places[error.place])}: {error.why}"
-            ) from error
+            raise self._too_many(where, places[error.place], error.why) from error
 
     def _with_keys(self, messages: Messages, gone: npt.NDArray[np.int64], faults: list[Fault]) -> npt.NDArray[np.int64]:
         """The tombstones that have a key, where those without are told of."""

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from hudi_table.errors import InvalidDataError
-from hudi_table.sources.formats.debezium import LSN, OPERATION, OWN, DebeziumDecoder
+from hudi_table.sources.formats.debezium import DebeziumDecoder
 from hudi_table.sources.formats.decoder import UndecodableError
+from hudi_table.sources.formats.dialects import FILE, LSN, MYSQL, OPERATION, POSITION, POSTGRESQL, ROW, SEQUENCE
+from hudi_table.sources.formats.envelopes import JsonEnvelopes
+from hudi_table.sources.kafka import rows
+from hudi_table.sources.kafka.consume import Messages
+from hudi_table.sources.kafka.settings import KafkaSettings
+from hudi_table.sources.kafka.where import Where
 
+OWN = POSTGRESQL.own
 DATA = Path(__file__).parents[3] / "data" / "debezium"
 ORDERS = pa.schema(
     [
@@ -42,7 +51,15 @@ def of_rows(name: str) -> list[bytes]:
 
 
 def decoder(columns: pa.Schema | None = None, **options: Any) -> DebeziumDecoder:
-    return DebeziumDecoder(["id"], columns, **{"fills": True, **options})
+    return DebeziumDecoder(
+        JsonEnvelopes(columns, POSTGRESQL), POSTGRESQL, ["id"], columns, **{"fills": True, **options}
+    )
+
+
+def settled(some: DebeziumDecoder, messages: list[bytes]) -> tuple[list[dict[str, Any]], list[tuple[int, str]]]:
+    """Rows with what their markers stand for, and the rows of which nothing says it."""
+    found, refused = some.settled(some.decode(messages, None))
+    return found.to_pylist(), refused
 
 
 @pytest.mark.parametrize(("name", "columns"), [("schema-orders", None), ("plain-orders", ORDERS)])
@@ -86,16 +103,14 @@ def test_a_column_has_the_type_that_is_asked_for_or_that_the_table_has_if_it_hol
 
 
 def test_a_marker_takes_the_value_of_the_change_before_or_stays_for_the_table() -> None:
-    rows = of_rows("schema-orders")
-    with_before = decoder().decode(rows[:4], None).to_pylist()
-    assert with_before[3]["big"] == with_before[0]["big"] == "A…10000"
-    alone = decoder().decode(rows[3:4], None).to_pylist()
-    assert alone[0]["big"] == "__debezium_unavailable_value"
-    with pytest.raises(
-        UndecodableError, match="leaves the large value of big alone, which the table does not keep"
-    ) as caught:
-        decoder(fills=False).decode(rows[2:4], None)
-    assert caught.value.place == 1
+    sample = of_rows("schema-orders")
+    with_before = settled(decoder(), sample[:4])
+    assert with_before[0][3]["big"] == with_before[0][0]["big"] == "A…10000"
+    alone = settled(decoder(), sample[3:4])
+    assert (alone[0][0]["big"], alone[1]) == ("__debezium_unavailable_value", [])
+    kept, refused = settled(decoder(fills=False), sample[2:4])
+    assert (len(kept), [row for row, _ in refused]) == (2, [1])
+    assert "leaves the large value of big alone, which the table does not keep" in refused[0][1]
 
 
 TYPES = {
@@ -118,13 +133,13 @@ def test_every_type_has_its_value() -> None:
 
 
 def test_what_is_infinite_is_refused_or_null_by_choice() -> None:
-    rows = of_rows("schema-types")
+    sample = of_rows("schema-types")
     with pytest.raises(
         UndecodableError, match=r"d: the date of -2147472692 days is infinite: source.debezium.infinite AsNull"
     ) as caught:
-        decoder().decode(rows, None)
+        decoder().decode(sample, None)
     assert caught.value.place == 2
-    found = decoder(infinite_is_null=True).decode(rows, None).to_pylist()[2]
+    found = decoder(infinite_is_null=True).decode(sample, None).to_pylist()[2]
     assert [found[name] for name in ("d", "ts", "tz")] == [None, None, None]
     assert (found["f4"], math.isnan(found["f8"])) == (math.inf, True)
 
@@ -153,11 +168,11 @@ def with_after(**changes: Any) -> bytes:
         (of("plain-orders", 0, op="m"), ORDERS, "its op is 'm', which is of no row"),
         (of("plain-orders", 5, before=None), ORDERS, "give the table a replica identity"),
         (of("plain-orders", 5, before={"other": 1}), ORDERS, "it has no id"),
-        (of("schema-orders", 0, source={"connector": "mysql"}), None, "it is of connector mysql"),
+        (of("schema-orders", 0, source={"connector": "mysql"}), None, "it is of connector mysql, whose events are ordered by _event_seq: let orderingFields name it"),
         (of("plain-orders", 0), None, "it has no schema: let the connector write schemas"),
         (with_after(other=1), ORDERS, "a field 'other' that source.columns does not name"),
         (with_after(id="x"), ORDERS, "id: 'x' is no whole number"),
-        (with_after(created="2026-01-01"), ORDERS, "has no zone"),
+        (with_after(created="2026-01-01"), ORDERS, "is no moment of ISO 8601 with a zone"),
         (with_after(), pa.schema([*ORDERS.remove(2), ("amount", pa.decimal128(10, 2))]), "'BBo=' is no decimal with a point"),
         (with_after(amount="1234"), pa.schema([*ORDERS.remove(2), ("amount", pa.decimal128(10, 2))]), "is no decimal with a point"),
         (with_after(), pa.schema([*ORDERS, ("at", pa.timestamp("us"))]), "source.columns: at is timestamp"),
@@ -174,3 +189,151 @@ def test_what_is_no_event_of_a_row_is_refused_and_says_why(
 def test_a_decimal_with_a_point_is_read_without_a_schema() -> None:
     columns = pa.schema([*ORDERS.remove(2), ("amount", pa.decimal128(10, 2))])
     assert decoder(columns).decode([with_after(amount="-12.50")], None)["amount"].to_pylist() == [Decimal("-12.50")]
+
+
+def framed(place: int, form: str) -> bytes:
+    """An event with its schema, written otherwise than a converter does."""
+    found = json.loads(events("schema-orders")[place] or b"{}")
+    parts = {name: json.dumps(found[name]) for name in ("schema", "payload")}
+    return form.replace("SCHEMA", parts["schema"]).replace("PAYLOAD", parts["payload"]).encode()
+
+
+@pytest.mark.parametrize(
+    "form",
+    ['{"payload":PAYLOAD,"schema":SCHEMA}', '{"schema":SCHEMA,"payload":PAYLOAD} ', ' {\n"schema" : SCHEMA , "payload" : PAYLOAD }'],
+)  # fmt: skip
+def test_an_event_is_the_same_in_whichever_way_its_parts_are_written(form: str) -> None:
+    plain = of_rows("schema-orders")
+    messages = [plain[0], framed(1, form), plain[2], framed(3, form)]
+    assert decoder().decode(messages, None).to_pylist() == decoder().decode(plain[:4], None).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ('{"schema":SCHEMA,"payload":PAYLOAD', "Expecting"),
+        ('{"schema":SCHEMA,"payload":PAYLOAD,"more":1}', "Extra data"),
+        ('{"schema":SCHEMA,"payload":PAYLOAD}}', "Extra data"),
+        ('{"schema":SCHEMA,"payload":null}', "it is no JSON object"),
+        ('{"schema":SCHEMA}', "no change event"),
+        ('{"schema":5,"payload":PAYLOAD}', "not subscriptable"),
+    ],
+)
+def test_an_event_whose_parts_are_not_two_is_refused_with_its_place(form: str, words: str) -> None:
+    plain = of_rows("schema-orders")
+    with pytest.raises(UndecodableError, match=words) as caught:
+        decoder().decode([*plain[:2], framed(2, form), plain[3]], None)
+    assert caught.value.place == 2
+
+
+def test_numbers_that_are_none_are_read_in_lists_too() -> None:
+    columns = pa.schema(
+        [("id", pa.int64()), ("many", pa.list_(pa.float64())), ("one", pa.float32()), ("said", pa.string())]
+    )
+    row = {"id": 1, "many": [1.5, "NaN", None, "-Infinity", "Infinity"], "one": "-Infinity", "said": '"one":"NaN"'}
+    messages = [of("plain-orders", 0, after={**row, "many": [2.5], "one": 1}), of("plain-orders", 0, after=row)]
+    found = decoder(columns).decode(messages, None).to_pylist()
+    assert (found[0]["many"], found[0]["one"], found[1]["one"]) == ([2.5], 1.0, -math.inf)
+    assert math.isnan(found[1]["many"][1])
+    assert found[1]["many"][2:] == [None, -math.inf, math.inf]
+    assert found[1]["said"] == '"one":"NaN"'
+
+
+MARKED = pa.schema([("id", pa.int64()), ("a", pa.string()), ("b", pa.binary()), ("c", pa.list_(pa.string()))])
+MARKER = "__debezium_unavailable_value"
+
+
+def change(key: int, op: str = "u", **values: Any) -> bytes:
+    row = {"id": key, "a": MARKER, "b": "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==", "c": [MARKER], **values}
+    return of("plain-orders", 0, op=op, before=row if op == "d" else None, after=None if op == "d" else row)
+
+
+def test_a_marker_takes_its_value_over_other_markers_and_keys_and_never_over_a_delete() -> None:
+    messages = [
+        change(1, a="x", b="QQ==", c=["p", "q"]), change(2, a="y", b="QUI=", c=[]), change(1), change(1, a="z"), change(1),
+        change(2, "d"), change(2), change(3, a=None, b="QQ==", c=["r"]), change(3),
+    ]  # fmt: skip
+    found, refused = settled(decoder(MARKED), messages)
+    assert [row["a"] for row in found] == ["x", "y", "x", "z", "z", None, MARKER, None, MARKER]
+    assert [row["b"] for row in found][:5] == [b"A", b"AB", b"A", b"A", b"A"]
+    assert [row["c"] for row in found][:5] == [["p", "q"], [], ["p", "q"], ["p", "q"], ["p", "q"]]
+    # A table keeps text alone; null is sent as null, so that a marker never means it.
+    assert [row for row, _ in refused] == [6]
+    assert [row for row, _ in settled(decoder(MARKED, fills=False), messages)[1]] == [6, 8]
+
+
+def test_a_marker_takes_its_value_from_anywhere_in_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit is decoded in parts; were a part all that counts, the table would fill what an earlier part has changed."""
+    monkeypatch.setattr(rows, "CHUNK_BYTES", 1)
+    values: list[bytes | None] = [change(1, a="x", b="QQ==", c=[]), change(2), change(1)]
+    messages = Messages([("t", 0)], values, [np.zeros(3, np.int32)], [np.arange(3)], [np.zeros(3, np.int64)])
+    events, settings = decoder(MARKED), KafkaSettings("b:1", ("t",), tombstones="Ignore", debezium=True)
+    strict = rows.Decoding(settings, events, None, ("id",), None, events.settled)
+    with pytest.raises(
+        InvalidDataError, match=r"offset 1 cannot be read as json: it leaves the large value of b alone"
+    ):
+        strict.rows(messages, None, Where(messages))
+    found = replace(strict, error_ratio=0.0).rows(messages, None, Where(messages))
+    assert [each["a"] for each in found.table.to_pylist()] == ["x", "x"]
+    assert (found.order.tolist(), [each.place for each in found.faults]) == ([0, 2], [1])
+
+
+MARIA = pa.schema([("id", pa.int64()), ("customer", pa.string()), ("amount", pa.string()), ("created", pa.timestamp("us", "UTC")), ("note", pa.string()), ("big", pa.string()), ("channel", pa.string())])  # fmt: skip
+
+
+def of_binlog(columns: pa.Schema | None = None) -> DebeziumDecoder:
+    return DebeziumDecoder(JsonEnvelopes(columns, MYSQL), MYSQL, ["id"], columns)
+
+
+@pytest.mark.parametrize(("name", "columns"), [("maria-schema-orders", None), ("maria-plain-orders", MARIA)])
+def test_events_of_a_binlog_have_their_file_position_and_row_and_a_text_that_sorts_as_they_do(
+    name: str, columns: pa.Schema | None
+) -> None:
+    found = of_binlog(columns).decode(of_rows(name), None)
+    told = [(each[OPERATION], each["id"]) for each in found.to_pylist()]
+    assert told == [
+        ("r", 1), ("r", 2), ("c", 3), ("u", 1), ("u", 1), ("d", 2), ("c", 20), ("d", 3), ("u", 1), ("u", 1), ("c", 4), ("u", 4), ("d", 4), ("c", 5), ("c", 6),
+    ]  # fmt: skip
+    assert found.column_names[-len(MYSQL.own) :] == MYSQL.own.names
+    order = found[SEQUENCE].to_pylist()
+    assert order == sorted(order)
+    assert order[4] == "0000000001.000000000007999.0000000000"
+    assert len(set(found[FILE].to_pylist())) == 2
+
+
+def test_keys_that_one_statement_moves_are_ordered_by_the_row_of_their_event() -> None:
+    found = of_binlog().decode(of_rows("maria-schema-shift"), None).to_pylist()
+    of_three = [(row[OPERATION], row[POSITION], row[ROW], row[SEQUENCE]) for row in found if row["id"] == 3][1:3]
+    assert [(kind, place, row) for kind, place, row, _ in of_three] == [("d", 2592, 0), ("c", 2592, 1)]
+    assert of_three[0][-1] < of_three[1][-1]
+
+
+def test_every_type_of_mariadb_has_its_value() -> None:
+    first, second, third = of_binlog().decode(of_rows("maria-schema-types"), None).to_pylist()
+    assert {name: value for name, value in first.items() if name in MARIA_TYPES} == MARIA_TYPES
+    assert (second["n"], second["tm"], second["da"], second["s"]) == (Decimal("-0.01"), "24:00:00", None, "")
+    assert {value for name, value in third.items() if name not in ("id", *MYSQL.own.names)} == {None}
+
+
+MARIA_TYPES = {
+    "ti": -1, "tb": 1, "si": 65535, "i": 4294967295, "bi": -(2**63), "bu": 2**63 - 1, "f": 1.5, "n": Decimal("99.99"),
+    "n0": Decimal(12345678901234567890123456789012345678), "b": True, "b8": b"\x05", "c": "c", "t": "té", "bn": b"\x01\xff\x00", "bl": b"\xff\x00",
+    "da": date(2026, 2, 3), "tm": "04:05:06", "tm6": "-838:59:59.000001", "dt": datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC).replace(tzinfo=None),
+    "dt6": datetime(2026, 2, 3, 4, 5, 6, 123_456, UTC).replace(tzinfo=None), "ts": datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC),
+    "ts6": datetime(2026, 2, 3, 4, 5, 6, 123_456, UTC), "y": 2026, "e": "a", "s": "x,z", "j": '{"a": 1}',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ({"connector": "postgresql"}, "of connector postgresql, whose events are ordered by _event_lsn"),
+        ({"connector": "sqlserver"}, "of connector sqlserver, and postgresql, mysql, mariadb alone are read"),
+        ({"connector": "mysql", "pos": 5}, "its source has no file"),
+        ({"connector": "mysql", "file": "binlog.000001"}, "its source has no pos"),
+        ({"connector": "mysql", "file": "binlog", "pos": 5}, "'binlog' ends in no number of a binlog"),
+    ],
+)
+def test_an_event_without_a_place_in_a_binlog_is_refused(source: dict[str, Any], words: str) -> None:
+    with pytest.raises(UndecodableError, match=words):
+        of_binlog().decode([of("maria-schema-orders", 0, source=source)], None)

@@ -1,0 +1,103 @@
+"""How the messages of an ingest become rows, as its JobSpec says: formats, change events, the keys of tombstones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from hudi_spark.jobs.target import fills_unavailable, find_table, storage_options
+from hudi_table.errors import InvalidRequestError, ObjectNotFoundError
+from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.sources.formats.avro import AvroDecoder, RegistryDecoder
+from hudi_table.sources.formats.avro_envelopes import AvroEnvelopes
+from hudi_table.sources.formats.debezium import DebeziumDecoder
+from hudi_table.sources.formats.decoder import Decoder
+from hudi_table.sources.formats.dialects import DIALECTS, Dialect
+from hudi_table.sources.formats.envelopes import Envelopes, JsonEnvelopes
+from hudi_table.sources.formats.json import JsonDecoder
+from hudi_table.sources.formats.raw import RawDecoder
+from hudi_table.sources.formats.registry import Registry
+from hudi_table.sources.kafka.rows import Decoding
+from hudi_table.sources.kafka.settings import KafkaSettings
+from hudi_table.table.store.opening import open_storage
+
+
+def needed_of(spec: JobSpec) -> list[str]:
+    """What a delete needs: the record key, and the partition's columns."""
+    needed = [str(name) for name in spec.table["recordKey"]]
+    return needed + [str(each["field"]) for each in spec.table.get("partitionBy", ()) if each["field"] not in needed]
+
+
+def dialect_of(spec: JobSpec) -> Dialect:
+    """Of change events, by the column that orders them. Raises InvalidRequestError for a table that would not keep their order or their deletes."""
+    table = spec.table
+    orders = list(table.get("orderingFields", ()))
+    if len(orders) != 1 or orders[0] not in DIALECTS or spec.work["operation"] != "Upsert":
+        raise InvalidRequestError(
+            f"change events of Debezium need operation Upsert and orderingFields {' or '.join(DIALECTS)}: they may come again, behind newer ones"
+        )
+    outside = [each["field"] for each in table.get("partitionBy", ()) if each["field"] not in table["recordKey"]]
+    if outside:
+        raise InvalidRequestError(
+            f"partitionBy {outside[0]} is none of recordKey, and an event that deletes holds the key alone: leave it out, or add it to the key"
+        )
+    return DIALECTS[orders[0]]
+
+
+def decoding_of(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, str], columns: pa.Schema) -> Decoding:
+    """How messages become rows. Raises InvalidRequestError."""
+    needed = needed_of(spec)
+    ratio = float(spec.work.get("maxErrorRatio", 0.0)) if spec.work.get("onUndecodable") == "Quarantine" else None
+    if settings.debezium:
+        events = _events(spec, settings, environment, columns)
+        return Decoding(settings, events, None, tuple(needed), ratio, events.settled)
+    deletes = settings.tombstones == "Delete"
+    if deletes and settings.key_format == "raw" and len(needed) != 1:
+        raise InvalidRequestError(
+            f"kafka.keyFormat raw holds one column, and a delete needs {', '.join(needed)}: give json or avro"
+        )
+    values = _decoder(spec, settings, settings.format, environment)
+    keys = (
+        _decoder(spec, settings, settings.key_format, environment) if deletes and settings.key_format != "raw" else None
+    )
+    return Decoding(settings, values, keys, tuple(needed), ratio)
+
+
+def _events(
+    spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, str], columns: pa.Schema
+) -> DebeziumDecoder:
+    dialect = dialect_of(spec)
+    envelopes: Envelopes = JsonEnvelopes(columns, dialect)
+    if settings.format != "json":
+        if settings.format != "avro" or settings.registry is None:
+            raise InvalidRequestError("a source of type Debezium needs format json, or avro with kafka.avro.registry")
+        envelopes = AvroEnvelopes(Registry(settings.registry, environment).avro_schema, dialect)
+    return DebeziumDecoder(
+        envelopes,
+        dialect,
+        spec.table["recordKey"],
+        columns,
+        infinite_is_null=settings.infinite_is_null,
+        fills=fills_unavailable(spec, find_table(spec)),
+    )
+
+
+def _decoder(spec: JobSpec, settings: KafkaSettings, form: str, environment: Mapping[str, str]) -> Decoder:
+    if form == "json":
+        return JsonDecoder()
+    if form == "raw":
+        return RawDecoder()
+    if settings.registry is not None:
+        return RegistryDecoder(Registry(settings.registry, environment).avro_schema)
+    if settings.schema_file is None:
+        raise InvalidRequestError("format avro needs kafka.avro.registry or kafka.avro.schemaFile")
+    return AvroDecoder(_schema_text(spec, settings.schema_file))
+
+
+def _schema_text(spec: JobSpec, uri: str) -> str:
+    folder, _, name = uri.rpartition("/")
+    try:
+        return open_storage(folder, storage_options(spec, folder)).get(name).decode()
+    except (ObjectNotFoundError, UnicodeDecodeError) as error:
+        raise InvalidRequestError(f"kafka.avro.schemaFile: {uri} cannot be read: {error}") from error
