@@ -33,6 +33,7 @@ from hudi_table.api import HudiTable, open_table
 from hudi_table.arguments import OperationName
 from hudi_table.codec.conform import conform
 from hudi_table.errors import CommitStateUnknownError, WriteConflictError
+from hudi_table.model.given import checked_call
 from hudi_table.model.names import ALL_META_COLUMNS, RECORD_KEY
 from hudi_table.model.options.write_options import operation_option, partitions_option
 from hudi_table.model.progress import ProgressFunction
@@ -69,6 +70,7 @@ TASK = "_lakeops_task"
 _RESULT = "ordinal int, payload binary"
 
 
+@checked_call
 def write(
     df: DataFrame | None,
     table: HudiTable | str | Path,

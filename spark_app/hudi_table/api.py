@@ -22,8 +22,9 @@ from hudi_table.arguments import (
     WriteOptions,
     schema_of,
 )
-from hudi_table.errors import InvalidRequestError
+from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from hudi_table.metadata.port import open_context
+from hudi_table.model.given import checked_call, checked_calls
 from hudi_table.model.options.write_options import (
     CUSTOM_KEYS,
     CUSTOM_MERGER,
@@ -64,6 +65,7 @@ __all__ = [
 ]
 
 
+@checked_calls
 class HudiTable(ShortCalls):
     """An opened table. It holds no connection and no lock; every call sees the newest completed state."""
 
@@ -126,6 +128,7 @@ class HudiTable(ShortCalls):
         return self.write(data, operation="delete", **more)
 
 
+@checked_call
 def open_table(
     uri: str | Path, *, as_of: Moment | None = None, storage_options: Mapping[str, str] | None = None
 ) -> HudiTable:
@@ -138,6 +141,7 @@ def open_table(
     return HudiTable(open_context(open_storage(str(uri), storage_options)), as_of)
 
 
+@checked_call
 def create_table(
     uri: str | Path,
     schema: SchemaLike,
@@ -199,6 +203,7 @@ def create_table(
     return made
 
 
+@checked_call
 def write_hudi(
     table_or_uri: HudiTable | str | Path,
     data: ArrowStream | None,
@@ -255,6 +260,7 @@ def write_hudi(
         return write(rows)
 
 
+@checked_call
 def upgrade_table(
     uri: str | Path,
     *,
@@ -272,6 +278,7 @@ def upgrade_table(
     return _brought(uri, to, 1, dry_run=dry_run, resume=resume, storage_options=storage_options)
 
 
+@checked_call
 def downgrade_table(
     uri: str | Path,
     *,
@@ -295,5 +302,10 @@ def _brought(
         what = "a downgrade" if way > 0 else "an upgrade"
         raise InvalidRequestError(
             f"the table has version {ctx.config.version}; to bring it to {to} is {what}", base_path=ctx.base_path
+        )
+    unreached = 6 if way > 0 else 9
+    if to == unreached:
+        raise InvalidOptionError(
+            f"to is {to}, and no {'upgrade' if way > 0 else 'downgrade'} ends there: give {'8 or 9' if way > 0 else '8 or 6'}"
         )
     return plan_version(ctx, to) if dry_run else bring_to(ctx, to, resume=resume)
