@@ -22,8 +22,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from hudi_spark.arrow_schemas import written_schema
 from hudi_spark.engine import SparkEngine, collect_results, result_batch
 from hudi_spark.errors import as_hudi_errors
 from hudi_spark.in_driver import small_rows
@@ -119,9 +119,9 @@ def write(
 @logged("write")
 def _write(ctx: TableContext, df: DataFrame, request: WriteRequest, progress: ProgressFunction | None) -> CommitResult:
     # A frame that was read with Hudi's columns has them of the rows' last write; this one makes its own, as Hudi's does.
-    own_columns(to_arrow_schema(df.schema, timezone="UTC"))
+    own_columns(written_schema(df.schema))
     df = df.drop(*ALL_META_COLUMNS)
-    _, prepared, done = begin(ctx, to_arrow_schema(df.schema, timezone="UTC").empty_table(), request)
+    _, prepared, done = begin(ctx, written_schema(df.schema).empty_table(), request)
     if done is not None:
         return CommitResult(done, request.operation, replayed=True)
     rows = small_rows(df, with_timebased(ctx.config, request.options), prepared)

@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import datasource as ds
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from hudi_spark.arrow_schemas import written_schema
 from hudi_spark.datasource.format_options import FormatOptions
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable
@@ -150,7 +150,7 @@ class Target:
     def of(cls, spark_options: FormatOptions, schema: StructType, overwrite: bool) -> Target:
         """Checked as far as it can be without rows. Raises what `write_hudi` and `create_table` raise."""
         write = SparkWrite.of(spark_options, overwrite)
-        arrow = to_arrow_schema(schema, timezone="UTC")
+        arrow = written_schema(schema)
         columns = own_columns(arrow)
         storage = open_storage(spark_options.path, spark_options.storage)
         try:

@@ -401,8 +401,9 @@ def test_a_field_that_is_named_twice_is_refused(role: str) -> None:
 @pytest.mark.parametrize("argument", ["name", "database"])
 @pytest.mark.parametrize("text", ["a/b\n", "a\x00b", "tab\tbed", "\u2028", "\ud800"])
 def test_a_name_with_characters_that_are_not_printed_is_refused(argument: str, text: str) -> None:
+    more: dict[str, Any] = {argument: text}
     with pytest.raises(InvalidRequestError, match=f"{argument} .* not printed"):
-        create_table(f"memory://{uuid.uuid4()}", SCHEMA, record_key="id", **{argument: text})
+        create_table(f"memory://{uuid.uuid4()}", SCHEMA, record_key="id", **more)
 
 
 def test_a_rule_of_hashing_is_refused_where_nothing_is_hashed() -> None:
