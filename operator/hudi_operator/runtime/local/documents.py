@@ -78,7 +78,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-def _items(document: object) -> list[object]:
+def _items(document: Any) -> list[Any]:
     """A document, or what a `List` as `kubectl get -o yaml` prints it holds."""
     if isinstance(document, dict) and (document.get("kind"), document.get("apiVersion")) == ("List", "v1"):
         items = document.get("items")
