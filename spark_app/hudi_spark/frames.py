@@ -12,9 +12,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from hudi_spark.datasource.catalog_rules import refuse_idle_statements
-from hudi_spark.datasource.save_modes import hand_over_modes
+from hudi_spark.datasource.save_modes import hand_over_modes, hand_over_partitions
 from hudi_spark.datasource.source import HudiDataSource, LongNamedSource
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
@@ -32,13 +33,14 @@ def register(spark: SparkSession) -> str:
     """Register `format("hudi")` and `format("org.apache.hudi")` by hand; returns a sentence that says which source wins in this session.
 
     Spark finds them by itself where `pyspark_hudi` and `pyspark_org_apache_hudi` are on its Python path; what it refuses sources
-    in Python, the save modes `ignore` and `errorifexists`, works after this call, and what its catalog would do alone is refused
+    in Python, the save modes `ignore` and `errorifexists` and `partitionBy`, works after this call, and what its catalog would do alone is refused
     (`catalog_rules`). A Hudi jar on the class path claims the same names, and a source of the JVM goes before one of Python.
     """
     for source in (HudiDataSource, LongNamedSource):
         if not _is_found(spark, source.name()):
             spark.dataSource.register(source)
     hand_over_modes(_writer_class(spark))
+    hand_over_partitions(_stream_writer_class(spark))
     refuse_idle_statements(spark)
     if _has_hudi_jar(spark):
         return "a Hudi jar is on the class path: format('hudi') is the jar's; use hudi_spark.read for this library"
@@ -140,6 +142,15 @@ def _writer_class(spark: SparkSession) -> type[Any]:
 
         return ConnectWriter
     return DataFrameWriter
+
+
+def _stream_writer_class(spark: SparkSession) -> type[Any]:
+    """The class whose instances `df.writeStream` gives in this session."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        from pyspark.sql.connect.streaming.readwriter import DataStreamWriter as ConnectWriter
+
+        return ConnectWriter
+    return DataStreamWriter
 
 
 def _has_hudi_jar(spark: SparkSession) -> bool:

@@ -22,8 +22,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from hudi_spark.arrow_schemas import written_schema
 from hudi_spark.engine import SparkEngine, collect_results, result_batch
 from hudi_spark.errors import as_hudi_errors
 from hudi_spark.in_driver import small_rows
@@ -33,6 +33,7 @@ from hudi_table.api import HudiTable, open_table
 from hudi_table.arguments import OperationName
 from hudi_table.codec.conform import conform
 from hudi_table.errors import CommitStateUnknownError, WriteConflictError
+from hudi_table.model.given import checked_call
 from hudi_table.model.names import ALL_META_COLUMNS, RECORD_KEY
 from hudi_table.model.options.write_options import operation_option, partitions_option
 from hudi_table.model.progress import ProgressFunction
@@ -69,6 +70,7 @@ TASK = "_lakeops_task"
 _RESULT = "ordinal int, payload binary"
 
 
+@checked_call
 def write(
     df: DataFrame | None,
     table: HudiTable | str | Path,
@@ -117,9 +119,9 @@ def write(
 @logged("write")
 def _write(ctx: TableContext, df: DataFrame, request: WriteRequest, progress: ProgressFunction | None) -> CommitResult:
     # A frame that was read with Hudi's columns has them of the rows' last write; this one makes its own, as Hudi's does.
-    own_columns(to_arrow_schema(df.schema, timezone="UTC"))
+    own_columns(written_schema(df.schema))
     df = df.drop(*ALL_META_COLUMNS)
-    _, prepared, done = begin(ctx, to_arrow_schema(df.schema, timezone="UTC").empty_table(), request)
+    _, prepared, done = begin(ctx, written_schema(df.schema).empty_table(), request)
     if done is not None:
         return CommitResult(done, request.operation, replayed=True)
     rows = small_rows(df, with_timebased(ctx.config, request.options), prepared)

@@ -22,8 +22,9 @@ from hudi_table.arguments import (
     WriteOptions,
     schema_of,
 )
-from hudi_table.errors import InvalidRequestError
+from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from hudi_table.metadata.port import open_context
+from hudi_table.model.given import checked_call, checked_calls
 from hudi_table.model.options.write_options import (
     CUSTOM_KEYS,
     CUSTOM_MERGER,
@@ -66,6 +67,7 @@ __all__ = [
 ]
 
 
+@checked_calls
 class HudiTable(ShortCalls):
     """An opened table. It holds no connection and no lock; every call sees the newest completed state."""
 
@@ -128,6 +130,7 @@ class HudiTable(ShortCalls):
         return self.write(data, operation="delete", **more)
 
 
+@checked_call
 def open_table(
     uri: str | Path, *, as_of: Moment | None = None, storage_options: Mapping[str, str] | None = None
 ) -> HudiTable:
@@ -140,6 +143,7 @@ def open_table(
     return HudiTable(open_context(open_storage(str(uri), storage_options)), as_of)
 
 
+@checked_call
 def create_table(
     uri: str | Path,
     schema: SchemaLike,
@@ -201,6 +205,7 @@ def create_table(
     return made
 
 
+@checked_call
 def write_hudi(
     table_or_uri: HudiTable | str | Path,
     data: ArrowStream | None,
@@ -257,6 +262,7 @@ def write_hudi(
         return write(rows)
 
 
+@checked_call
 def upgrade_table(
     uri: str | Path,
     *,
@@ -278,6 +284,7 @@ def upgrade_table(
     return _brought(uri, to, 1, work, storage_options)
 
 
+@checked_call
 def downgrade_table(
     uri: str | Path,
     *,
@@ -306,6 +313,11 @@ def _brought(
         what = "a downgrade" if way > 0 else "an upgrade"
         raise InvalidRequestError(
             f"the table has version {ctx.config.version}; to bring it to {to} is {what}", base_path=ctx.base_path
+        )
+    unreached = 6 if way > 0 else 9
+    if to == unreached:
+        raise InvalidOptionError(
+            f"to is {to}, and no {'upgrade' if way > 0 else 'downgrade'} ends there: give {'8 or 9' if way > 0 else '8 or 6'}"
         )
     return work(ctx, to)
 

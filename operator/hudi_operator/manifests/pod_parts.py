@@ -77,9 +77,9 @@ def refused_parts(policy: PodPolicy, parts: PodParts, path: str) -> Iterator[Fie
 def _wrong_names(names: Mapping[str, str], path: str, *, values: bool, free: bool) -> Iterator[FieldError]:
     for key, value in names.items():
         domain, _, name = key.rpartition("/")
-        if _KEY.match(key) is None:
+        if _KEY.fullmatch(key) is None:
             yield FieldError(f"{path}[{key}]", "is no name that Kubernetes takes")
-        elif values and _VALUE.match(value) is None:
+        elif values and _VALUE.fullmatch(value) is None:
             yield FieldError(f"{path}[{key}]", f"is {value!r}, no value that Kubernetes takes for a label")
         elif not free and (_OTHERS.search(domain) is not None or (not domain and _OF_SPARK.search(name) is not None)):
             yield FieldError(

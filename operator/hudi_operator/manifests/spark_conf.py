@@ -48,7 +48,7 @@ def refused(conf: Mapping[str, str]) -> tuple[FieldError, ...]:
 
 
 def _why_not(key: str, value: str) -> str | None:
-    if _ALLOWED.match(key) is None or _NAMES_CODE.search(key) is not None:
+    if _ALLOWED.match(key) is None or _NAMES_CODE.search(key) is not None or not key.isprintable():
         return "is not for a manifest to set: it is the operator's, or may load code; remove it"
     if _REPLACED in value:
         return (

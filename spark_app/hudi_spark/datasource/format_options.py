@@ -28,7 +28,7 @@ _READS = (
     "path", "columns", "filter", "meta", "asof", "query", "since", "until", "fullscan", "pushfilters", "maxinstantspertrigger",
     "as.of.instant", "timestampasof",
 )  # fmt: skip
-_WRITES = ("operation", "batch", "savemode", "checkpointlocation")
+_WRITES = ("operation", "batch", "savemode", "partitionby", "checkpointlocation")
 NO_CATALOG = (
     "a table of Spark's own catalog (CREATE TABLE … USING hudi, saveAsTable) would be a name without a table behind it, for Spark keeps its "
     "location from sources in Python: use df.write.format('hudi').save(path) or hudi_table.create_table, and CREATE TEMPORARY VIEW … "
@@ -57,6 +57,10 @@ class FormatOptions:
         path = self.own.get("path")
         if not path:
             raise InvalidRequestError(f"no path: give spark.read.format('hudi').load(path); {NO_CATALOG}")
+        if "*" in path:
+            raise InvalidRequestError(
+                f"the path {path!r} is a pattern: give the table's own path, which has all its partitions"
+            )
         return path
 
     def one_of(self, what: str, **values: str | None) -> str | None:

@@ -21,7 +21,13 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from hudi_spark.datasource.format_options import FormatOptions, ReadRequest, format_options, refuse_of_streams
+from hudi_spark.datasource.format_options import (
+    READ_KEYS,
+    FormatOptions,
+    ReadRequest,
+    format_options,
+    refuse_of_streams,
+)
 from hudi_spark.datasource.writes import RowsWriter
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
@@ -32,6 +38,7 @@ from hudi_table.read.changes.plan import ChangesPlan
 from hudi_table.read.changes.rows import step_batches
 from hudi_table.read.files import stream
 from hudi_table.read.plan import ScanPlan
+from hudi_table.write.checks.table_options import refuse_contradictions
 
 NAME = "hudi"
 LONG_NAME = "org.apache.hudi"
@@ -149,8 +156,12 @@ class PushingReader(SnapshotReader):
 
 
 def table_of(spark_options: FormatOptions, request: ReadRequest) -> HudiTable:
-    """The table at the options' path, as of their moment."""
-    return open_table(spark_options.path, as_of=request.as_of, storage_options=spark_options.storage)
+    """The table at the options' path, as of their moment. Raises InvalidOptionError for options that describe another table: Hudi reads by what
+    is stored, in silence."""
+    table = open_table(spark_options.path, as_of=request.as_of, storage_options=spark_options.storage)
+    told = {key: value for key, value in spark_options.hudi.items() if key not in READ_KEYS}
+    refuse_contradictions(table.context.config, told)
+    return table
 
 
 def plan_of(

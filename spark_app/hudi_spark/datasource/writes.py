@@ -22,15 +22,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import datasource as ds
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from hudi_spark.arrow_schemas import written_schema
 from hudi_spark.datasource.format_options import FormatOptions
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvariantError, TableNotFoundError
 from hudi_table.metadata.port import HudiMetadata, open_context
-from hudi_table.model.options.known import admit
+from hudi_table.model.options.known import admit, explicit_option
 from hudi_table.model.options.write_options import OPERATION, PARTITIONS_TO_DELETE, Operation, operation_option
 from hudi_table.model.table.index_properties import names_in
 from hudi_table.services.inline import check_inline
@@ -45,12 +45,14 @@ from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.checks.create_table import TableSpec, config_of, create, refuse_other_content
 from hudi_table.write.checks.request import parse_operation, prepare
 from hudi_table.write.checks.reserved_columns import own_columns
+from hudi_table.write.checks.table_options import PARTITIONS
 from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.operations import WriteRequest, begin
 
 _MODES = {"append": "append", "overwrite": "overwrite", "ignore": "ignore", "errorifexists": "error", "error": "error"}
 _NARROWING = ("columns", "filter", "asof", "as.of.instant", "timestampasof", "query", "since", "until", "fullscan")
 _COMBINE = "hoodie.combine.before.insert"
+_PARTITION_PATH = "hoodie.datasource.write.partitionpath.field"
 
 
 @dataclass
@@ -87,7 +89,8 @@ class SparkWrite:
                 f"{PARTITIONS_TO_DELETE} is of operation delete_partition, and this is {operation}: leave it out"
             )
         mode = _mode(spark_options.own.get("savemode"), overwrite)
-        options = {
+        partitions = _partition_option(spark_options)
+        options = partitions | {
             key: value for key, value in spark_options.hudi.items() if key not in (OPERATION, PARTITIONS_TO_DELETE)
         }
         if mode == "overwrite":
@@ -103,6 +106,18 @@ class SparkWrite:
             names_in(spark_options.hudi.get(PARTITIONS_TO_DELETE, "")),
             spark_options.own.get("batch", ""),
         )
+
+
+def _partition_option(spark_options: FormatOptions) -> dict[str, str]:
+    """What `partitionBy` says, as the option of Hudi's that says it; nothing if that is given. Raises InvalidOptionError where they differ:
+    Hudi goes by the option, in silence."""
+    names = spark_options.own.get("partitionby")
+    named = explicit_option(spark_options.hudi, PARTITIONS)
+    if names and named and [name.partition(":")[0] for name in names_in(named)] != list(names_in(names)):
+        raise InvalidOptionError(
+            f"partitionBy names {names}, and {_PARTITION_PATH} is {named}: leave one of the two out"
+        )
+    return {_PARTITION_PATH: names} if names and named is None else {}
 
 
 def _mode(name: str | None, overwrite: bool) -> str:
@@ -135,7 +150,7 @@ class Target:
     def of(cls, spark_options: FormatOptions, schema: StructType, overwrite: bool) -> Target:
         """Checked as far as it can be without rows. Raises what `write_hudi` and `create_table` raise."""
         write = SparkWrite.of(spark_options, overwrite)
-        arrow = to_arrow_schema(schema, timezone="UTC")
+        arrow = written_schema(schema)
         columns = own_columns(arrow)
         storage = open_storage(spark_options.path, spark_options.storage)
         try:

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 import hudi_spark
+from hudi_spark.arrow_schemas import written_schema
 from hudi_spark.errors import as_hudi_errors
 from hudi_spark.jobs.batch import Batch, write_options
 from hudi_spark.jobs.progress import Progress
@@ -166,7 +167,7 @@ def _selected(spark: SparkSession, source: DataFrame, sql: str) -> DataFrame:
 
 def arrow_schema(rows: DataFrame) -> pa.Schema:
     """The schema of a frame in Arrow's types."""
-    return to_arrow_schema(rows.schema, timezone="UTC")
+    return written_schema(rows.schema)
 
 
 def _splits(storage: Storage, paths: Sequence[str], form: str) -> list[Split]:

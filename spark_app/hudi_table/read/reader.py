@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from hudi_table.model.counts import counted
+from hudi_table.model.given import checked_calls
 from hudi_table.model.table.cdc import Images
 from hudi_table.model.table.config import IndexSpec
 from hudi_table.model.timeline.instants import comparable_time
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from hudi_table.read.tables import Row
 
 
+@checked_calls
 class TableReader:
     """The reading half of a table. `as_of`, an instant time of 17 digits, holds for every read that names none."""
 

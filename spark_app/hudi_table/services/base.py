@@ -14,6 +14,7 @@ from functools import partial
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
 from hudi_table.errors import InvalidRequestError, WriteConflictError
+from hudi_table.model.given import checked_call
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.services import (
     DEFAULT_SERVICE_MEMORY,
@@ -184,6 +185,7 @@ class Planned(RequestedService, ABC):
 class WhenDue(Planned, ABC):
     """A service that options ask, and whose trigger says when it is due."""
 
+    @checked_call
     def __call__(
         self,
         options: Mapping[str, str] | None = None,

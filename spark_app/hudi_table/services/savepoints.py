@@ -13,6 +13,7 @@ from functools import partial
 from typing import ClassVar, Self
 
 from hudi_table.errors import ExpiredError, InvalidRequestError, ObjectNotFoundError
+from hudi_table.model.given import checked_call
 from hudi_table.model.names import parse_log_file
 from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.model.timeline.chain import Kind
@@ -216,6 +217,7 @@ class SavepointService(Unplanned):
 
     type: ClassVar[ServiceType] = ServiceType.SAVEPOINT
 
+    @checked_call
     def __call__(self, instant: str = "", *, comment: str = "", plan: str = "") -> Self:
         """The service with the commit of `instant`, by default the newest. `plan`: digest of a dry run, which must still hold."""
         return self.with_request(ServiceRequest(plan=plan, instant=instant, comment=comment))

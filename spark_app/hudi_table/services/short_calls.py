@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.counts import counted
+from hudi_table.model.given import checked_calls
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.findings import Finding
 from hudi_table.model.service.services import ServicePlan, ServiceResult
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 Options = Mapping[str, str]
 
 
+@checked_calls
 class ShortCalls(TableReader):
     """A table with its services; `api.HudiTable` is one."""
 

@@ -128,6 +128,8 @@ def test_the_policy_of_a_namespace_wins_over_a_resource() -> None:
         ({"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}, "is not for a manifest"),
         ({"labels": {"a b": "x"}}, "is no name that Kubernetes takes"),
         ({"labels": {"a": "x\ny"}}, "no value that Kubernetes takes"),
+        ({"labels": {"a": "x\n"}}, "no value that Kubernetes takes"),
+        ({"labels": {"a\n": "x"}}, "is no name that Kubernetes takes"),
         ({"annotations": {"container.apparmor.security.beta.kubernetes.io/job": "unconfined"}}, "is not for a manifest"),
         ({"annotations": {"hudi.lakeops.dev/job-spec": "{}"}}, "is not for a manifest"),
         ({"env": [{"name": "AWS_SECRET_ACCESS_KEY", "value": "k"}]}, "a credential: put it into the Secret"),

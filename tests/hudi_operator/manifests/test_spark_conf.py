@@ -44,6 +44,7 @@ def test_tuning_is_a_manifests_own(key: str) -> None:
 @pytest.mark.parametrize(
     "key",
     [
+        "spark.sql.shuffle.partitions\n",
         "spark.master",
         "spark.jars",
         "spark.plugins",

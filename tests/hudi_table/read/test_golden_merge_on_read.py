@@ -16,8 +16,19 @@ def opened(name: str, folder: Path) -> HudiTable:
     return open_table(str(golden.unpack(name, folder).base))
 
 
-@pytest.mark.parametrize("query", ["snapshot", "read_optimized"])
-@pytest.mark.parametrize("name", golden.MERGE_ON_READ)
+HIDDEN = ("failmor", "snapshot")
+"""What 0.15.0 does not show there, case 30 of the compatibility page, is held against Hudi 1.1.1 and hudi-rs in `tests/interop/test_golden.py`."""
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        (name, query)
+        for name in golden.MERGE_ON_READ
+        for query in ("snapshot", "read_optimized")
+        if (name, query) != HIDDEN
+    ],
+)
 def test_rows_and_types_equal_those_that_hudi_returned(name: str, query: str, tmp_path: Path) -> None:
     table = opened(name, tmp_path)
     expected = golden.Golden(name, tmp_path / name).rows(query)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.options.known import ignored_options
 from hudi_table.model.options.retention import CleanPolicy
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.cleaning.policy import CleanOptions, Rule, earliest_retained, verdicts
@@ -171,3 +172,29 @@ def test_slices_hold_base_files_logs_and_change_logs_of_completed_instants_alone
         (at(3), 1, 5), (at(2), 1, 5), (at(1), 3, 15),
     ]  # fmt: skip
     assert found.replaced == at(2)
+
+
+CLEAN = "hoodie.clean."
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"policy": "KEEP_LATEST_BY_HOURS", "commits.retained": "5"}, ["commits.retained"]),
+        ({"policy": "KEEP_LATEST_BY_HOURS", "commits.retained": "10", "hours.retained": "5"}, []),
+        ({"hours.retained": "5", "fileversions.retained": "2"}, ["fileversions.retained", "hours.retained"]),
+        ({"hours.retained": "5"}, []),
+    ],
+)
+def test_a_number_that_the_policy_does_not_count_is_told_and_the_policy_holds_as_with_hudi(
+    options: dict[str, str], told: list[str]
+) -> None:
+    given = {CLEAN + key: value for key, value in options.items()}
+    assert [key for key, _ in ignored_options(given)] == [CLEAN + key for key in told]
+    if told:
+        assert CleanOptions.parse(given).policy == options.get("policy", "KEEP_LATEST_COMMITS")
+
+
+def test_a_number_under_its_older_name_is_told_by_that_name() -> None:
+    given = {"hoodie.cleaner.policy": "KEEP_LATEST_BY_HOURS", "hoodie.cleaner.commits.retained": "5"}
+    assert [key for key, _ in ignored_options(given)] == ["hoodie.cleaner.commits.retained"]

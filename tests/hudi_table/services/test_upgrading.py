@@ -286,4 +286,6 @@ def test_the_command_line_shows_first_and_does_it_with_yes(tmp_path: Path, capsy
     assert done["done"].startswith("the table was brought from version 6 to 9; ")
     assert open_table(base).context.config.version == 9
     assert run("downgrade", str(base), "--to", "6", "--yes")["to"] == 6
+    assert main(["upgrade", str(base), "--to", "6"]) == 2
+    assert "to is 6, and no upgrade ends there: give 8 or 9" in capsys.readouterr().err
     assert main(["upgrade", str(base), "--to", "7", "--yes"]) != exits.GOOD

@@ -14,7 +14,7 @@ from hudi_table.model.job import checkpoint as model
 from hudi_table.model.job.checkpoint import Checkpoint, advance, key_of, waiting
 from hudi_table.sources.checkpoints import archived_checkpoints, current_checkpoint
 from hudi_table.sources.files.digests import store_digests
-from hudi_table.sources.files.source import list_source
+from hudi_table.sources.files.source import FilesSource, list_source
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.aged import AgedStorage
@@ -50,6 +50,17 @@ def test_a_source_is_listed_with_sizes_and_versions(tmp_path: Path) -> None:
 
 def test_a_source_that_is_not_there_is_empty(tmp_path: Path) -> None:
     assert list_source(open_storage(f"file://{tmp_path}/absent")) == ()
+
+
+def test_a_batch_takes_what_waits_and_there_is_none_where_nothing_does(tmp_path: Path) -> None:
+    held = listed(tmp_path, "a")
+    source = FilesSource(open_storage(f"file://{tmp_path}/in"), "json", "feed", "two")
+    assert source.plan(source.discover(), held) is None
+    (tmp_path / "in" / "b").write_text("b")
+    batch = source.plan(source.discover(), held)
+    assert batch is not None
+    assert [file.path for file in batch.files] == ["b"]
+    assert waiting(source.discover(), batch.checkpoint) == ()
 
 
 def test_commits_of_others_do_not_hide_the_checkpoint(table: HudiTable, tmp_path: Path) -> None:

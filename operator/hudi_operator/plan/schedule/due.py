@@ -59,7 +59,7 @@ def needed(need: Need, figures: Figures) -> str | None:
         ("bytesToClean", need.bytes_to_clean, figures.bytes_to_clean, bytes_of, human_bytes),
     )
     for name, wanted, measured, number, shown in conditions:
-        match = _COMPARED.match(wanted) if wanted is not None else None
+        match = _COMPARED.fullmatch(wanted) if wanted is not None else None
         if match is None or measured is None:
             continue
         holds = operator.ge if match[1] == ">=" else operator.gt

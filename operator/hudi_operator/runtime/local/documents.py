@@ -20,7 +20,7 @@ from hudi_operator.api.resources import DEFAULT_NAMESPACE, KINDS, Key
 from hudi_operator.errors import InvalidSpecError
 
 SUFFIXES = (".yaml", ".yml", ".json")
-NAME = re.compile(r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")
+NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
@@ -59,6 +59,33 @@ def load(paths: Iterable[Path]) -> Manifests:
     return Manifests(tuple(resources[key] for key in sorted(resources)), secrets, tuple(skipped))
 
 
+class _KeyTwiceError(yaml.constructor.ConstructorError):
+    """A key that an object has twice: YAML forbids it, and its parser takes the last one in silence."""
+
+
+class _Loader(yaml.SafeLoader):
+    """What `safe_load` uses, but for keys that come twice."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """The object, before others are merged into it. Raises _KeyTwiceError."""
+        node = super().compose_mapping_node(anchor)
+        seen: set[tuple[str, str]] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in seen:
+                    raise _KeyTwiceError(problem_mark=key.start_mark)
+                seen.add((key.tag, key.value))
+        return node
+
+
+def _items(document: Any) -> list[Any]:
+    """A document, or what a `List` as `kubectl get -o yaml` prints it holds."""
+    if isinstance(document, dict) and (document.get("kind"), document.get("apiVersion")) == ("List", "v1"):
+        items = document.get("items")
+        return list(items) if isinstance(items, list) else []
+    return [document]
+
+
 def _files(paths: Iterable[Path], faults: list[str]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
@@ -73,7 +100,11 @@ def _files(paths: Iterable[Path], faults: list[str]) -> list[Path]:
 
 def _documents(path: Path, faults: list[str]) -> list[dict[str, Any]]:
     try:
-        documents = [d for d in yaml.safe_load_all(path.read_text(encoding="utf-8")) if d is not None]
+        loaded = yaml.load_all(path.read_text(encoding="utf-8"), _Loader)
+        documents = [item for document in loaded if document is not None for item in _items(document)]
+    except _KeyTwiceError as error:
+        faults.append(f"{path}: a key is there twice in one object{_place(error)}")
+        return []
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         faults.append(f"{path}: no YAML{_place(error)}")
         return []
@@ -110,7 +141,7 @@ def _fault(document: object) -> str | None:
     if document["kind"] not in KINDS and version.startswith(f"{GROUP}/"):
         return f"kind {document['kind']!r} is none of {', '.join(KINDS)}"
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    if not isinstance(name, str) or not NAME.match(name):
+    if not isinstance(name, str) or not NAME.fullmatch(name):
         return f"metadata.name is {name!r}: small letters, digits, '-' and '.' name a resource"
     return None
 

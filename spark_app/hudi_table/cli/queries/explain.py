@@ -58,7 +58,7 @@ def page(name: str) -> str:
     if wanted in words:
         parts = (f"{title}. {what}\n\n## What to do\n\n{todo}\n" for title, what, todo in others[words[wanted]])
         return f"# {words[wanted]}\n\n" + "\n".join(parts)
-    near = difflib.get_close_matches(wanted, {**words, **known}, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(wanted, {**words, **known}, n=1, cutoff=0.6)
     hint = f"did you mean {(words | known)[near[0]]}?" if near else f"there are {', '.join(known.values())}"
     raise InvalidOptionError(f"no page explains {name!r}: {hint}")
 

@@ -25,6 +25,13 @@ COMPRESSION_LEVEL = "hoodie.lakeops.parquet.compression.level"
 CODEC = "hoodie.parquet.compression.codec"
 TRACK_EVENT_TIME = "hoodie.write.track.event.time.watermark"
 EVENT_TIME_FIELD = "hoodie.payload.event.time.field"
+CLEAN_POLICY = "hoodie.clean.policy"
+CLEAN_NUMBERS = {
+    "hoodie.clean.commits.retained": "KEEP_LATEST_COMMITS",
+    "hoodie.clean.hours.retained": "KEEP_LATEST_BY_HOURS",
+    "hoodie.clean.fileversions.retained": "KEEP_LATEST_FILE_VERSIONS",
+}
+"""What cleaning keeps, by the policy that counts it."""
 LEVELS = {"zstd": 22, "gzip": 9}
 """The greatest level of each codec that has some, as Arrow knows them; the least is 1."""
 
@@ -202,13 +209,27 @@ def ignored_options(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """(key, why it does nothing) of each option that is given and does nothing, sorted. One that has its default asks for nothing."""
     known = known_options()
     meant = ((key, known.get(aliases().get(key, key))) for key in sorted(options))
-    return tuple(
+    advice = [
         (key, option.note)
         for key, option in meant
         if option is not None
         and option.fate is Fate.ADVICE
         and options[key].strip().lower() not in ("", option.default.lower())
-    )
+    ]
+    return tuple(sorted([*advice, *_idle_numbers(options)]))
+
+
+def _idle_numbers(options: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Numbers of what cleaning keeps that another policy does not ask for. Hudi, too, goes by the policy that is given; where none is and several
+    numbers are, by commits (0.15.0 to 1.2.1, the inference of its policy)."""
+    given = [key for key in CLEAN_NUMBERS if (explicit_option(options, key) or default_of(key)) != default_of(key)]
+    numbers = [key for key in CLEAN_NUMBERS if explicit_option(options, key) is not None]
+    policy = explicit_option(options, CLEAN_POLICY)
+    if not given or (not policy and len(numbers) == 1):
+        return []
+    counting = (policy or default_of(CLEAN_POLICY)).upper()
+    why = f"{CLEAN_POLICY} is {counting}, which counts something else"
+    return [(name, why) for key in given if CLEAN_NUMBERS[key] != counting for name in _names(key) if name in options]
 
 
 def admit(options: Mapping[str, str]) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from hudi_table.model.options.known import explicit_option
+from hudi_table.model.options.known import CLEAN_NUMBERS, CLEAN_POLICY, explicit_option
 
-POLICY = "hoodie.clean.policy"
-COMMITS = "hoodie.clean.commits.retained"
-HOURS = "hoodie.clean.hours.retained"
-VERSIONS = "hoodie.clean.fileversions.retained"
+POLICY = CLEAN_POLICY
+COMMITS, HOURS, VERSIONS = CLEAN_NUMBERS
 
 
 class CleanPolicy(StrEnum):
@@ -21,17 +19,10 @@ class CleanPolicy(StrEnum):
     KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
 
 
-_FAMILIES = {
-    COMMITS: CleanPolicy.KEEP_LATEST_COMMITS,
-    HOURS: CleanPolicy.KEEP_LATEST_BY_HOURS,
-    VERSIONS: CleanPolicy.KEEP_LATEST_FILE_VERSIONS,
-}
-
-
 def with_policy(options: Mapping[str, str]) -> dict[str, str]:
     """The options with the policy that they leave out: one number of what is kept, if no other is given, tells it (Hudi 0.15.0 to 1.2.1, the
     inference of its policy). Raises InvalidOptionError."""
-    given = [key for key in _FAMILIES if explicit_option(options, key) is not None]
+    given = [key for key in CLEAN_NUMBERS if explicit_option(options, key) is not None]
     if explicit_option(options, POLICY) is not None or len(given) != 1:
         return dict(options)
-    return {**options, POLICY: _FAMILIES[given[0]].value}
+    return {**options, POLICY: CLEAN_NUMBERS[given[0]]}

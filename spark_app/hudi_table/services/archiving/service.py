@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from hudi_table.model.given import checked_call
 from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.archiving.execute import archive, preview
 from hudi_table.services.base import Unplanned
@@ -20,6 +21,7 @@ class ArchivingService(Unplanned):
     type: ClassVar[ServiceType] = ServiceType.ARCHIVING
     nothing: ClassVar[str] = "nothing is due to be archived"
 
+    @checked_call
     def __call__(self, options: Mapping[str, str] | None = None, *, force: bool = False, plan: str = "") -> Self:
         """The service with these options. `force`: whatever may leave, due or not; `plan`: digest of a dry run, which must still hold."""
         return self.with_request(ServiceRequest(options or {}, force, plan))

@@ -19,6 +19,7 @@ from typing import ClassVar, Self
 
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.counts import counted
+from hudi_table.model.given import checked_call
 from hudi_table.model.names import PARTITION_METADATA, join
 from hudi_table.model.options.known import boolean_option, check_options, choice_option, renamed, whole_option
 from hudi_table.model.options.values import short_class
@@ -162,6 +163,7 @@ class PartitionTtlService(Unplanned):
     type: ClassVar[ServiceType] = ServiceType.PARTITION_TTL
     nothing: ClassVar[str] = "no partition has expired"
 
+    @checked_call
     def __call__(self, options: Mapping[str, str], *, plan: str = "") -> Self:
         """The service with these options. `plan`: digest of a dry run, which must still hold."""
         return self.with_request(ServiceRequest(options, plan=plan))

@@ -20,12 +20,13 @@ from hudi_table.errors import InvalidOptionError
 from hudi_table.model.options.known import (
     boolean_option,
     choice_option,
+    default_of,
     explicit_option,
     known_options,
     option_text,
     whole_option,
 )
-from hudi_table.model.options.values import check_value, regex, short_class
+from hudi_table.model.options.values import check_value, regex, short_class, whole
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.table.rows.row_order import LAYOUT, SORT, Layout, RowOrder, order_of
 from hudi_table.table.view.file_system_view import FileSlice
@@ -101,6 +102,12 @@ class PartitionChoice:
             raise InvalidOptionError(
                 f"option {lost} chooses nothing by {FILTER}={mode}: give {PartitionFilter.SELECTED_PARTITIONS}, or leave it out"
             )
+        for key in (LOOKBACK, SKIPPED):
+            given = explicit_option(options, key)
+            if mode is not PartitionFilter.RECENT_DAYS and given and whole(key, given) != whole(key, default_of(key)):
+                raise InvalidOptionError(
+                    f"option {key}={given} chooses nothing by {FILTER}={mode}: give {PartitionFilter.RECENT_DAYS}, or leave it out"
+                )
         return cls(
             mode,
             tuple(name.strip() for name in options.get(SELECTED, "").split(",") if name.strip()),

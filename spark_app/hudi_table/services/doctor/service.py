@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from hudi_table.model.given import checked_call
 from hudi_table.model.options.known import boolean_option
 from hudi_table.model.options.write_options import REPAIR_KEYS, REPAIR_QUARANTINE
 from hudi_table.model.service.findings import Finding, Severity
@@ -31,6 +32,7 @@ class RepairService(Unplanned):
 
     type: ClassVar[ServiceType] = ServiceType.REPAIR
 
+    @checked_call
     def __call__(
         self, *, quarantine: bool = False, keys: bool = False, plan: str = "", max_memory: int = DEFAULT_SERVICE_MEMORY
     ) -> Self:

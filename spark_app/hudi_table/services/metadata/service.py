@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 from hudi_table.errors import InvalidOptionError
 from hudi_table.metadata.indexing import refuse_unkept
 from hudi_table.metadata.table import read_partitions
+from hudi_table.model.given import checked_call
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import parse_data_file
 from hudi_table.model.options.write_options import INDEXING_PARTITIONS, METADATA_ENABLE
@@ -30,6 +31,7 @@ class IndexingService(Unplanned):
     type: ClassVar[ServiceType] = ServiceType.INDEXING
     nothing: ClassVar[str] = "all partitions are ready"
 
+    @checked_call
     def __call__(
         self, partitions: Iterable[str] = (), options: Mapping[str, str] | None = None, *, plan: str = ""
     ) -> Self:

@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.counts import counted
 from hudi_table.model.digits import whole
+from hudi_table.model.given import checked_call
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.services import (
     DEFAULT_SERVICE_MEMORY,
@@ -37,6 +38,7 @@ class ResizeService(Planned):
     type: ClassVar[ServiceType] = ServiceType.RESIZE
     action: ClassVar[Action] = Action.REPLACE_COMMIT
 
+    @checked_call
     def __call__(
         self,
         buckets: int,

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from hudi_table.model.given import checked_call
 from hudi_table.model.options.known import boolean_option
 from hudi_table.model.options.write_options import WRITERS_STOPPED
 from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
@@ -32,6 +33,7 @@ class RollbackService(_GoingBack):
 
     type: ClassVar[ServiceType] = ServiceType.ROLLBACK
 
+    @checked_call
     def __call__(
         self, instant: str, *, writers_stopped: bool = False, lost: Iterable[str] = (), plan: str = ""
     ) -> Self:
@@ -62,6 +64,7 @@ class RestoreService(_GoingBack):
 
     type: ClassVar[ServiceType] = ServiceType.RESTORE
 
+    @checked_call
     def __call__(self, savepoint: str, *, writers_stopped: bool = False, plan: str = "") -> Self:
         """The service with the instant of a savepoint; the rest as of a rollback."""
         options = {WRITERS_STOPPED: "true"} if writers_stopped else {}

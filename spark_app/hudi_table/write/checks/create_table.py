@@ -57,8 +57,10 @@ from hudi_table.write.checks.table_options import (
     described,
     index_option,
     merged,
+    refuse_colon_rule,
     refuse_contradictions,
     refuse_moves,
+    warn_of_encoding,
 )
 from hudi_table.write.keygen.columns import with_inputs
 from hudi_table.write.keygen.key_encoding import key_encoding_option
@@ -159,6 +161,7 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
     )
     _check(config, schema)
     check_generator(config, spec.options)
+    warn_of_encoding(config, spec.options)
     with_timebased(config, spec.options)
     return with_inputs(config, schema)
 
@@ -198,6 +201,7 @@ def _same(name: str, one: Any, other: Any) -> bool:
 def _stored(spec: TableSpec, index: IndexSpec, layout: Layout) -> dict[str, str]:
     """Properties of a table beside what its fields say."""
     _refuse_idle(spec.options, index)
+    refuse_colon_rule(index, spec.options)
     stored = {key: spec.options[key] for key in STORED if key in spec.options}
     if index.type.hashes:
         stored.setdefault(COLON_RULE, layout.colon_rule)
@@ -309,6 +313,9 @@ def _index(spec: TableSpec) -> IndexSpec:
 def _check(config: TableConfig, schema: pa.Schema) -> None:
     if not config.name:
         raise InvalidRequestError("the table needs a name; give name")
+    for role, text in (("name", config.name), ("database", config.database)):
+        if not text.isprintable():
+            raise InvalidRequestError(f"{role} {text!r} has characters that are not printed; leave them out")
     if not config.record_key:
         raise InvalidRequestError(
             "the table needs a record key; give record_key, or the option hoodie.datasource.write.recordkey.field"

@@ -46,6 +46,7 @@ from hudi_table.model.table.properties import (
     MERGE_NAMES,
     TIMEBASED,
     generator_class,
+    one_complex_field,
     partition_fields,
     table_payload,
     with_timebased,
@@ -144,6 +145,23 @@ def refuse_moves(index: IndexSpec, options: Mapping[str, str]) -> None:
         )
 
 
+def refuse_colon_rule(index: IndexSpec, options: Mapping[str, str]) -> None:
+    """Raise InvalidOptionError for a rule of hashing where nothing is hashed."""
+    rule = options.get(COLON_RULE, "").strip()
+    if rule not in ("", default_of(COLON_RULE)) and not index.type.hashes:
+        raise InvalidOptionError(
+            f"option {COLON_RULE} is of a bucket index, and the table's is {index.type.value}: leave the option out"
+        )
+
+
+def warn_of_encoding(config: TableConfig, options: Mapping[str, str]) -> None:
+    """Warn of an encoding of keys where there is but one."""
+    if options.get(KEY_ENCODING) is not None and not one_complex_field(config):
+        warn_of(
+            f"option {KEY_ENCODING!r} does nothing here: it is of a complex key of one field, and the table has none"
+        )
+
+
 def described(options: Mapping[str, str]) -> dict[str, Any]:
     """Fields of a `TableSpec` that options tell. Raises InvalidOptionError, UnsupportedTableError."""
     current = renamed(options)
@@ -193,6 +211,8 @@ def refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> No
     if COLON_RULE in config.extra:
         # Of a table that stores none, as Hudi's, the option tells it.
         stored[COLON_RULE] = config.extra[COLON_RULE]
+    elif config.index is not None:
+        refuse_colon_rule(config.index, options)
     if config.index is not None:
         refuse_moves(config.index, options)
         if not config.index.type.is_custom:
@@ -216,6 +236,7 @@ def refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> No
                 f"option {name}={options[name]} contradicts the table, which stores {have!r}; remove the option"
             )
     check_generator(config, options)
+    warn_of_encoding(config, options)
     with_timebased(config, options)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from hudi_operator.errors import InvalidSpecError
 from hudi_operator.runtime.local.documents import load
@@ -45,6 +46,18 @@ def test_locations_may_name_the_environment(tmp_path: Path, monkeypatch: pytest.
     assert found["spec"]["location"] == f"file://{tmp_path}/lake"
 
 
+def test_a_list_of_kubectl_is_its_items(tmp_path: Path) -> None:
+    items = [yaml.safe_load(TABLE.replace("NAME", name)) for name in ("a", "b")]
+    text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items})
+    assert [found["metadata"]["name"] for found in load([write(tmp_path, "a.yaml", text)]).resources] == ["a", "b"]
+
+
+def test_what_is_merged_into_an_object_may_be_said_otherwise_by_it(tmp_path: Path) -> None:
+    merged = "common: &common {a: 1, b: 2}\nmine: {<<: *common, a: 3}\n"
+    (found,) = load([write(tmp_path, "a.yaml", TABLE.replace("NAME", "a").rstrip("\n") + "\n" + merged)]).resources
+    assert found["mine"] == {"a": 3, "b": 2}
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -53,6 +66,8 @@ def test_locations_may_name_the_environment(tmp_path: Path, monkeypatch: pytest.
         (TABLE.replace("NAME", "a") + "---" + TABLE.replace("NAME", "a"), "is there twice"),
         (TABLE.replace("NAME", "a").replace("v1alpha1", "v1"), "apiVersion is 'hudi.lakeops.dev/v1'"),
         (TABLE.replace("NAME", "a").replace("HudiTable", "HudiTabel"), "kind 'HudiTabel' is none of"),
+        (TABLE.replace("NAME", '"a\\n"'), "metadata.name is 'a\\n'"),
+        ("kind: HudiTable\nmetadata: {}\nkind: TableService\n", "a key is there twice in one object: line 3, column 1"),
         ("kind: [", "no YAML"),
         ("- 1\n", "is no Kubernetes resource"),
         ("apiVersion: v1\nkind: Namespace\nmetadata: {name: lake}\n", "no HudiTable or TableService"),

@@ -129,3 +129,11 @@ def test_a_span_of_partitions_that_no_filter_looks_at_is_refused(end: str) -> No
     key = f"{PLAN}cluster.{end}.partition"
     with pytest.raises(InvalidOptionError, match=f"{key} chooses nothing by .*=NONE: give SELECTED_PARTITIONS"):
         ClusteringStrategy.parse({key: "2026"})
+
+
+@pytest.mark.parametrize("key", ["daybased.lookback.partitions", "daybased.skipfromlatest.partitions"])
+def test_days_are_counted_by_the_filter_of_recent_days_alone(key: str) -> None:
+    with pytest.raises(InvalidOptionError, match=f"{PLAN}{key}=5 chooses nothing by .*NONE: give RECENT_DAYS"):
+        ClusteringStrategy.parse({PLAN + key: "5"})
+    ClusteringStrategy.parse({PLAN + key: "5", "hoodie.clustering.plan.partition.filter.mode": "RECENT_DAYS"})
+    ClusteringStrategy.parse({PLAN + key: "5", PLAN + "class": "SparkRecentDaysClusteringPlanStrategy"})

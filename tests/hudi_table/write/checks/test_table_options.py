@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -237,7 +238,8 @@ def test_times_and_rules_that_the_table_has_may_be_given_again() -> None:
 
 
 def test_a_rule_for_colons_is_told_by_the_option_where_the_table_stores_none() -> None:
-    config = new_table().context.config
+    made = new_table(index={"type": "Bucket", "buckets": 4}).context.config
+    config = replace(made, extra={key: value for key, value in made.extra.items() if key != COLON_RULE})
     assert COLON_RULE not in config.extra
     refuse_contradictions(config, {COLON_RULE: "1.x"})
 
