@@ -27,6 +27,10 @@ from tests.support.tables import TestClock, memory_storage
 from tests.support.written import INDEXES, SCHEMA, rows
 
 KEEP = {"hoodie.clean.commits.retained": "2"}
+BY_POLICY = [
+    KEEP | {"hoodie.clean.policy": "KEEP_LATEST_COMMITS"},
+    {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"},
+]
 
 
 def table_of(tmp_path: Path, commits: int = 5, **more: Any) -> HudiTable:
@@ -179,9 +183,10 @@ def test_where_a_savepoint_held_files_back_is_looked_at_again_once_it_is_gone(tm
     assert not held & names(table)
 
 
-@pytest.mark.parametrize("policy", ["KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS"])
-def test_a_partition_that_was_dropped_goes_with_its_last_file_and_can_come_back(tmp_path: Path, policy: str) -> None:
-    options = KEEP | {"hoodie.clean.policy": policy, "hoodie.clean.fileversions.retained": "1"}
+@pytest.mark.parametrize("options", BY_POLICY, ids=lambda options: options["hoodie.clean.policy"])
+def test_a_partition_that_was_dropped_goes_with_its_last_file_and_can_come_back(
+    tmp_path: Path, options: dict[str, str]
+) -> None:
     table = table_of(tmp_path)
     table.write(None, operation="delete_partition", partitions=["x"])
     for value in range(3):
@@ -270,9 +275,8 @@ def test_pending_compactions_keep_what_they_read(tmp_path: Path) -> None:
     for value in range(4):
         table.upsert(rows(("a", "x", 20 + value)))
     before = table.scan().to_arrow()
-    for policy in ("KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS"):
-        more = {"hoodie.clean.policy": policy, "hoodie.clean.fileversions.retained": "1"}
-        assert table.clean(KEEP | more, force=True) == []
+    for options in BY_POLICY:
+        assert table.clean(options, force=True) == []
     table.run_compaction(plan.instant)
     assert table.scan().to_arrow().sort_by("id") == before.sort_by("id")
     table.upsert(rows(("a", "x", 30)))

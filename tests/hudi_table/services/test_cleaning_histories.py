@@ -63,9 +63,13 @@ def compact(table: HudiTable, chance: random.Random) -> None:
 
 def policy(chance: random.Random) -> dict[str, str]:
     keep = str(chance.randint(1, 3))
-    kind = chance.choice([CleanPolicy.KEEP_LATEST_COMMITS, CleanPolicy.KEEP_LATEST_FILE_VERSIONS])
-    keys = ("hoodie.clean.commits.retained", "hoodie.clean.fileversions.retained")
-    return {"hoodie.clean.policy": kind, **dict.fromkeys(keys, keep)}
+    kind, key = chance.choice(
+        [
+            (CleanPolicy.KEEP_LATEST_COMMITS, "hoodie.clean.commits.retained"),
+            (CleanPolicy.KEEP_LATEST_FILE_VERSIONS, "hoodie.clean.fileversions.retained"),
+        ]
+    )
+    return {"hoodie.clean.policy": kind, key: keep}
 
 
 def plan_clean(table: HudiTable, chance: random.Random) -> None:

@@ -43,7 +43,7 @@ META = ["_hoodie_file_name", "_hoodie_commit_seqno"]
 
 
 def bring(base: Path | str, target: int, **more: Any) -> Any:
-    way = upgrade_table if target >= open_table(base).context.config.version else downgrade_table
+    way = upgrade_table if target > 6 and target >= open_table(base).context.config.version else downgrade_table
     with warnings.catch_warnings(action="ignore"):
         return way(base, to=target, **more)
 

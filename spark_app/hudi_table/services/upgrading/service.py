@@ -16,6 +16,7 @@ from typing import ClassVar, Self
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.counts import counted
 from hudi_table.model.digits import whole
+from hudi_table.model.given import checked_call
 from hudi_table.model.options.known import renamed
 from hudi_table.model.options.write_options import READERS, UPGRADE_VERSION
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceRequest, ServiceResult, ServiceType
@@ -39,6 +40,7 @@ class UpgradeService(Unplanned):
     type: ClassVar[ServiceType] = ServiceType.UPGRADE
     nothing: ClassVar[str] = "the table has that version"
 
+    @checked_call
     def __call__(self, to: int, *, readers: Iterable[str] = (), plan: str = "") -> Self:
         """The service with the version `to`. `readers`: who reads the table, as `engine:version`: a version that one of them is known not to read is
         refused. `plan`: digest of a dry run, of which exactly the plan is done."""

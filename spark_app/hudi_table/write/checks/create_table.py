@@ -315,7 +315,7 @@ def _check(config: TableConfig, schema: pa.Schema) -> None:
         raise InvalidRequestError("the table needs a name; give name")
     for role, text in (("name", config.name), ("database", config.database)):
         if not text.isprintable():
-            raise InvalidRequestError(f"{role} {text!r} has characters that are not printed; leave them out")
+            raise InvalidRequestError(f"{role} {text!r} has characters that are not printed; give one without them")
     if not config.record_key:
         raise InvalidRequestError(
             "the table needs a record key; give record_key, or the option hoodie.datasource.write.recordkey.field"

@@ -110,7 +110,7 @@ def test_files_of_an_older_schema_have_the_columns_of_today(tmp_path: Path, stre
 @pytest.mark.parametrize("name", ["a*b", "a[x]b", "q?%20'q\"", "{a,b}", "**", "back\\slash", "new\nline", "é #;--"])
 def test_a_folder_may_have_any_name(tmp_path: Path, streamed: list[ScanPlan], name: str) -> None:
     made(tmp_path / "axb", ROWS.slice(0, 3))
-    check_rows(made(tmp_path / name))
+    check_rows(made(tmp_path / name, name="t"))
     assert slices(streamed) == 0
 
 
