@@ -5,7 +5,7 @@ What creates a table and what writes are imported by the calls that do so: a pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -280,8 +280,8 @@ def upgrade_table(
     Raises InvalidOptionError for a version that is not written, InvalidRequestError that names what is pending, or a reader that could no longer read the
     table, UnsupportedTableError for a table that the other version would not take.
     """
-    work = partial(_changed, dry_run=dry_run, resume=resume, readers=readers, savepoint=savepoint)
-    return _brought(uri, to, 1, work, storage_options)
+    ctx = _to_bring(uri, to, 1, storage_options)
+    return _brought(ctx, to, dry_run=dry_run, resume=resume, readers=readers, savepoint=savepoint)
 
 
 @checked_call
@@ -297,17 +297,12 @@ def downgrade_table(
 ) -> VersionResult | VersionPlan:
     """Bring a table to an earlier table version (`to`: 8 or 6); as `upgrade_table`. Of a merge-on-read table that goes to version 6 only the
     newest version of each file stays."""
-    work = partial(_changed, dry_run=dry_run, resume=resume, readers=readers, savepoint=savepoint)
-    return _brought(uri, to, -1, work, storage_options)
+    ctx = _to_bring(uri, to, -1, storage_options)
+    return _brought(ctx, to, dry_run=dry_run, resume=resume, readers=readers, savepoint=savepoint)
 
 
-def _brought(
-    uri: str | Path,
-    to: int,
-    way: int,
-    work: Callable[[TableContext, int], VersionResult | VersionPlan],
-    storage_options: Mapping[str, str] | None,
-) -> VersionResult | VersionPlan:
+def _to_bring(uri: str | Path, to: int, way: int, storage_options: Mapping[str, str] | None) -> TableContext:
+    """The table, which lies on the way to that version: 1 is up, -1 down. Raises InvalidRequestError, InvalidOptionError."""
     ctx = open_table(uri, storage_options=storage_options).context
     if (to - ctx.config.version) * way < 0:
         what = "a downgrade" if way > 0 else "an upgrade"
@@ -319,10 +314,10 @@ def _brought(
         raise InvalidOptionError(
             f"to is {to}, and no {'upgrade' if way > 0 else 'downgrade'} ends there: give {'8 or 9' if way > 0 else '8 or 6'}"
         )
-    return work(ctx, to)
+    return ctx
 
 
-def _changed(
+def _brought(
     ctx: TableContext, to: int, *, dry_run: bool, resume: bool, readers: Iterable[str], savepoint: bool
 ) -> VersionResult | VersionPlan:
     from hudi_table.services.upgrading.run import bring_to, plan_version

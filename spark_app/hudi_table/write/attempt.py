@@ -122,6 +122,7 @@ class Attempt:
         slots = change.moved(slots)
         plans = pending_plans(self.ctx, self.timeline)
         clustered = clustered_groups(self.ctx, self.timeline)
+        to_logs = self.ctx.config.type is TableType.MERGE_ON_READ
         planned = plan_tasks(
             PlanRequest(
                 slots=slots,
@@ -135,11 +136,11 @@ class Attempt:
                 small_file_limit=self.prepared.options.small_file_limit,
                 pack_small_files=operation is not Operation.BULK_INSERT,
                 arrow_row_size=arrow_bytes / max(1, sum(rows)),
-                to_logs=self.ctx.config.type is TableType.MERGE_ON_READ,
+                to_logs=to_logs,
                 compactions=groups_of({i: plan for i, plan in plans.items() if i.action is Action.COMPACTION}),
                 held=groups_of(plans) | clustered,
                 logs_tell_writers=self.ctx.layout.logs_tell_writers,
-                committed=self.visible,
+                committed=self.visible if to_logs else frozenset(),
             )
         )
         if not self.prepared.options.updates_clustered:

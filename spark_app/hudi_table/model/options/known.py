@@ -219,15 +219,18 @@ def ignored_options(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted([*advice, *_idle_numbers(options)]))
 
 
+def told_policy(options: Mapping[str, str]) -> str | None:
+    """The policy of cleaning that one number of what is kept tells, where no policy and no other number is given: so Hudi infers it (0.15.0 to 1.2.1).
+    Raises InvalidOptionError."""
+    given = [key for key in CLEAN_NUMBERS if explicit_option(options, key) is not None]
+    return CLEAN_NUMBERS[given[0]] if len(given) == 1 and explicit_option(options, CLEAN_POLICY) is None else None
+
+
 def _idle_numbers(options: Mapping[str, str]) -> list[tuple[str, str]]:
     """Numbers of what cleaning keeps that another policy does not ask for. Hudi, too, goes by the policy that is given; where none is and several
     numbers are, by commits (0.15.0 to 1.2.1, the inference of its policy)."""
     given = [key for key in CLEAN_NUMBERS if (explicit_option(options, key) or default_of(key)) != default_of(key)]
-    numbers = [key for key in CLEAN_NUMBERS if explicit_option(options, key) is not None]
-    policy = explicit_option(options, CLEAN_POLICY)
-    if not given or (not policy and len(numbers) == 1):
-        return []
-    counting = (policy or default_of(CLEAN_POLICY)).upper()
+    counting = (explicit_option(options, CLEAN_POLICY) or told_policy(options) or default_of(CLEAN_POLICY)).upper()
     why = f"{CLEAN_POLICY} is {counting}, which counts something else"
     return [(name, why) for key in given if CLEAN_NUMBERS[key] != counting for name in _names(key) if name in options]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from hudi_table.model.options.known import CLEAN_NUMBERS, CLEAN_POLICY, explicit_option
+from hudi_table.model.options.known import CLEAN_NUMBERS, CLEAN_POLICY, told_policy
 
 POLICY = CLEAN_POLICY
 COMMITS, HOURS, VERSIONS = CLEAN_NUMBERS
@@ -20,9 +20,6 @@ class CleanPolicy(StrEnum):
 
 
 def with_policy(options: Mapping[str, str]) -> dict[str, str]:
-    """The options with the policy that they leave out: one number of what is kept, if no other is given, tells it (Hudi 0.15.0 to 1.2.1, the
-    inference of its policy). Raises InvalidOptionError."""
-    given = [key for key in CLEAN_NUMBERS if explicit_option(options, key) is not None]
-    if explicit_option(options, POLICY) is not None or len(given) != 1:
-        return dict(options)
-    return {**options, POLICY: CLEAN_NUMBERS[given[0]]}
+    """The options with the policy that they leave out, if one of their numbers tells it. Raises InvalidOptionError."""
+    told = told_policy(options)
+    return dict(options) if told is None else {**options, POLICY: told}

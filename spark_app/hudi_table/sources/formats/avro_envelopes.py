@@ -18,6 +18,7 @@ from hudi_table.errors import InvalidDataError
 from hudi_table.model.bounded import Bounded
 from hudi_table.model.json_text import parse_json
 from hudi_table.sources.formats.avro import FRAME, SCHEMAS_MAX, Reader, ids_of, read_records, reader_of
+from hudi_table.sources.formats.columns import fields_of
 from hudi_table.sources.formats.connect import DECIMAL, kind_of
 from hudi_table.sources.formats.decoder import UndecodableError
 from hudi_table.sources.formats.dialects import Dialect
@@ -84,7 +85,7 @@ class AvroEnvelopes:
         source = columns["source"]
         if not all(pt.is_struct(columns[name].type) for name in ("source", "before", "after")):
             raise UndecodableError(0, NO_EVENT)
-        held = dict(zip([field.name for field in source.type], source.flatten(), strict=True))
+        held = fields_of(source)
         parts = [
             held[name].cast(kind) if name in held else pa.nulls(len(source), kind)
             for name, kind in [("connector", pa.string()), *self._dialect.source.items()]

@@ -121,22 +121,30 @@ def _unbased(
     return Bytes(three.reshape(-1), starts // 4 * 3, lengths)
 
 
+def cut(
+    data: pa.Buffer,
+    starts: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
+    nulls: npt.NDArray[np.bool_] | None = None,
+) -> pa.Array:
+    """Parts of a buffer, in its order, as a column of bytes. Nothing else of it is copied."""
+    # The parts and the gaps between them are one array over the buffer; every other element is taken.
+    bounds = np.zeros(2 * len(starts) + 1, np.int64)
+    bounds[:-1:2] = starts
+    bounds[1::2] = ends
+    bounds[-1] = ends[-1] if len(ends) else 0
+    whole = pa.Array.from_buffers(pa.large_binary(), 2 * len(starts), [None, pa.py_buffer(bounds), data])
+    return whole.take(pa.array(np.arange(0, 2 * len(starts), 2), mask=nulls))
+
+
 def binary(raw: pa.Array, null_infinite: bool) -> pa.Array:
     """Bytes."""
     del null_infinite
     if not pt.is_string(raw.type):
         return raw
     found = bytes_of(raw)
-    # Values and the gaps between them are one array over the bytes; every other element is taken.
-    bounds = np.empty(2 * len(raw) + 1, np.int64)
-    bounds[:-1:2] = found.starts
-    bounds[1::2] = found.starts + found.sizes
-    bounds[-1] = len(found.data)
-    whole = pa.Array.from_buffers(
-        pa.large_binary(), 2 * len(raw), [None, pa.py_buffer(bounds), pa.py_buffer(found.data)]
-    )
-    taken = pa.array(np.arange(0, 2 * len(raw), 2), mask=raw.is_null().to_numpy(zero_copy_only=False))
-    return whole.take(taken).cast(pa.binary())
+    nulls = raw.is_null().to_numpy(zero_copy_only=False)
+    return cut(pa.py_buffer(found.data), found.starts, found.starts + found.sizes, nulls).cast(pa.binary())
 
 
 def _numbers(found: Bytes, valid: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -173,7 +181,8 @@ def decimals(kind: pa.DataType) -> Reader:
 def variable_decimals(raw: pa.Array, null_infinite: bool) -> pa.Array:
     """Decimals of any scale, a struct of both: their text, for no column has a scale of its own for each row."""
     del null_infinite
-    scales, unscaled = (_field(raw, name) for name in ("scale", "value"))
+    fields = fields_of(raw)
+    scales, unscaled = fields["scale"], fields["value"]
     refuse(
         pc.and_(raw.is_valid(), pc.or_(scales.is_null(), unscaled.is_null())), raw, "{} is no decimal with its scale"
     )
@@ -203,9 +212,9 @@ def _with_point(digits: pa.Array, scale: int) -> pa.Array:
     return pc.binary_join_element_wise(pc.binary_join_element_wise(sign, whole, ""), part, ".")
 
 
-def _field(raw: pa.Array, name: str) -> pa.Array:
-    """A field of structs, null where they are."""
-    return raw.flatten()[raw.type.get_field_index(name)]
+def fields_of(rows: pa.StructArray) -> dict[str, pa.Array]:
+    """The fields of structs by their names, null where the structs are."""
+    return dict(zip([field.name for field in rows.type], rows.flatten(), strict=True))
 
 
 def _bounded(raw: pa.Array, least: int, most: int, null_infinite: bool, words: str) -> pa.Array:

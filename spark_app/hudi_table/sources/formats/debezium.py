@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 from hudi_table.errors import InvalidDataError
 from hudi_table.model.table.merging import UNAVAILABLE
-from hudi_table.sources.formats.columns import BadValueError, refuse
+from hudi_table.sources.formats.columns import BadValueError, fields_of, refuse
 from hudi_table.sources.formats.connect import Kind
 from hudi_table.sources.formats.decoder import UndecodableError
 from hudi_table.sources.formats.dialects import Dialect, check_connectors
@@ -94,12 +94,13 @@ class DebeziumDecoder:
             raise UndecodableError(int(group.places[error.row]), " ".join(error.why.split())) from error
 
     def _rows(self, group: Group) -> pa.Table:
-        operations, source, before, after = (group.events.flatten()[n] for n in _indexes(group.events))
-        origin = _fields(source)
+        event = fields_of(group.events)
+        operations, source, before, after = (event[name] for name in ("op", "source", "before", "after"))
+        origin = fields_of(source)
         refuse(pc.or_(operations.is_null(), source.is_null()), operations, NO_EVENT)
         check_connectors(origin["connector"], self._dialect)
         deleted = self._checked(operations, before, after)
-        rows, keys = _fields(after), _fields(before)
+        rows, keys = fields_of(after), fields_of(before)
         has_deletes = pc.any(deleted).as_py()
         arrays, fields = [], []
         for name, kind in group.shape.items():
@@ -141,15 +142,6 @@ class DebeziumDecoder:
             return kind.read(raw, self._infinite_is_null)
         except BadValueError as error:
             raise BadValueError(error.row, f"{name}: {error.why}") from error
-
-
-def _indexes(events: pa.StructArray) -> list[int]:
-    return [events.type.get_field_index(name) for name in ("op", "source", "before", "after")]
-
-
-def _fields(rows: pa.StructArray) -> dict[str, pa.Array]:
-    """Fields of structs, null where they are."""
-    return dict(zip([field.name for field in rows.type], rows.flatten(), strict=True))
 
 
 def _type_in(schema: pa.Schema | None, name: str) -> pa.DataType | None:

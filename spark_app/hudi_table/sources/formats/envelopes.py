@@ -20,6 +20,7 @@ import pyarrow.types as pt
 
 from hudi_table.model.bounded import Bounded
 from hudi_table.model.json_text import parse_json
+from hudi_table.sources.formats.columns import cut
 from hudi_table.sources.formats.connect import Kind, declared, kind_of
 from hudi_table.sources.formats.decoder import UndecodableError, first_bad
 from hudi_table.sources.formats.dialects import Dialect
@@ -171,14 +172,9 @@ def _column(messages: Sequence[bytes]) -> pa.Array:
 
 
 def _cut(column: pa.Array, rows: Places, before: int, behind: int) -> pa.Array:
-    """These rows of a column without so many bytes before and behind. Nothing else of it is copied."""
+    """These rows of a column without so many bytes before and behind."""
     ends = np.frombuffer(column.buffers()[1], np.int64)
-    bounds = np.empty(2 * len(rows) + 1, np.int64)
-    bounds[:-1:2] = ends[rows] + before
-    bounds[1::2] = ends[rows + 1] - behind
-    bounds[-1] = ends[-1]
-    parts = pa.Array.from_buffers(column.type, 2 * len(rows), [None, pa.py_buffer(bounds), column.buffers()[2]])
-    return parts.take(pa.array(np.arange(0, 2 * len(rows), 2)))
+    return cut(column.buffers()[2], ends[rows] + before, ends[rows + 1] - behind)
 
 
 def check_names(shape: Shape, dialect: Dialect) -> None:

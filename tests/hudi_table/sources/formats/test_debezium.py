@@ -23,6 +23,7 @@ from hudi_table.sources.kafka import rows
 from hudi_table.sources.kafka.consume import Messages
 from hudi_table.sources.kafka.settings import KafkaSettings
 from hudi_table.sources.kafka.where import Where
+from tests.support.change_events import TYPES
 
 OWN = POSTGRESQL.own
 DATA = Path(__file__).parents[3] / "data" / "debezium"
@@ -111,15 +112,6 @@ def test_a_marker_takes_the_value_of_the_change_before_or_stays_for_the_table() 
     kept, refused = settled(decoder(fills=False), sample[2:4])
     assert (len(kept), [row for row, _ in refused]) == (2, [1])
     assert "leaves the large value of big alone, which the table does not keep" in refused[0][1]
-
-
-TYPES = {
-    "id": 1, "i2": 1, "i4": 2, "i8": 3, "f4": 1.5, "f8": 2.5, "n102": Decimal("99.99"), "b": True, "t": "té", "vc": "vc",
-    "c": "c    ", "by": b"\x01\xff", "d": date(2026, 2, 3), "tm": "04:05:06.789", "ts": datetime(2026, 2, 3, 4, 5, 6, 123_456, UTC).replace(tzinfo=None),
-    "tsp3": datetime(2026, 2, 3, 4, 5, 6, 123_000, UTC).replace(tzinfo=None), "tz": datetime(2026, 2, 3, 2, 5, 6, 123_456, UTC), "iv": 93_600_000_000,
-    "u": "550e8400-e29b-41d4-a716-446655440000", "j": '{"a":1}', "jb": '{"b": 2}', "ar": [1, 2], "ta": ["x", None], "inet": "10.0.0.1",
-    "m": Decimal("12.34"), "e": "e", "x": "<a/>", "bt": b"\x05",
-}  # fmt: skip
 
 
 def test_every_type_has_its_value() -> None:
