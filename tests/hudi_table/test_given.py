@@ -12,6 +12,7 @@ import pytest
 
 import hudi_table
 from hudi_table import HudiTable, create_table
+from hudi_table.model.service.services import ServicePlan, ServiceType
 from hudi_table.services.registry import Services
 
 FREE = {"schema", "data", "filter", "steps"}
@@ -33,13 +34,22 @@ def _calls(table: HudiTable) -> Iterator[tuple[str, Callable[..., Any]]]:
             yield f"table.{name}", getattr(table, name)
     for name, service in vars(Services(table.context)).items():
         yield f"table.services.{name}", service
+        for verb in ("execute", "run"):
+            yield f"table.services.{name}.{verb}", getattr(_asked(service), verb)
+
+
+def _asked(service: Any) -> Any:
+    """The service as one of its nouns makes it: some are made by a call that needs more."""
+    more = {"savepoint": "1", "instant": "1", "buckets": 4, "to": 8, "index": "Bloom", "options": {}}
+    needed = [each.name for each in inspect.signature(service).parameters.values() if each.default is each.empty]
+    return service(**{name: more[name] for name in needed}) if needed else service
 
 
 def _answer(call: Callable[..., Any], name: str) -> str:
     """What a call says of an argument that can be none of its kinds, beside right ones where it needs them."""
     needed = {
         "uri": "x", "table_or_uri": "x", "to": 8, "schema": None, "data": None, "instant": "1", "savepoint": "1", "findings": (),
-        "options": {}, "buckets": 4, "time": "1", "index": "Bloom",
+        "options": {}, "buckets": 4, "time": "1", "index": "Bloom", "plan": ServicePlan(ServiceType.CLEANING, "due"),
     }  # fmt: skip
     parameters = inspect.signature(call).parameters.values()
     given = {each.name: needed[each.name] for each in parameters if each.default is each.empty and each.name in needed}

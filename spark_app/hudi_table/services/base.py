@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
-from hudi_table.errors import InvalidRequestError, WriteConflictError
-from hudi_table.model.given import checked_call
+from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
+from hudi_table.model.given import check_given, checked_call
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.services import (
     DEFAULT_SERVICE_MEMORY,
@@ -33,6 +33,18 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.write.checks.table_options import refuse_contradictions
+
+
+def check_engine(engine: object, progress: object) -> None:
+    """Refuse what a verb cannot work with, before anything is looked at. Raises InvalidOptionError."""
+    check_given("engine", engine, None)
+    check_given("progress", progress, None)
+
+
+def _check_plan(plan: object, also: str = "") -> None:
+    if isinstance(plan, ServicePlan) or (also and isinstance(plan, str)):
+        return
+    raise InvalidOptionError(f"plan is {plan!r:.100}: give what plan() returned{also}")
 
 
 class Service(Protocol):
@@ -157,11 +169,14 @@ class Planned(RequestedService, ABC):
         self, plan: ServicePlan | str, *, engine: Engine | None = None, progress: ProgressFunction | None = None
     ) -> ServiceResult:
         """See `ScheduledService`."""
+        check_engine(engine, progress)
+        _check_plan(plan, ", what schedule() returned, or the instant of a plan")
         instant = plan if isinstance(plan, str) else plan.instant or self._published(plan.digest)
         return self.carry_out(instant, self._reporting_engine(engine, progress))
 
     def run(self, *, engine: Engine | None = None, progress: ProgressFunction | None = None) -> list[ServiceResult]:
         """See `Service`. An approved plan is executed alone."""
+        check_engine(engine, progress)
         work = partial(self.execute, engine=engine, progress=progress)
         if self.request.plan:
             return [work(self._published(self.request.plan))]
@@ -221,11 +236,14 @@ class Unplanned(RequestedService, ABC):
         self, plan: ServicePlan, *, engine: Engine | None = None, progress: ProgressFunction | None = None
     ) -> ServiceResult:
         """See `Service`."""
+        check_engine(engine, progress)
+        _check_plan(plan)
         done = self.with_request(replace(self.request, plan=plan.digest)).run(engine=engine, progress=progress)
         return done[0] if done else ServiceResult(self.type, "", self.nothing)
 
     def run(self, *, engine: Engine | None = None, progress: ProgressFunction | None = None) -> list[ServiceResult]:
         """See `Service`."""
+        check_engine(engine, progress)
         plan = self.unmoved() if self.request.plan else None
         done = self.work(self._reporting_engine(engine, progress))
         return [] if done is None else [replace(done, plan=plan)]

@@ -8,7 +8,7 @@ from typing import ClassVar
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.timeline.instants import Action
-from hudi_table.services.base import WhenDue
+from hudi_table.services.base import WhenDue, check_engine
 from hudi_table.services.compaction.debt import pending_instants
 from hudi_table.services.compaction.execute import run_compaction
 from hudi_table.services.compaction.schedule import approved_choice, compaction_choice, log_compaction_choice
@@ -61,6 +61,7 @@ class LogCompactionService(CompactionService):
 
     def run(self, *, engine: Engine | None = None, progress: ProgressFunction | None = None) -> list[ServiceResult]:
         """See `Service`. The new plan is made beside what waits: a log that was just made is not folded again at once."""
+        check_engine(engine, progress)
         if self.request.plan:
             return super().run(engine=engine, progress=progress)
         waiting, planned = self.pending(), self.schedule()

@@ -21,7 +21,7 @@ from hudi_table.model.service.services import (
 )
 from hudi_table.model.table.index_properties import BUCKETS
 from hudi_table.model.timeline.instants import Action
-from hudi_table.services.base import Planned
+from hudi_table.services.base import Planned, check_engine
 from hudi_table.services.planning import Choose, preview
 from hudi_table.services.resizing.execute import pending_instants, run_resize
 from hudi_table.services.resizing.plan import approved_choice, resize_choice, wanted_buckets
@@ -86,6 +86,7 @@ class ResizeService(Planned):
 
     def run(self, *, engine: Engine | None = None, progress: ProgressFunction | None = None) -> list[ServiceResult]:
         """See `Service`. A resize that waits is executed first, and is all if it is the same."""
+        check_engine(engine, progress)
         work = partial(self.execute, engine=engine, progress=progress)
         done = [work(instant) for instant in self.pending()]
         index = self.ctx.config.index
