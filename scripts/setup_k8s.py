@@ -103,7 +103,8 @@ def build(go: Path, name: str, package: str, target: Path, module: Path = MODULE
     """One binary, whole or not at all; `with_c`: parts of it are C, for which a C compiler is needed."""
     began = time.monotonic()
     stamps = " ".join(f"-X {package}.gitVersion={KUBERNETES}" for package in STAMPS)
-    partial = target / f".{name}"
+    # Of several that build at once each has a file of its own; the last one's stays.
+    partial = target / f".{name}.{os.getpid()}"
     command: list[str | Path] = [go, "build", "-trimpath", f"-ldflags=-s -w {stamps}", "-o", partial, package]
     environment = go_environment() | ({"CGO_ENABLED": "1"} if with_c else {})
     done = subprocess.run(command, cwd=module, env=environment, check=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -30,6 +31,8 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
+
+_LOG = logging.getLogger("hudi_table.read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
     newest = timeline if as_of is None and request.span is None and request.query == "snapshot" else None
     snapshot = Snapshot(all_slices, count, visible, newest, timeline, renamed=history is not None)
     left, kept = prune(ctx, snapshot, slices, bound, everything)
+    _LOG.debug("%s: %d of %d file slices to read", ctx.base_path, len(left.slices), total)
     return ScanPlan(
         schema=output,
         reads=pa.schema([*output, *extra]),

@@ -8,6 +8,7 @@ others have written since. What is published is the plan that was approved, or n
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import Listings, relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
+
+_LOG = logging.getLogger("hudi_table.planning")
 
 ATTEMPTS_MAX = 10
 STATES_MAX = 50
@@ -93,7 +96,9 @@ def publish(ctx: TableContext, action: Action, choose: Choose, first: Look | Non
         try:
             look = first or timeline_with(ctx, lambda timeline: looked(ctx, timeline, choose))[1]
             first = None
-            return _attempt(ctx, action, choose, look.view) if look.is_due else None
+            planned = _attempt(ctx, action, choose, look.view) if look.is_due else None
+            _LOG.debug("%s: %s", action.value, f"planned at {planned.instant}" if planned else "nothing to plan")
+            return planned
         except ObjectNotFoundError as missing:
             listings.again(missing)
         except WriteConflictError:

@@ -270,7 +270,7 @@ def _attempt(
                 due = request.still(attempt.view)
                 dropped = [partition for partition in dropped if partition in due]
             planned = attempt.plan(placed.slots, placed.slot_rows(), placed.rows.bytes_total, dropped, in_process=True)
-            _LOG.debug("%s: %d rows taken in, %d tasks", attempt.instant, placed.rows.rows_total, len(planned))
+            _LOG.debug("%s: %d rows taken in, in %d tasks", attempt.instant, placed.rows.rows_total, len(planned))
             stats = _run(attempt, placed, planned, engine)
             _LOG.debug("%s: %d files written", attempt.instant, len(stats))
             return _finish(attempt, placed, stats, request)

@@ -55,7 +55,7 @@ def test_an_index_is_stored_by_name_with_its_settings_and_found_again(package: P
 
 
 def test_the_options_of_hudi_name_an_index_and_override_its_type(package: Path) -> None:
-    table = new_table(options={CLASS: "whole-scan", "hoodie.lakeops.index.global": "true"})
+    table = new_table(index=None, options={CLASS: "whole-scan", "hoodie.lakeops.index.global": "true"})
     assert table.context.config.index == IndexSpec(
         IndexType.CUSTOM, class_name="whole-scan", settings=(("global", "true"),)
     )
@@ -122,6 +122,14 @@ def test_two_packages_of_one_name_are_refused_by_both_names(package: Path, tmp_p
         pytest.raises(InvalidOptionError, match="other:made, whole_scan:whole_scan"),
     ):
         new_table(index=custom("whole-scan"))
+
+
+@pytest.mark.parametrize("index", ["Simple", {"type": "Custom", "className": "other"}])
+def test_an_index_that_is_given_twice_and_differs_is_refused(package: Path, index: str | dict[str, str]) -> None:
+    with pytest.raises(
+        InvalidRequestError, match=r"option hoodie\.index\.class is 'whole-scan'; leave one of the two out"
+    ):
+        new_table(index=index, options={CLASS: "whole-scan"})
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -36,6 +37,8 @@ from hudi_table.table.store import retry
 from hudi_table.table.timeline.context import TableContext, WritePermit
 from hudi_table.table.timeline.layout import encode_commit
 from hudi_table.table.timeline.timeline import Timeline
+
+_LOG = logging.getLogger("hudi_table.metadata")
 
 OPERATION = "UPSERT_PREPPED"
 _MOVES_MAX = 10
@@ -76,6 +79,7 @@ class Delta:
         self.wrote_logs = bool(logs)
         for place, data, _ in logs:
             self.permit.put_file(join(METADATA_TABLE, place.path), data)
+        _LOG.debug("%s: %d logs written to the metadata table", self.time, len(logs))
         return frozenset(
             {METADATA, *(metadata_conflict_key(place.partition, place.name.file_id) for place, _, _ in logs)}
         )

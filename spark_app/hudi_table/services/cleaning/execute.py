@@ -10,6 +10,7 @@ claimed before looked for the file before, and one that claims later sees that i
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -45,6 +46,8 @@ from hudi_table.table.view.clean_plans import CleanPlan, read_plan, read_record,
 from hudi_table.table.view.file_system_view import replaced_at
 from hudi_table.write.attempt import partition_metadata
 from hudi_table.write.checks.request import refuse_unsupported
+
+_LOG = logging.getLogger("hudi_table.cleaning")
 
 THREADS = 16
 """Deletes at once, where the engine is not this process's own: they wait for the store, not for processors."""
@@ -82,6 +85,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
     files = files_in(ctx, plan.files)
     kept = _needed(ctx, timeline, instant, plan, files)
     wanted = [(p, name) for p, names in sorted(plan.files.items()) for name in names if (p, name) not in kept]
+    _LOG.debug("%s: %d files to delete, %d kept for others", instant, len(wanted), len(kept))
     workers = engine if isinstance(engine, LocalEngine) else LocalEngine(THREADS)
     gone = workers.map(partial(_delete, ctx), wanted)
     failed = {*kept, *(file for file, done in zip(wanted, gone, strict=True) if not done)}

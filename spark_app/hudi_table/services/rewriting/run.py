@@ -6,6 +6,7 @@ commits them.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -27,6 +28,8 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.handles.cluster import ClusteringTask, cluster_group
 from hudi_table.write.handles.compact import CompactionTask, compact_file_group, compact_logs
 from hudi_table.write.handles.rebucket import ResizeTask, resize_group
+
+_LOG = logging.getLogger("hudi_table.rewriting")
 
 Task = ClusteringTask | CompactionTask | ResizeTask
 
@@ -80,6 +83,7 @@ def run_rewrite(
     txn, work = (txn, read(txn)) if known is None else known[:2]
     try:
         tasks = work.tasks() if known is None else known[2]
+        _LOG.debug("%s: %d tasks of the plan begin", plan.time, len(tasks))
         with txn.signs_of_life():
             # Others may execute the plan, too, in processes of Spark even: so their markers have the direct form.
             files = [file for task in tasks for file in _files(task)] if isinstance(engine, LocalEngine) else []

@@ -6,6 +6,7 @@ are taken back by a rollback block in a new log file. Logs of ours hold one inst
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.hash_rings import drop_rings
 from hudi_table.table.view.listing import list_data_files
 
+_LOG = logging.getLogger("hudi_table.rollback")
+
 CLAIM_ATTEMPTS_MAX = 1_000
 LISTINGS_MAX = 100
 
@@ -66,6 +69,7 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     taken = [take_back(ctx, path, target, rollback.time) for path in files]
     drop_rings(ctx, target)
     _record_in_metadata(ctx, timeline, instant.time, taken)
+    _LOG.debug("%s: %d files taken back by %s", instant.time, len(files), rollback.time)
     if not over:
         return [instant.time]
     taken += [take_back(ctx, path, target, rollback.time) for path in _files_of(ctx, instant.time)]

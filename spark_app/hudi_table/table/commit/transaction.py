@@ -7,6 +7,7 @@ claims by a file of its own, which Hudi does not know, and an executor has its r
 
 from __future__ import annotations
 
+import logging
 import random
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -47,6 +48,8 @@ from hudi_table.table.timeline.kept_properties import refuse_lost
 from hudi_table.table.timeline.layout import encode_commit
 from hudi_table.table.timeline.properties import keep_properties
 from hudi_table.table.timeline.timeline import Timeline
+
+_LOG = logging.getLogger("hudi_table.commit")
 
 CLAIM_ATTEMPTS_MAX = 100
 BEAT_SECONDS_LEAST = 1.0
@@ -179,7 +182,9 @@ class Transaction:
             self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files, rewrite, neighbours
         )  # fmt: skip
         entry, requested_at = decider.decide(kind, claimed, file, data)
+        _LOG.debug("%s: %s decided, not published yet", self.time, kind.value)
         decider.publish(entry, requested_at)
+        _LOG.debug("%s: %s published", self.time, kind.value)
 
     def _clear(self, marks: Marks) -> None:
         """The markers have served; if they cannot be deleted now a later recovery deletes them."""
@@ -304,6 +309,7 @@ def _claim(
             retry.delete(ctx.storage, path)
             floor = max(floor, comparable_time(timeline.newest_time))
             continue
+        _LOG.debug("%s: claimed, on a snapshot of %d instants that completed", instant.time, len(timeline.completed))
         return Transaction(ctx, instant, attempt, timeline, tail, right)
     raise UnavailableError(
         f"no instant could be claimed in {CLAIM_ATTEMPTS_MAX} attempts; many writers are at work, try again",

@@ -88,15 +88,17 @@ def next_log_version(logs: Sequence[LogFile], instant: str, is_committed: Callab
     Logs of one version apply in the order of their instants, so those that are not committed stand in that order whatever becomes of them: Hudi
     ends its scan at a log that is later than its snapshot. One that lies there already is left behind if it can be.
     """
-    before, later = [0], set()
+    before, later, foreign_last = [0], set(), 0
     for log in logs:
         writer = log.instant
-        if writer is None or (writer < instant and is_committed(writer)):
+        if writer is None:
+            foreign_last = max(foreign_last, log.name.version)
+        elif writer < instant and is_committed(writer):
             before.append(log.name.version)
         elif writer > instant and not is_committed(writer):
             later.add(log.name.version)
-    last = max(before)
-    foreign = any(log.instant is None and log.name.version == last for log in logs)
+    last = max(*before, foreign_last)
+    foreign = foreign_last == last > 0
     return last if last in later and not foreign else last + 1
 
 

@@ -301,9 +301,13 @@ def _refuse_others(have: TableConfig, pairs: Sequence[tuple[str, Any, Any]], bas
 
 
 def _index(spec: TableSpec) -> IndexSpec:
-    """The index of a spec; `hoodie.index.class` among its options overrides the type, as in Hudi."""
+    """The index of a spec; `hoodie.index.class` among its options overrides the type among them, as in Hudi, never an argument."""
     index = index_of(spec.index or IndexType.SIMPLE.value)
     name = spec.options.get(INDEX_CLASS) or index.class_name
+    if spec.index is not None and name != index.class_name:
+        raise InvalidRequestError(
+            f"index is {_text(index.class_name or index.type.value)}, and option {INDEX_CLASS} is {name!r}; leave one of the two out"
+        )
     if not name:
         return index
     settings = tuple(sorted((dict(index.settings) | dict(index_settings(spec.options))).items()))

@@ -71,3 +71,30 @@ def test_an_operation_that_is_refused_is_told_by_the_name_of_its_error(caplog: p
     said = [record.getMessage() for record in caplog.records if record.name == "hudi_table.write"]
     assert said[0].endswith("begins")
     assert re.search(r"ended in InvalidData after \d", said[-1])
+
+
+def test_the_steps_of_a_write_and_of_what_it_asks_for_are_told_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    table = new_table(type="MergeOnRead")
+    table.upsert(rows(("a", "x", 1), ("b", "x", 2)))
+    table.build_metadata()
+    table.upsert(rows(("a", "x", 3)))
+    with caplog.at_level(logging.DEBUG, "hudi_table"):
+        written = table.upsert(rows(("secret", "x", 4)))
+        table.compact(force=True)
+        contents(table)
+    said = [(record.name.removeprefix("hudi_table."), record.getMessage()) for record in caplog.records]
+    of_write = [
+        (name, text.removeprefix(f"{written.instant}: ")) for name, text in said if text.startswith(written.instant)
+    ]
+    assert [(name, re.sub(r"\d+", "N", text)) for name, text in of_write] == [
+        ("commit", "claimed, on a snapshot of N instants that completed"),
+        ("write", "N rows taken in, in N tasks"),
+        ("write", "N files written"),
+        ("metadata", "N logs written to the metadata table"),
+        ("commit", "commit decided, not published yet"),
+        ("commit", "commit published"),
+    ]
+    assert any(name == "planning" and "planned at" in text for name, text in said)
+    assert any(name == "rewriting" and text.endswith("1 tasks of the plan begin") for name, text in said)
+    assert any(name == "read" and text.endswith(" file slices to read") for name, text in said)
+    assert not any("secret" in text for _, text in said)
