@@ -30,7 +30,7 @@ test-one: setup ## Run some tests with no other set-up (TESTS="tests/hudi_table/
 	@$(COMPILED) $(BIN)/pytest $(TESTS)
 
 test-full: setup interop-env setup-k8s setup-kafka setup-registry ## Run the long version in shards of at most 10 minutes; goes on where it stopped
-	@$(WITH_JAVA) $(COMPILED) $(BIN)/python scripts/test_full.py $(SHARDS)
+	@$(WITH_JAVA) $(COMPILED) $(BIN)/python -m scripts.test_full $(SHARDS)
 
 check: setup setup-vale ## Lint, format, types, layers, tidiness, prose: all of them, then the verdict
 	@failed=; \

@@ -1,14 +1,15 @@
 """Runs the shards of tests/shards.toml, one pytest each, and writes docs/results/test-full.md and .json.
 
-A shard that passed with these very sources is not run again, so an interrupted run goes on where it stopped; a failed one is
-tried anew. Names on the command line choose shards; the report tells the last result of each, and the commit that it is of.
+A shard that passed with what it depends on as it is now, here or where the report was written, is not run again: so an interrupted run goes on
+where it stopped. A failed one is tried anew. Names on the command line choose shards; the report tells the last result of each, and the commit that it is of.
 
-    python scripts/test_full.py [--again] [NAME ...]
+    python -m scripts.test_full [--again] [NAME ...]
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import json
 import os
@@ -20,6 +21,8 @@ import tomllib
 import xml.etree.ElementTree as ET
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from scripts.shard_sources import files_of
 
 ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".cache" / "test-full"
@@ -69,11 +72,10 @@ def git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def sources() -> str:
-    """A digest of all tracked files that tests depend on, as they lie in the work tree; pages and results do not count."""
-    names = git("ls-files", "--", ".", ":!docs/results", ":!*.md").splitlines()
-    total = hashlib.sha256()
-    for name in names:
+def sources(shard: Shard) -> str:
+    """A digest of what a shard depends on, as it lies in the work tree, and of how it is run."""
+    total = hashlib.sha256(repr((shard.args, shard.scale, sorted(shard.env.items()))).encode())
+    for name in files_of(shard.args):
         path = ROOT / name
         total.update(name.encode() + b"\0" + (path.read_bytes() if path.is_file() else b""))
     return total.hexdigest()
@@ -95,7 +97,7 @@ def run_shard(shard: Shard) -> Result:
     junit.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", f"--junit-xml={junit}", "-o", "junit_family=xunit1", *shard.args]
     env = os.environ | shard.env | {"HUDI_TEST_SCALE": str(shard.scale)}
-    commit, tested = git("rev-parse", "HEAD"), sources()
+    commit, tested = git("rev-parse", "HEAD"), sources(shard)
     began = time.monotonic()
     with log.open("w") as output:
         try:
@@ -120,7 +122,7 @@ def run_shard(shard: Shard) -> Result:
         shard=shard.name,
         commit=commit,
         # Of a tree that was changed meanwhile nothing was tested.
-        sources=tested if tested == sources() else "",
+        sources=tested if tested == sources(shard) else "",
         passed=code == 0 and counts["tests"] > 0,
         seconds=seconds,
         tests=counts["tests"],
@@ -149,12 +151,21 @@ def figures(said: str) -> list[str]:
     return section.group(1).splitlines() if section else []
 
 
-def moved_since(commit: str) -> str:
-    """The packages of the code that differ from those of a commit: what a result of it does not vouch for."""
+@functools.cache
+def changed_since(commit: str) -> frozenset[str] | None:
+    """The files of the code that differ from those of a commit; None if it is not known."""
     try:
-        names = git("diff", "--name-only", commit, "--", *CODE, ":!*.md").splitlines()
+        return frozenset(git("diff", "--name-only", commit, "--", *CODE, ":!*.md").splitlines())
     except subprocess.CalledProcessError:
+        return None
+
+
+def moved_since(shard: Shard, commit: str) -> str:
+    """The packages in which code that a shard depends on differs from that of a commit: what a result of it does not vouch for."""
+    changed = changed_since(commit)
+    if changed is None:
         return "unknown"
+    names = changed.intersection(files_of(shard.args))
     packages = sorted(
         {"/".join(name.split("/")[1:3] if name.startswith("spark_app/") else name.split("/")[:1]) for name in names}
     )
@@ -162,13 +173,13 @@ def moved_since(commit: str) -> str:
     return ", ".join(packages[:PACKAGES_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def write_report(results: list[Result], missing: list[str]) -> None:
+def write_report(shards: list[Shard], results: list[Result], missing: list[str]) -> None:
+    declared = {shard.name: shard for shard in shards}
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     REPORT.with_suffix(".json").write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n")
-    moved = {commit: moved_since(commit) for commit in {result.commit for result in results}}
     rows = [
         f"| {result.shard} | {'passed' if result.passed else '**failed**'} | {result.tests} | {result.scale:g} "
-        f"| {result.seconds} s | `{result.commit[:12]}` | {moved[result.commit]} |"
+        f"| {result.seconds} s | `{result.commit[:12]}` | {moved_since(declared[result.shard], result.commit)} |"
         for result in results
     ] + [f"| {name} | not run | | | | | |" for name in missing]
     noted = [f"- {line}" for result in results for line in result.figures]
@@ -196,12 +207,11 @@ def main() -> None:
         sys.exit(
             f"No shard is called {', '.join(sorted(unknown))}. Known: {', '.join(shard.name for shard in shards)}."
         )
-    tested = sources()
     for shard in shards:
         if options.names and shard.name not in options.names:
             continue
         old = load_result(shard)
-        if old and old.passed and old.sources == tested and not options.again:
+        if old and old.passed and old.sources == sources(shard) and not options.again:
             print(f"{shard.name:20} passed already", flush=True)
             continue
         print(f"{shard.name:20} ", end="", flush=True)
@@ -209,7 +219,7 @@ def main() -> None:
         print("passed" if result.passed else "FAILED", result.summary, flush=True)
     results = [load_result(shard) for shard in shards]
     known = [result for result in results if result is not None]
-    write_report(known, [shard.name for shard, result in zip(shards, results, strict=True) if result is None])
+    write_report(shards, known, [shard.name for shard, result in zip(shards, results, strict=True) if result is None])
     print(f"Report: {REPORT.relative_to(ROOT)}.md")
     missing = len(shards) - len(known)
     failed = sum(not result.passed for result in known)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
+from scripts.shard_sources import files_of
 from tests.support.sharing import LONG, PARSED, TOGETHER, piece_of, turn_of
 from tests.tidy.sources import ROOT, project_files
 
@@ -28,6 +29,20 @@ def test_every_test_belongs_to_one_shard() -> None:
     assert len(files) > 10
     strays = {name: found for name, found in homes.items() if len(found) != 1}
     assert not strays, f"give them a place in tests/shards.toml: {strays}"
+
+
+def test_a_result_of_a_shard_counts_as_long_as_nothing_moves_that_its_tests_import_or_start() -> None:
+    soak = files_of(["tests/soak", "-k", "disk"])
+    assert {
+        "spark_app/hudi_table/api.py",
+        "tests/soak/worker.py",
+        "tests/support/versitygw.py",
+        "tests/conftest.py",
+        "pyproject.toml",
+    } < {*soak}
+    assert not [name for name in soak if name.startswith(("operator/", "spark_app/hudi_spark/", "charts/"))]
+    of_operator = {*files_of(["tests/cluster/test_kills.py"])}
+    assert {"charts/hudi-operator/values.yaml", "operator/hudi_operator/__init__.py", *soak} < of_operator
 
 
 def test_tests_of_a_jvm_lie_together() -> None:

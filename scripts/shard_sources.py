@@ -1,0 +1,105 @@
+"""What a shard of the long tests depends on: its tests, what they import, and what lies beside both.
+
+Imports are read, not run. A name of a module in a string counts as an import too: so are subprocesses (`python -m hudi_table`) and registries of
+functions found. Tests of the operator on a cluster, of charts and of pages depend on more than imports tell: for them it is the whole tree.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = {
+    "spark_app/": "",
+    "operator/": "",
+    "tests/": "tests.",
+    "e2e/": "e2e.",
+    "scripts/": "scripts.",
+    "bench/": "bench.",
+}
+"""Folders of modules, and what their dotted names begin with."""
+BY_IMPORTS = (
+    "tests/hudi_table",
+    "tests/soak",
+    "tests/simulation",
+    "tests/interop",
+    "tests/model",
+    "tests/hudi_spark",
+    "tests/endurance",
+)
+ALWAYS = ("pyproject.toml", "requirements/", "tests/data/", "tests/conftest.py")
+
+
+@functools.cache
+def tracked() -> tuple[str, ...]:
+    """All files that tests may depend on; pages and results do not count."""
+    command = ["git", "ls-files", "--", ".", ":!docs/results", ":!*.md"]
+    return tuple(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines())
+
+
+def files_of(args: Sequence[str]) -> tuple[str, ...]:
+    """The files that a shard with these arguments of pytest depends on, sorted."""
+    asked = [arg.partition("::")[0] for arg in args if arg.startswith("tests/")]
+    if not asked or not all(path.startswith(BY_IMPORTS) for path in asked):
+        return tracked()
+    known, beside = _modules(), _data()
+    begun = [name for name in tracked() if name.startswith(tuple(asked)) or name in _conftests(asked)]
+    seen, waiting = set(begun), list(begun)
+    while waiting:
+        name = waiting.pop()
+        found = {known[each] for each in _imports(name) if each in known} | beside.get(name.rpartition("/")[0], set())
+        waiting += found - seen
+        seen |= found
+    return tuple(sorted(seen | {name for name in tracked() if name.startswith(ALWAYS)}))
+
+
+def _conftests(asked: Iterable[str]) -> set[str]:
+    folders = {parent.as_posix() for path in asked for parent in (Path(path), *Path(path).parents)}
+    return {f"{folder}/conftest.py" for folder in folders}
+
+
+@functools.cache
+def _modules() -> dict[str, str]:
+    """Dotted name → file, packages by their `__init__.py`."""
+    found = {}
+    for name in tracked():
+        for folder, prefix in PACKAGES.items():
+            if name.startswith(folder) and name.endswith(".py"):
+                dotted = prefix + name[len(folder) : -len(".py")].replace("/", ".")
+                found[dotted.removesuffix(".__init__").removesuffix(".__main__")] = name
+    return found
+
+
+@functools.cache
+def _data() -> dict[str, set[str]]:
+    """Folder → the files in it that are no Python, which code beside them may open."""
+    found: dict[str, set[str]] = {}
+    for name in tracked():
+        if not name.endswith(".py"):
+            found.setdefault(name.rpartition("/")[0], set()).add(name)
+    return found
+
+
+@functools.cache
+def _imports(name: str) -> frozenset[str]:
+    """The dotted names that a file may import; of each its packages too."""
+    if not name.endswith(".py"):
+        return frozenset()
+    names = set(_names(ast.parse((ROOT / name).read_text())))
+    return frozenset(
+        ".".join(parts[:count]) for each in names for parts in [each.split(".")] for count in range(1, len(parts) + 1)
+    )
+
+
+def _names(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
+            yield node.value.partition(":")[0]
