@@ -31,6 +31,27 @@ TEXT = (
     ".editorconfig",
 )
 
+# What stands at the top, and nothing else: a test that takes "1g" for a location leaves a table there.
+TOP = {
+    *(
+        ".ci",
+        ".devcontainer",
+        ".github",
+        "bench",
+        "charts",
+        "config",
+        "crds",
+        "distributions",
+        "docs",
+        "e2e",
+        "examples",
+    ),
+    *("image", "operator", "requirements", "scripts", "spark_app", "tests"),
+    *(".dockerignore", ".editorconfig", ".gitignore", ".pre-commit-config.yaml", ".vale.ini"),
+    *("CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"),
+    *("Dockerfile", "LICENSE", "Makefile", "NOTICE", "mkdocs.yml", "pyproject.toml"),
+}
+
 # `hudictl explain` prints these, so they are part of the package.
 PAGES = ROOT / "spark_app" / "hudi_table" / "cli" / "pages"
 
@@ -63,6 +84,16 @@ def test_no_path_of_a_machine_is_written_down() -> None:
         if path.search(line)
     ]
     assert not found, "\n".join(found)
+
+
+def test_nothing_strays_to_the_top_of_the_repository() -> None:
+    strays = sorted({name.partition("/")[0] for name in project_files()} - TOP)
+    assert not strays, f"{', '.join(strays)}: written by accident? Remove it, or name it in TOP"
+
+
+def test_every_table_of_the_repository_is_data_of_the_tests() -> None:
+    tables = [name for name in project_files() if "/.hoodie/" in f"/{name}" and not name.startswith("tests/data/")]
+    assert not tables, f"{', '.join(tables[:5])}: written by accident? Remove them, or keep them below tests/data"
 
 
 def test_the_locks_name_no_package_index() -> None:
