@@ -16,7 +16,8 @@ ATTEMPTS_MAX = 5
 
 
 def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
-    """Create the file of a decided entry if its claim is there and it was not archived. Returns whether it did.
+    """Create the file of a decided entry if its claim is there and it was not archived. Returns whether a listing that shows neither the file nor
+    the instant's end is out of date: the file is there now, whoever created it, or the instant has left the timeline.
 
     An entry whose claim is gone, or older than the first completed instant, was archived or aborted: putting its
     file back would move the timeline's start backwards and make rows vanish (measured on Hudi). And if the chain, read
@@ -26,17 +27,19 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
         return False
     try:
         ctx.storage.head(ctx.layout.timeline_path(entry.name))
-        return False
+        return True
     except ObjectNotFoundError:
         pass
     for _ in range(ATTEMPTS_MAX):
         listed = ctx.clock.boot_seconds()
         timeline = list_timeline(ctx)
-        if not _may_appear(timeline, entry.instant) or _is_given_up(ctx, entry.instant):
+        if not _may_appear(timeline, entry.instant):
+            return not timeline.claim_names(entry.instant)
+        if _is_given_up(ctx, entry.instant):
             return False
         if entry.kind is Kind.COMMIT and timeline.is_completed(entry.instant):
             # Another engine has executed the plan, and says itself when.
-            return False
+            return True
         if entry.kind is Kind.COMMIT and entry.instant in open_rollbacks(ctx, timeline):
             # Another engine takes it back: its files go, and some are gone.
             return False
@@ -57,15 +60,20 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
 def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, upto: int) -> bool:
     """Step 3: materialise the decided entries up to number `upto` that are not visible yet, in chain order.
 
-    Only instants that are pending in the listing can be concerned. Returns whether anything was created.
+    Only instants that are pending in the listing can be concerned. Returns whether the listing is out of date, by whatever was published since, by
+    this process or another: a snapshot of it would lack what was decided before its tail, and the walk behind the tail would not meet it.
     """
     planners = timeline.planner_claims
     writes = [i.time for i in timeline.pending if i.time != own and i.grouped_action in WRITE_ACTIONS]
     decisions = chain.find_decisions(ctx, [*planners, *writes], upto)
     expected = [*((time, Kind.PLAN) for time in planners), *((time, Kind.COMMIT) for time in writes)]
     waiting = [decisions[time] for time, kind in expected if time in decisions and decisions[time][1].kind is kind]
-    done = [materialise(ctx, entry) for _, entry in sorted(waiting, key=lambda item: item[0])]
-    return any(done)
+    moved = [materialise(ctx, entry) and entry.name not in timeline.files for _, entry in sorted(waiting, key=_number)]
+    return any(moved)
+
+
+def _number(decision: tuple[int, ChainEntry]) -> int:
+    return decision[0]
 
 
 def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> None:
