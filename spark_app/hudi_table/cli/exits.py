@@ -10,8 +10,11 @@ USAGE = 2
 FINDINGS = 3
 CONFLICT = 4
 PLAN_NOT_EMPTY = 5
+TIMED_OUT = 6
 
-EPILOG = "Exit codes: 0 good, 1 failed, 2 usage, 3 findings, 4 conflict or lock, 5 plan not empty."
+EPILOG = (
+    "Exit codes: 0 good, 1 failed, 2 usage, 3 findings, 4 conflict or lock, 5 plan not empty, 6 nothing came in time."
+)
 
 
 def code_of(error: HudiError) -> int:

@@ -35,12 +35,15 @@ VERBS = {
     "query": "the answer of one SELECT over tables",
     "export": "its rows as files of Parquet, CSV or JSON lines, all or what changed",
     **{name: verb.help for name, verb in SERVICE_VERBS.items()},
+    "events": "the commits after an instant, in their order, as others are told of them",
+    "wait": "the first commits after an instant, once there are any",
     "checkpoint": "how far its ingests are; sets where one from Kafka goes on",
     "explain": "what an error means and what to do",
     "completion": "a script by which the shell completes verbs and options",
 }
 NOUNS = {alias: name for name, verb in SERVICE_VERBS.items() for alias in verb.aliases(name)}
 """Services whose noun is another word than their verb."""
+_OF_TABLES = ("info", "timeline", "files", "read", "query", "export", "events", "wait", "checkpoint")
 OTHER_WORDS = {
     **dict.fromkeys(("history", "log", "commits"), "timeline"),
     **dict.fromkeys(("show", "describe", "schema", "stat"), "info"),
@@ -168,17 +171,10 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
         if not entry.missing():
             verbs.add_parser(name, help=_first_line(entry))
     parsers["checkpoint"].add_argument("action", choices=("show", "set"), help="set needs INGEST and OFFSETS")
-    for name in ("info", "timeline", "files", "read", "query", "export", "checkpoint", *SERVICE_VERBS):
-        parsers[name].add_argument(
-            "base", metavar="BASE", nargs="?" if name == "query" else None,
-            help="path or URI of the table: lake/flights, s3://bucket/flights",
-        )  # fmt: skip
-        parsers[name].add_argument(
-            "--storage", metavar="KEY=VALUE", action="append", default=[],
-            help="option of the store, such as region=… or endpoint=…; secrets better stand in the environment",
-        )  # fmt: skip
+    for name in (*_OF_TABLES, *SERVICE_VERBS):
+        _table_arguments(parsers[name], optional=name == "query")
     _checkpoint_arguments(parsers["checkpoint"])
-    for name in ("info", "timeline", "files", "export", "checkpoint", "explain", *SERVICE_VERBS):
+    for name in ("info", "timeline", "files", "export", "events", "wait", "checkpoint", "explain", *SERVICE_VERBS):
         parsers[name].add_argument("-o", "--output", choices=FORMATS, default="table", help="format (table)")
     parsers["info"].add_argument(
         "--fail-on", choices=("never", "pending"), default="never",
@@ -190,6 +186,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     _read_arguments(parsers["read"])
     _query_arguments(parsers["query"])
     _export_arguments(parsers["export"])
+    _event_arguments(parsers["events"], parsers["wait"])
     for name, verb in SERVICE_VERBS.items():
         verb.arguments(parsers[name])
     parsers["explain"].add_argument(
@@ -212,6 +209,37 @@ def _has_engine() -> bool:
 
 def _described(name: str, text: str) -> str:
     return f"It {text}." if name in SERVICE_VERBS else f"Shows {text}."
+
+
+def _table_arguments(parser: argparse.ArgumentParser, *, optional: bool) -> None:
+    parser.add_argument(
+        "base", metavar="BASE", nargs="?" if optional else None,
+        help="path or URI of the table: lake/flights, s3://bucket/flights",
+    )  # fmt: skip
+    parser.add_argument(
+        "--storage", metavar="KEY=VALUE", action="append", default=[],
+        help="option of the store, such as region=… or endpoint=…; secrets better stand in the environment",
+    )  # fmt: skip
+
+
+def _event_arguments(events: argparse.ArgumentParser, wait: argparse.ArgumentParser) -> None:
+    since = "commits after it: an instant, a time, 'earliest', or what was printed to go on with"
+    events.add_argument("--since", metavar="INSTANT", help=f"{since} (earliest)")
+    events.add_argument("--limit", type=_count, metavar="N", help="at most N commits")
+    wait.add_argument("--since", metavar="INSTANT", required=True, help=since)
+    wait.add_argument(
+        "--timeout", type=_seconds, metavar="SECONDS", help="exit code 6 if none comes so soon (for ever)"
+    )
+    wait.add_argument(
+        "--poll", type=_seconds, metavar="SECONDS", default=5.0, help="how often the timeline is listed (5)"
+    )
+    for parser in (events, wait):
+        parser.add_argument(
+            "--rewrites", action="store_true", help="with compactions and clusterings, which change no rows"
+        )
+        parser.add_argument(
+            "--cloudevents", action="store_true", help="a CloudEvent each, a line of JSON, as callbacks send it"
+        )
 
 
 def _read_arguments(parser: argparse.ArgumentParser) -> None:
@@ -305,6 +333,16 @@ def _count(text: str) -> int:
     found = whole(text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
+    return found
+
+
+def _seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
     return found
 
 

@@ -48,7 +48,10 @@ def test_help_loads_neither_pyarrow_nor_numpy() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "spark_app"
     )
     assert done.stdout.splitlines()[-1] == "[] 0"
-    assert "Exit codes: 0 good, 1 failed, 2 usage, 3 findings, 4 conflict or lock, 5 plan not empty." in done.stdout
+    assert (
+        "Exit codes: 0 good, 1 failed, 2 usage, 3 findings, 4 conflict or lock, 5 plan not empty, 6 nothing came in"
+        in done.stdout
+    )
 
 
 @pytest.mark.parametrize("verb", ["info", "timeline", "files"])
