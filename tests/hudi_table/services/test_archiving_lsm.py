@@ -28,6 +28,7 @@ from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.archived import archived_completions, archived_entries
 from hudi_table.table.timeline.lsm import read_files, read_manifest
+from tests.hudi_table.services.test_archiving import Interposed
 from tests.support import golden
 from tests.support.aged import AgedStorage
 from tests.support.crashes import LATER, copied, opened, prepared, read, rows
@@ -169,6 +170,17 @@ def test_files_of_one_name_and_other_rows_are_both_kept() -> None:
     add_rows(ctx, table_of(1, 4, 9))
     assert store.get(name) == lsm_file(table_of(1, 5, 9))
     assert archived(opened(store)).keys() == {row(n)["instantTime"] for n in (1, 4, 9)}
+
+
+def test_of_two_archivers_at_once_neither_takes_the_instants_of_the_other_out_of_the_archive() -> None:
+    store = written(0)
+    ctx = opened(AgedStorage(store)).context
+
+    def other() -> None:
+        add_rows(ctx, table_of(2))
+
+    add_rows(opened(Interposed(store, "put_if_absent", "manifest_", other)).context, table_of(1))
+    assert archived(opened(store)).keys() == {row(n)["instantTime"] for n in (1, 2)}
 
 
 @pytest.mark.parametrize("told", [b"1", b"99", b"no number", None])

@@ -93,6 +93,12 @@ def test_no_file_with_a_matching_row_is_left_out(data: st.DataObject, expression
         assert may or file.filter(expression).num_rows == 0
 
 
+def test_a_file_of_whose_nulls_nothing_is_known_may_hold_some() -> None:
+    one = pa.array([1, 1, None], pa.int64())
+    found = {"n": Ranges(one, one, pa.array([0, None, None], pa.int64()))}
+    assert may_match(tree(pc.field("n").is_null()), found, 3).tolist() == [False, True, True]
+
+
 @pytest.mark.parametrize(
     ("text", "kept"),
     [

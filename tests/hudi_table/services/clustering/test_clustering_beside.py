@@ -60,3 +60,11 @@ def test_a_change_of_the_schema_makes_a_clustering_that_is_executed_void(table: 
     with pytest.raises(WriteConflictError):
         table.run_clustering(instant, engine=Meanwhile(lambda: other.insert(wider)))
     assert len(contents(table)) == len(ROWS) + 1
+
+
+def test_an_overwrite_is_counted_as_a_commit_and_not_as_a_clustering(table: HudiTable) -> None:
+    every_fifth = {"hoodie.clustering.async.max.commits": "5"}
+    assert table.schedule_clustering(every_fifth) is None
+    table.write(rows(("o", "x", 1)), operation="insert_overwrite")
+    table.insert(rows(("p", "x", 2)), options=NO_PACKING)
+    assert table.schedule_clustering(every_fifth) is not None
