@@ -22,6 +22,7 @@ from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec
 from tests.support.kafka_manifests import KAFKA_BAD, KAFKA_GOOD
 from tests.support.manifests import ingest, spec
+from tests.support.refused_manifests import REFUSED_BAD, REFUSED_GOOD
 from tests.support.spec_parts import parts
 from tests.support.version_manifests import VERSION_BAD, VERSION_GOOD
 
@@ -193,6 +194,7 @@ PARTS: dict[str, Any] = {
 }  # fmt: skip
 GOOD = [
     *KAFKA_GOOD,
+    *REFUSED_GOOD,
     *VERSION_GOOD,
     table(),
     table(mergeMode=None, orderingFields=None, index=None, ingest=None),
@@ -200,10 +202,6 @@ GOOD = [
     table(index={"type": "Bucket", "buckets": 8, "hashFields": ["id"]}),
     table(index={"type": "GlobalSimple"}, maintenance={"clustering": {"mode": "Auto"}}),
     table(tableVersion=9),
-    table(tableVersion=6, index={"type": "RecordIndex"}, recordKey=["id", "day"]),
-    table(type="MergeOnRead", index={"type": "RecordIndex"}),
-    table(type="MergeOnRead", index={"type": "GlobalBloom"}, mergeMode=None, orderingFields=None),
-    table(type="MergeOnRead", index={"type": "GlobalBloom"}, mergeMode="CommitTime"),
     table(index={"type": "Custom", "className": "postgres", "settings": {"global": "true"}}),
     table(maintenance={"cleaning": {"mode": "Disabled"}, "archiving": {"mode": "Disabled"}}),
     table(ingest=[ingest(source={"type": "Files", "path": "s3://lake/flights-landing", "format": "json"})]),
@@ -237,28 +235,11 @@ GOOD = [
 ]
 BAD = [
     *KAFKA_BAD,
+    *REFUSED_BAD,
     *VERSION_BAD,
     (table(location=None), "location"),
     (table(location="lake/flights"), "location"),
     (table(location="file://${PWD}/lake"), "location"),
-    (table(location="s3://lake/flights/*"), "location has a *"),
-    (table(ingest=[ingest(source={"type": "Files", "path": "s3://b/*.json", "format": "json"})]), "path has a *"),
-    (table(recordKey=["id", "day", "id"]), "recordKey names a column twice"),
-    (
-        table(partitionBy=[{"field": "at"}, {"field": "at", "type": "Timestamp", "format": "yyyy"}]),
-        "partitionBy names a column twice",
-    ),
-    (
-        table(index={"type": "Bucket", "buckets": 4, "hashFields": ["id", "id"]}),
-        "index.hashFields names a column twice",
-    ),
-    (table(index={"type": "RecordIndex"}, tableVersion=8), "is not written in tableVersion 8 or 9"),
-    (table(index={"type": "PartitionedRecordIndex"}, tableVersion=9), "is not written in tableVersion 8 or 9"),
-    (table(type="MergeOnRead", index={"type": "GlobalSimple"}), "take mergeMode CommitTime, type CopyOnWrite or"),
-    (
-        table(type="MergeOnRead", index={"type": "GlobalBloom"}, mergeMode=None),
-        "is not written with GlobalSimple or GlobalBloom",
-    ),
     (table(recordKey=[]), "recordKey"),
     (table(recordKey="id"), "recordKey"),
     (table(orderingFields=None), "mergeMode EventTime needs orderingFields"),
