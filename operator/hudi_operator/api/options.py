@@ -10,7 +10,7 @@ from hudi_operator.api.table import HudiTableSpec
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.options.known import aliases, check_option, check_options, explicit_option, ignored_options
 from hudi_table.model.options.values import shown, stored_boolean
-from hudi_table.model.options.write_options import METADATA_INDEXES, OPERATION, other_record_index
+from hudi_table.model.options.write_options import METADATA_INDEXES, OPERATION, PARTITIONS_TO_DELETE, other_record_index
 from hudi_table.model.table.index_properties import BUCKETS, HASH_FIELDS, INDEX_TYPE, names_in
 from hudi_table.model.table.properties import MERGE_NAMES
 from hudi_table.model.table.version_properties import MERGE_MODE, VERSION
@@ -67,7 +67,7 @@ def described_errors(
         pairs += [
             (OPERATION, f"spec.ingest[{n}].operation", item.operation.value) for n, item in enumerate(spec.ingest)
         ]
-    found = list(_other_record_index(spec, options, whose))
+    found = [*_other_record_index(spec, options, whose), *_never_deleted(options)]
     for key, field, have in pairs:
         want = explicit_option(options, key) if _agree(options, key) else None
         if want and key == OPERATION:
@@ -93,6 +93,17 @@ def _other_record_index(spec: HudiTableSpec, options: Mapping[str, str], whose: 
         yield FieldError(
             f"spec.options[{named}]",
             f"asks for a {METADATA_INDEXES[key]}, but spec.index.type{whose} says {spec.index.type.value!r}: leave the option out",
+        )
+
+
+def _never_deleted(options: Mapping[str, str]) -> Iterator[FieldError]:
+    """Partitions to delete, which no ingest and no service does."""
+    value = options.get(PARTITIONS_TO_DELETE, "")
+    if value.strip():
+        yield FieldError(
+            f"spec.options[{PARTITIONS_TO_DELETE}]",
+            f"is {shown(PARTITIONS_TO_DELETE, value)}, and no ingest or service deletes partitions by name: leave the option out, and delete them "
+            "with Table.write(operation='delete_partition'), or let them expire by a TableService of type PartitionTTL",
         )
 
 

@@ -19,6 +19,7 @@ from hudi_operator.api.fields.patterns import (
     QUANTITY,
 )
 from hudi_operator.api.fields.readers import ReaderSpec, cannot_read, cel_cannot_read
+from hudi_operator.api.fields.refused import REFUSED
 from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecodable, TransformSpec
 from hudi_operator.api.fields.sources import SourceSpec, SourceType
 from hudi_operator.api.fields.spark import SparkSpec
@@ -258,6 +259,7 @@ class HudiTableSpec:
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         *IDENTITY,
+        *REFUSED,
         Rule(
             "!has(self.mergeMode) || self.mergeMode != 'EventTime' || size(self.orderingFields) > 0",
             "mergeMode EventTime needs orderingFields",

@@ -49,6 +49,8 @@ def service_contradictions(spec: TableServiceSpec, table: HudiTableSpec) -> tupl
         found.append(FieldError("spec.type", "is Clustering, which would move the rows of a Bucket index; use Resize"))
     if spec.type is ServiceType.RESIZE and not bucketed:
         found.append(FieldError("spec.type", "is Resize, but the table has no Bucket index; use Clustering"))
+    if spec.type is ServiceType.PARTITION_TTL and not table.partition_by:
+        found.append(FieldError("spec.type", "is PartitionTTL, but the table is not partitioned: no partition expires"))
     described = described_errors(table, spec.table_ref.name, spec.options)
     return (*found, *described, *service_refused(spec, table), *_retention(spec, table))
 

@@ -11,8 +11,10 @@ from hudi_operator.api.fields.sources import KafkaSpec
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.table import HudiTableSpec, IngestSpec
 from hudi_operator.manifests.jobs import options_of
+from hudi_operator.manifests.services import ServiceWork
 from hudi_operator.manifests.sources import kafka_document
 from hudi_operator.plan.observed import FileFact, Problem, SourceObservation, TableObservation
+from hudi_operator.runtime.foreseen import refuse_ingest, refuse_service, refuse_table
 from hudi_operator.runtime.known import KnownTable, problem_of
 from hudi_operator.runtime.traces import traces
 from hudi_operator.runtime.unchanged import Answers, Look
@@ -23,6 +25,7 @@ from hudi_table.metadata.port import open_context
 from hudi_table.model.bounded import Bounded, Shelf
 from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.names import HOODIE
+from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.index_properties import CONNECTION
 from hudi_table.model.timeline.chain import ChainEntry
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS, parse_instant_time
@@ -89,9 +92,37 @@ class Observer:
             storage = open_storage(spec.location, storage_options(spec, spec.location, secret))
             # One who has other credentials sees nothing that was read with these.
             owner = (spec.location, hash(tuple(sorted(secret.items()))))
-            return self._look(owner, storage, spec, cleaning)
+            found = self._look(owner, storage, spec, cleaning)
+            if found is None:
+                refuse_table(desired.identity.key.name, spec)
+            return found
         except HudiError as error:
             return problem_of(error)
+
+    def ingest(
+        self, desired: DesiredTable, ingest: IngestSpec, config: TableConfig | None, secret: Mapping[str, str]
+    ) -> Problem | None:
+        """Why every job of an ingest would be refused, None if nothing is known against it; `config` is None without a table."""
+        spec, name = desired.spec, desired.identity.key.name
+        if spec is None:
+            return None
+        try:
+            storage = open_storage(spec.location, storage_options(spec, spec.location, secret))
+            refuse_ingest(name, spec, ingest, config, storage, self.clock)
+        except HudiError as error:
+            return problem_of(error)
+        return None
+
+    def service(
+        self, work: ServiceWork, spec: HudiTableSpec, config: TableConfig, secret: Mapping[str, str]
+    ) -> Problem | None:
+        """The same of a service of a table that is there."""
+        try:
+            storage = open_storage(spec.location, storage_options(spec, spec.location, secret))
+            refuse_service(work, spec, config, storage, self.clock)
+        except HudiError as error:
+            return problem_of(error)
+        return None
 
     def _look(
         self, owner: Hashable, storage: Storage, spec: HudiTableSpec, cleaning: Mapping[str, str] | None

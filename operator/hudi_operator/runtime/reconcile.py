@@ -30,7 +30,7 @@ from hudi_operator.manifests.services import work_of
 from hudi_operator.plan.deletion import WORK as PURGE
 from hudi_operator.plan.deletion import ObservedDeletion, plan_deletion
 from hudi_operator.plan.effects import Effect, Emit, Hold, Launch, RequeueAfter, SetStatus, Stop
-from hudi_operator.plan.observed import Observed, ObservedService, Problem, SourceObservation
+from hudi_operator.plan.observed import Observed, ObservedService, Problem, SourceObservation, TableObservation
 from hudi_operator.plan.schedule.attempts import QUEUED
 from hudi_operator.plan.schedule.runs import RetryPolicy
 from hudi_operator.plan.schedule.streams import is_continuous
@@ -168,6 +168,9 @@ class Reconciler:
         refused = self._refusal(owner, self._sharers(table_key))
         seen = self.observer.table(owner, secret, wanted) if not owner.errors and refused is None else None
         problem = masked_problem(seen, secret) if isinstance(seen, Problem) else attempts.problem
+        if problem is None and isinstance(seen, TableObservation) and owner.spec is not None:
+            foreseen = self.observer.service(work_of(spec, owner.spec), owner.spec, seen.config, secret)
+            problem = masked_problem(foreseen, secret) if foreseen is not None else None
         observed = ObservedService(
             owner=owner,
             table=None if isinstance(seen, Problem) else seen,
@@ -233,7 +236,13 @@ class Reconciler:
             sources = tuple(self.observer.source(desired.spec, ingest, secret) for ingest in desired.spec.ingest)
             unknown = table.unknown_checkpoints if table is not None else {}
             # What is waiting there cannot be told without the checkpoint.
-            sources = tuple(replace(s, problem=s.problem or unknown.get(s.ingest)) for s in sources)
+            config = table.config if table is not None else None
+            sources = tuple(
+                replace(
+                    s, problem=s.problem or unknown.get(s.ingest) or self.observer.ingest(desired, i, config, secret)
+                )
+                for i, s in zip(desired.spec.ingest, sources, strict=True)
+            )
             sources = tuple(
                 replace(s, problem=masked_problem(s.problem, secret)) if s.problem is not None else s for s in sources
             )

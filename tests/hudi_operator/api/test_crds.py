@@ -22,6 +22,7 @@ from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec
 from tests.support.kafka_manifests import KAFKA_BAD, KAFKA_GOOD
 from tests.support.manifests import ingest, spec
+from tests.support.refused_manifests import REFUSED_BAD, REFUSED_GOOD
 from tests.support.spec_parts import parts
 from tests.support.version_manifests import VERSION_BAD, VERSION_GOOD
 
@@ -193,6 +194,7 @@ PARTS: dict[str, Any] = {
 }  # fmt: skip
 GOOD = [
     *KAFKA_GOOD,
+    *REFUSED_GOOD,
     *VERSION_GOOD,
     table(),
     table(mergeMode=None, orderingFields=None, index=None, ingest=None),
@@ -233,6 +235,7 @@ GOOD = [
 ]
 BAD = [
     *KAFKA_BAD,
+    *REFUSED_BAD,
     *VERSION_BAD,
     (table(location=None), "location"),
     (table(location="lake/flights"), "location"),

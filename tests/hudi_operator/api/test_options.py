@@ -132,3 +132,29 @@ def test_an_event_time_that_nobody_tracks_is_an_error(resource: Any) -> None:
     field = {"hoodie.payload.event.time.field": "when"}
     assert "does nothing alone" in resource(field)["spec.options"]
     assert resource(field | {"hoodie.write.track.event.time.watermark": "true"}) == {}
+
+
+def test_partitions_to_delete_are_an_error_of_the_table_and_of_its_services_for_neither_deletes_any() -> None:
+    options = {"hoodie.datasource.write.partitions.to.delete": "2026-01-01"}
+    ((path, message),) = of_table(options).items()
+    assert path == "spec.options[hoodie.datasource.write.partitions.to.delete]"
+    assert message.startswith(
+        "is '2026-01-01', and no ingest or service deletes partitions by name: leave the option out"
+    )
+    assert of_table(dict.fromkeys(options, " ")) == {}
+    table, asked = desired_table(stored(manifest(**spec()))).spec, service(type="Cleaning", options=options).spec
+    assert table is not None
+    assert asked is not None
+    assert [error.path for error in service_contradictions(asked, table)] == [path]
+
+
+def test_partitions_of_a_table_that_has_none_do_not_expire() -> None:
+    table = desired_table(stored(manifest(**spec()))).spec
+    parts = desired_table(stored(manifest(**spec(partitionBy=[{"field": "day"}])))).spec
+    asked = service(type="PartitionTTL", partitionTTL={"days": 3}).spec
+    assert table is not None
+    assert parts is not None
+    assert asked is not None
+    (error,) = service_contradictions(asked, table)
+    assert str(error) == "spec.type: is PartitionTTL, but the table is not partitioned: no partition expires"
+    assert service_contradictions(asked, parts) == ()

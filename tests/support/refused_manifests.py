@@ -1,0 +1,35 @@
+"""HudiTables that no job would make, with the words that refuse them, and their neighbours that are right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.kafka_manifests import table
+from tests.support.manifests import ingest
+
+REFUSED_GOOD: list[tuple[str, dict[str, Any]]] = [
+    table(tableVersion=6, index={"type": "RecordIndex"}, recordKey=["id", "day"]),
+    table(type="MergeOnRead", index={"type": "RecordIndex"}),
+    table(type="MergeOnRead", index={"type": "GlobalBloom"}, mergeMode=None, orderingFields=None),
+    table(type="MergeOnRead", index={"type": "GlobalBloom"}, mergeMode="CommitTime"),
+]
+REFUSED_BAD: list[tuple[tuple[str, dict[str, Any]], str]] = [
+    (table(location="s3://lake/flights/*"), "location has a *"),
+    (table(ingest=[ingest(source={"type": "Files", "path": "s3://b/*.json", "format": "json"})]), "path has a *"),
+    (table(recordKey=["id", "day", "id"]), "recordKey names a column twice"),
+    (
+        table(partitionBy=[{"field": "at"}, {"field": "at", "type": "Timestamp", "format": "yyyy"}]),
+        "partitionBy names a column twice",
+    ),
+    (
+        table(index={"type": "Bucket", "buckets": 4, "hashFields": ["id", "id"]}),
+        "index.hashFields names a column twice",
+    ),
+    (table(index={"type": "RecordIndex"}, tableVersion=8), "is not written in tableVersion 8 or 9"),
+    (table(index={"type": "PartitionedRecordIndex"}, tableVersion=9), "is not written in tableVersion 8 or 9"),
+    (table(type="MergeOnRead", index={"type": "GlobalSimple"}), "take mergeMode CommitTime, type CopyOnWrite or"),
+    (
+        table(type="MergeOnRead", index={"type": "GlobalBloom"}, mergeMode=None),
+        "is not written with GlobalSimple or GlobalBloom",
+    ),
+]
