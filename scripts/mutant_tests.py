@@ -1,8 +1,8 @@
-"""Which tests are asked of a mutant, in which order, and what they usually take: for `make mutants`.
+"""Which tests are asked of a mutant, in which order, and in which copy of the tree: for `make mutants`.
 
-A file of tests is run once without a change. What it took and which functions it called is kept in `.cache/mutants` until the code, what tests share
-or the file itself is another one. A file that never calls the changed function cannot notice the change: it is not asked. One that starts other processes
-of ours always is, since their calls are not seen.
+A file of tests is run once without a change. Which of our functions each of its tests called, and what it took, is kept in `.cache/mutants` until the
+code, what tests share or the file itself is another one. Only tests that call the changed function are asked, the cheapest of a file first. One that starts
+other processes of ours is asked too, since their calls are not seen.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import hashlib
 import json
 import os
 import re
-import resource
-import signal
+import shutil
 import subprocess
 import sys
-import time
-from dataclasses import asdict, dataclass, field
+import threading
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".cache" / "mutants"
@@ -30,9 +30,13 @@ BASELINE_SECONDS_MAX = 3600.0
 IMPORTED = re.compile(r"^from (tests[\w.]*) import (\w+)", re.MULTILINE)
 NO_TESTS = 5
 """How pytest ends where all tests of a file are left out."""
-CPU_BEYOND = 20.0
-SECONDS_BEYOND = 60.0
+CPU_BEYOND = 8.0
+SECONDS_BEYOND = 180.0
 """Past three times what is usual, a run is taken for one that hangs: of processor time if it spins, else of time, for which a busy machine waits longer."""
+WAITS = 20.0
+"""How many seconds a second of a processor may take on a busy machine."""
+ALL = -1
+"""In the place of a test's number: all of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +50,114 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """What a file of tests does without a change. `functions`: of each file of ours the first lines of those that it called."""
+    """What a file of tests does without a change, as `tests/support/reached.py` writes it down. Tests are named by their numbers."""
 
-    seconds: float
-    cpu: float
-    outside: bool
-    functions: dict[str, list[int]] = field(default_factory=dict)
+    tests: list[list[Any]]
+    failed: list[int]
+    outside: list[int]
+    functions: dict[str, dict[str, list[int]]]
 
-    def reaches(self, path: Path, line: int) -> bool:
-        """Whether it ran what stands in a line."""
-        called = self.functions.get(path.relative_to(ROOT).as_posix(), [])
-        begin, end = body_around(path, line)
-        return self.outside or any(begin <= first <= end for first in called)
+    def asked(self, path: str, begin: int, end: int) -> list[str]:
+        """The tests that call a function that begins within these lines, the cheapest first; then those that start processes of ours."""
+        lines = self.functions.get(path, {}).items()
+        callers = {who for first, whom in lines if begin <= int(first) <= end for who in whom}
+        every = set(range(len(self.tests)))
+        outside = every if ALL in self.outside else set(self.outside)
+        inside = every if ALL in callers else callers
+        ranked = [*sorted(inside, key=self.cpu_of), *sorted(outside - inside, key=self.cpu_of)]
+        return [self.tests[who][0] for who in ranked if who not in self.failed]
+
+    def cpu_of(self, who: int) -> float:
+        return float(self.tests[who][1])
+
+
+class Tree:
+    """A copy of what git tracks here, into which mutants are written, and the server that runs tests in it. The work tree is never touched."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        tracked = {name for name in listed.split("\0") if (ROOT / name).is_file()}
+        if folder.is_dir():
+            for there in [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]:
+                name = there.relative_to(folder).as_posix()
+                if name not in tracked and "__pycache__" not in there.parts:
+                    there.unlink()
+        for name in tracked:
+            self._copy(name)
+        for own in (".venv", ".venv-hudi"):
+            if not (folder / own).is_symlink():
+                (folder / own).symlink_to(ROOT / own)
+        self._server: subprocess.Popen[str] | None = None
+
+    def _copy(self, name: str) -> None:
+        """Times are copied too: what is compiled already stays so."""
+        source, target = ROOT / name, self.folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists() or target.read_bytes() != source.read_bytes():
+            shutil.copy2(source, target)
+
+    def put(self, name: str, text: str) -> None:
+        """Write a mutant."""
+        target = self.folder / name
+        target.write_text(text)
+        # Another second than what is compiled: size and second are all that Python compares.
+        os.utime(target, (0, 1_000_000_000))
+
+    def take_back(self, name: str) -> None:
+        shutil.copy2(ROOT / name, self.folder / name)
+
+    def run(
+        self, tests: list[str], scale: float = 1, cpu: float | None = None, reached: Path | None = None, each: bool = False
+    ) -> Ran:  # fmt: skip
+        """Run tests until one fails, or `each`. `cpu`: what they take of a processor; `reached`: where to write what they call."""
+        limit = BASELINE_SECONDS_MAX if cpu is None else 3 * scale * cpu + CPU_BEYOND
+        seconds = BASELINE_SECONDS_MAX if cpu is None else WAITS * scale * cpu + SECONDS_BEYOND
+        # A mutant is run once: what it compiles is not kept.
+        environment = {"HUDI_TEST_SCALE": str(scale)}
+        arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "-rfE", "--tb=no"]
+        # What is loaded before pytest is not rewritten for it, which it would warn of.
+        arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        arguments += [] if each else ["-x"]
+        if reached is not None:
+            environment["HUDI_REACHED"] = str(reached)
+            arguments += ["-p", "tests.support.reached"]
+        out = self.folder.with_suffix(".out")
+        said = self._ask(
+            arguments=[*arguments, *tests], environment=environment, compiles=reached is not None,
+            cpu=limit, seconds=seconds, out=str(out),
+        )  # fmt: skip
+        lines = out.read_text(errors="replace").splitlines()
+        failed = [line.split(maxsplit=1)[1].split(" - ")[0] for line in lines if line.startswith(("FAILED ", "ERROR "))]
+        if said["hung"] or said["code"] in (-9, -24):
+            failed = ["(hangs)"]
+        elif said["code"] in (0, NO_TESTS):
+            failed = [""]
+        return Ran(failed[0] if failed else f"(pytest ends with {said['code']})", said["seconds"], said["cpu"])
+
+    def close(self) -> None:
+        """The server ends when nobody can ask it any more."""
+        if self._server is not None:
+            self._server.communicate()
+            self._server = None
+
+    def _ask(self, **asked: Any) -> dict[str, Any]:
+        if self._server is None:
+            paths = [str(self.folder / name) for name in ("spark_app", "operator", ".")]
+            env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": ""}
+            self._server = subprocess.Popen(
+                [ROOT / ".venv/bin/python", self.folder / "scripts/mutant_server.py"],
+                cwd=self.folder, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+            )  # fmt: skip
+        assert self._server.stdin
+        assert self._server.stdout
+        self._server.stdin.write(json.dumps(asked) + "\n")
+        self._server.stdin.flush()
+        answer = self._server.stdout.readline()
+        if not answer:
+            sys.exit(f"The server of {self.folder} has ended.")
+        found: dict[str, Any] = json.loads(answer)
+        return found
 
 
 def body_around(path: Path, line: int) -> tuple[int, int]:
@@ -71,6 +171,7 @@ def body_around(path: Path, line: int) -> tuple[int, int]:
     return found
 
 
+@cache
 def digest(*names: str) -> str:
     """Of the tracked files below these names, as they lie in the work tree."""
     listed = subprocess.run(
@@ -120,79 +221,33 @@ def grows(test: str) -> bool:
     return False
 
 
-def run(tests: list[str], scale: float, usual: Ran | None, reached: Path | None = None) -> Ran:
-    """Run files of tests until one fails. `usual`: what they take; `reached`: where to write what they call."""
-    seconds = BASELINE_SECONDS_MAX if usual is None else 5 * scale * usual.seconds + SECONDS_BEYOND
-    cpu = BASELINE_SECONDS_MAX if usual is None else 3 * scale * usual.cpu + CPU_BEYOND
-    env = {**os.environ, "HUDI_TEST_SCALE": str(scale), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(ROOT)}
-    quiet = ("-q", "-x", "-p", "no:cacheprovider", "--no-header", "-rfE", "--tb=no")
-    command = [f"{ROOT}/.venv/bin/pytest", *quiet, *tests]
-    if reached is not None:
-        env["HUDI_REACHED"] = str(reached)
-        command[1:1] = ["-p", "tests.support.reached"]
-    started, spent = time.monotonic(), _of_children()
-    limit = (int(cpu) + 1, int(cpu) + 5)
-    with subprocess.Popen(
-        command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, limit),  # noqa: PLW1509 - nothing else runs here
-    ) as process:  # fmt: skip
-        try:
-            said, _ = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            said = "(hangs)"
-            os.killpg(process.pid, signal.SIGKILL)
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-    failed = [line.split()[1] for line in said.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    if said == "(hangs)" or process.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
-        failed = ["(hangs)"]
-    elif process.returncode in (0, NO_TESTS):
-        failed = [""]
-    name = failed[0] if failed else f"(pytest ends with {process.returncode})"
-    return Ran(name, time.monotonic() - started, _of_children() - spent)
-
-
-def _of_children() -> float:
-    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return spent.ru_utime + spent.ru_stime
-
-
 class Baselines:
-    """What files of tests do without a change, each found out when it is first asked for."""
+    """What files of tests do without a change, each found out when it is first asked for, once for all copies of the tree."""
 
     def __init__(self) -> None:
         self.cpu = 0.0
         self._code = digest(*HOMES, *SHARED)
         self._known: dict[str, Usual] = {}
+        self._locks: dict[str, threading.Lock] = {}
 
-    def of(self, test: str) -> Usual:
-        """Runs the file, if this is not known. To be called while nothing is changed."""
-        if test in self._known:
+    def of(self, test: str, tree: Tree) -> Usual:
+        """Runs the file, if this is not known. To be called while nothing is changed in the tree."""
+        with self._locks.setdefault(test, threading.Lock()):
+            if test not in self._known:
+                self._known[test] = self._found(test, tree)
             return self._known[test]
+
+    def _found(self, test: str, tree: Tree) -> Usual:
         mark = hashlib.sha256(f"{self._code} {digest(test)}".encode()).hexdigest()[:24]
         kept = STATE / f"{test.replace('/', '.')}.{mark}.json"
         if not kept.exists():
             kept.parent.mkdir(parents=True, exist_ok=True)
             calls = kept.with_suffix(".calls")
-            ran = run([test], 1, None, calls)
+            ran = tree.run([test], reached=calls, each=True)
             self.cpu += ran.cpu
-            seen = json.loads(calls.read_text()) if not ran.failed else {"outside": True}
-            if ran.failed:
-                # A test of bounds may not bear to be watched: then its calls are not known.
-                ran = run([test], 1, None)
-                self.cpu += ran.cpu
-            if ran.failed:
-                sys.exit(f"{ran.failed} fails without a change")
-            usual = Usual(ran.seconds, ran.cpu, **seen)
-            calls.unlink(missing_ok=True)
+            if not calls.exists():
+                raise RuntimeError(f"{test} does not run without a change: {ran.failed}")
             for old in STATE.glob(f"{test.replace('/', '.')}.*.json"):
                 old.unlink()
-            kept.write_text(json.dumps(asdict(usual)))
-        self._known[test] = Usual(**json.loads(kept.read_text()))
-        return self._known[test]
-
-    def together(self, tests: list[str]) -> Ran:
-        """What they take, one after the other."""
-        found = [self.of(test) for test in tests]
-        return Ran("", sum(each.seconds for each in found), sum(each.cpu for each in found))
+            calls.replace(kept)
+        return Usual(**json.loads(kept.read_text()))

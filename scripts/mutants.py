@@ -1,55 +1,41 @@
 """Changes the code in random places, one at a time, and tells which changes the quick tests notice: docs/results/mutants.md and .json.
 
-cosmic-ray makes the mutants. A module is drawn by its length, then a kind of change, then a place. A mutant that differs in nothing
-but annotations is drawn anew. Its tests are those that mention the module and those of the folder that mirrors its own, if they call what is
-changed (`mutant_tests.py`). What passes all of them runs once more with `--scale`, the counts of `make test-full`: so the report tells what the smaller
-counts of `make test` miss. A hanging test notices, too. The tree must be clean: mutants are written into it and taken back.
+cosmic-ray makes the mutants. Modules are drawn from all packages alike, by their names and the seed; of a module kinds of change and places, by its text. A
+mutant that differs in nothing but annotations is drawn anew. Its tests are those that mention the module and those of the folder that mirrors its own, if they
+call what is changed (`mutant_tests.py`). What passes all of them runs once more with `--scale`, the counts of `make test-full`: so the report tells what the
+smaller counts of `make test` miss. A hanging test notices, too. What changes nothing that can be seen stands with its reason in `mutants_equivalent.toml`.
 
-A run of the same seed on the same sources goes on where the last one ended: `--count 20`, then `--count 40`, are 40 mutants in two parts.
+Mutants are written into copies of the tree, `.cache/mutants/tree-N`, so many at once as `--jobs` says. A run goes on where the last one ended, also on other
+sources: a fate stays while its module does, and what was missed is asked again if a test has changed since.
 
-    .venv-mutants/bin/python -m scripts.mutants [--count N] [--seed N] [--scale N] [--files N]
+    .venv-mutants/bin/python -m scripts.mutants [--count N] [--each N] [--seed N] [--scale N] [--files N] [--jobs N] [--only TEXT]
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import json
+import hashlib
 import random
-import signal
-import subprocess
-import sys
-from collections import Counter
+import threading
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
-from scripts.mutant_tests import Baselines, digest, grows, run, tests_of
+from scripts.mutant_report import Mutant, Report, asked_now, digest_of, package_of
+from scripts.mutant_tests import STATE, Baselines, Tree, body_around, grows, tests_of
 
 ROOT = Path(__file__).resolve().parent.parent
-REPORT = ROOT / "docs" / "results" / "mutants"
-HOMES = ("spark_app/hudi_table", "spark_app/hudi_spark", "operator/hudi_operator")
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """One change, and what became of it. `fate`: noticed, noticed at scale, missed, or untested (no test is meant for the module)."""
-
-    module: str
-    change: str
-    line: int
-    was: str
-    became: str
-    fate: str = ""
-    test: str = ""
-    seconds: float = 0
-    cpu: float = 0
+HOMES = ("spark_app/hudi_table", "operator/hudi_operator")
+"""Without the package of Spark: its tests start a JVM for each mutant."""
+TRIES = 40
+"""Draws of a module in vain, after which it has no more mutants."""
 
 
 class _NoAnnotations(ast.NodeTransformer):
@@ -84,133 +70,124 @@ def compiles(code: str) -> bool:
     return True
 
 
-def drawn(chance: random.Random) -> Iterator[tuple[Path, str, Mutant]]:
-    """Mutants, each with its file and the file's changed text."""
-    modules = [path for home in HOMES for path in sorted((ROOT / home).rglob("*.py")) if path.name != "__init__.py"]
-    lengths = [len(path.read_text().splitlines()) for path in modules]
+def modules(seed: int, only: str) -> list[Path]:
+    """In the order in which they are drawn: any first part of it holds of each package a share like its own."""
+    packages: dict[str, list[Path]] = defaultdict(list)
+    for home in HOMES:
+        for path in (ROOT / home).rglob("*.py"):
+            if path.name != "__init__.py" and only in path.as_posix():
+                packages[package_of(path.relative_to(ROOT).as_posix())].append(path)
+    places: list[tuple[float, str, Path]] = []
+    for name, paths in packages.items():
+        ranked = sorted(paths, key=lambda path: hashlib.sha256(f"{seed} {path.relative_to(ROOT)}".encode()).digest())
+        places += [((rank + 0.5) / len(ranked), name, path) for rank, path in enumerate(ranked)]
+    return [path for _, _, path in sorted(places)]
+
+
+def drawn(path: Path, seed: int, most: int) -> Iterator[tuple[str, Mutant]]:
+    """Mutants of a module, each with the file's changed text."""
+    name, code = path.relative_to(ROOT).as_posix(), path.read_text()
+    text = digest_of(code)
+    chance = random.Random(f"{seed} {name} {text}")  # noqa: S311 - draws places
     kinds: dict[str, list[str]] = {}
-    for name in operator_names():
-        if "Variable" in name:  # These want to be told names.
-            continue
-        # `core/ReplaceBinaryOperator_Add_Sub`: by what it replaces.
-        kinds.setdefault("_".join(name.split("_")[:2]), []).append(name)
-    while True:
-        (path,) = chance.choices(modules, lengths)
-        code = path.read_text()
-        nodes = list(ast_nodes(get_ast(code)))
+    for operator in operator_names():
+        if "Variable" not in operator:  # These want to be told names.
+            # `core/ReplaceBinaryOperator_Add_Sub`: by what it replaces.
+            kinds.setdefault("_".join(operator.split("_")[:2]), []).append(operator)
+    nodes, seen = list(ast_nodes(get_ast(code))), {code}
+    for _ in range(TRIES):
+        if len(seen) > most:
+            return
         for kind in chance.sample(sorted(kinds), len(kinds)):
-            name = chance.choice(kinds[kind])
-            operator = get_operator(name)()
-            places = sum(1 for node in nodes for _ in operator.mutation_positions(node))
+            operator = chance.choice(kinds[kind])
+            change = get_operator(operator)()
+            places = sum(1 for node in nodes for _ in change.mutation_positions(node))
             try:
-                changed = mutate_code(code, operator, chance.randrange(places)) if places else None
+                changed = mutate_code(code, change, chance.randrange(places)) if places else None
             except AttributeError:  # cosmic-ray's replacer of exceptions does not know `except a.B`
                 continue
-            if changed is None or not compiles(changed) or running(changed) == running(code):
+            if changed is None or changed in seen or not compiles(changed) or running(changed) == running(code):
                 continue
+            seen.add(changed)
             pairs = enumerate(zip(code.splitlines(), changed.splitlines(), strict=False), 1)
             line, was, became = next((n, a.strip(), b.strip()) for n, (a, b) in pairs if a != b)
-            yield path, changed, Mutant(path.relative_to(ROOT).as_posix(), name.split("/")[1], line, was, became)
+            yield changed, Mutant(name, operator.split("/")[1], line, was, became, text)
             break
 
 
-def tried(path: Path, changed: str, mutant: Mutant, tests: list[str], scale: float, baselines: Baselines) -> Mutant:
+def tried(tree: Tree, changed: str, mutant: Mutant, options: argparse.Namespace, baselines: Baselines) -> Mutant:
     """The mutant with its fate. The nearest file of tests that calls what is changed is asked alone: mostly it notices, and the others are not
     even begun. Only of what passes all are those whose counts grow asked again."""
-    asking = (test for test in tests if baselines.of(test).reaches(path, mutant.line))
-    code, asked = path.read_text(), list[str]()
-    found = Mutant(**{**asdict(mutant), "fate": "missed" if tests else "untested"})
-    for step in ("nearest", "others", "at scale"):
-        if step == "at scale":
-            some, by = [test for test in asked if grows(test)] if scale > 1 else [], scale
-        else:
-            some, by = list(islice(asking, 1 if step == "nearest" else None)), 1.0
-            asked += some
-        if not some:
+    path = ROOT / mutant.module
+    asked = False
+    found = mutant
+    rounds = [(file, 1.0) for file in tests_of(path, options.files)]
+    rounds += [(file, options.scale) for file, _ in rounds if options.scale > 1 and grows(file)]
+    for file, scale in rounds:
+        usual = baselines.of(file, tree)
+        tests = usual.asked(mutant.module, *body_around(path, mutant.line))
+        if not tests:
             continue
-        usual = baselines.together(some)
+        asked = True
+        usually = sum(usual.cpu_of(who) for who, (name, _) in enumerate(usual.tests) if name in tests)
+        tree.put(mutant.module, changed)
         try:
-            path.write_text(changed)
-            ran = run(some, by, usual)
+            ran = tree.run(tests, scale, usually)
         finally:
-            path.write_text(code)
-        found = replace(found, seconds=round(found.seconds + ran.seconds, 1), cpu=round(found.cpu + ran.cpu, 1))
+            tree.take_back(mutant.module)
+        found = replace(found, cpu=round(found.cpu + ran.cpu, 1))
         if ran.failed:
-            return replace(found, fate="noticed at scale" if step == "at scale" else "noticed", test=ran.failed)
-    return found
+            return replace(found, fate="noticed at scale" if scale > 1 else "noticed", test=ran.failed)
+    return replace(found, fate="missed" if asked else "untested", tests=asked_now(vars(options)))
 
 
-def head() -> str:
-    return subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()
+def ask(path: Path, tree: Tree, options: argparse.Namespace, baselines: Baselines, report: Report) -> None:
+    """Add the fates of a module's mutants."""
 
+    def add(mutant: Mutant) -> None:
+        report.add(mutant)
+        print(
+            f"{report.walked}/{options.count} {mutant.fate}: {mutant.module}:{mutant.line} `{mutant.was}` -> `{mutant.became}` "
+            f"({mutant.cpu} s of a processor; baselines so far {baselines.cpu:.0f} s) {mutant.test}",
+            flush=True,
+        )
 
-def earlier(document: dict[str, Any]) -> list[Mutant]:
-    """Those that an earlier part of this run tried: of the same sources, drawn by the same seed."""
-    there = REPORT.with_suffix(".json")
-    known = json.loads(there.read_text()) if there.exists() else {}
-    same = all(known.get(name) == document[name] for name in ("sources", "seed", "scale", "files"))
-    return [Mutant(**mutant) for mutant in known["mutants"]] if same else []
-
-
-def write_report(document: dict[str, Any], mutants: list[Mutant]) -> None:
-    """The JSON and its page."""
-    commit, seed, scale = document["commit"], document["seed"], document["scale"]
-    each = sum(mutant.cpu for mutant in mutants) / len(mutants)
-    whole = document | {"mutants": [asdict(mutant) for mutant in mutants]}
-    REPORT.with_suffix(".json").write_text(json.dumps(whole, indent=1) + "\n")
-    fates = Counter(mutant.fate for mutant in mutants)
-    asked = (
-        f"*Noticed*: a test of `make test` fails or hangs, of those that mention the module or lie in the folder that mirrors its own. *At scale*: only with counts {scale:g} times "
-        "as large, as in `make test-full`. Other tests, which use the module by way of its callers, are not asked, so *missed* and *untested* are upper bounds; some of these "
-        "change nothing that can be seen."
-    )
-    lines = [
-        "# Mutants", "",
-        f"`make mutants` changed the code of commit `{commit[:12]}` in {len(mutants)} random places (seed {seed}), one at a time. A mutant took {each:.0f} s of a processor.", "",
-        "| fate | mutants |", "|---|---|",
-        *(f"| {fate} | {fates[fate]} |" for fate in ("noticed", "noticed at scale", "missed", "untested")), "",
-        asked, "",
-        "| module | line | was | became | fate |", "|---|---|---|---|---|",
-    ]  # fmt: skip
-    for mutant in mutants:
-        if mutant.fate != "noticed":
-            was, became = (text.replace("|", "\\|").replace("`", "'") for text in (mutant.was, mutant.became))
-            lines.append(f"| `{mutant.module}` | {mutant.line} | `{was}` | `{became}` | {mutant.fate} |")
-    REPORT.with_suffix(".md").write_text("\n".join(lines) + "\n")
+    settled = report.settled_of(path.relative_to(ROOT).as_posix())
+    for mutant in settled:
+        add(mutant)
+    if not settled:
+        for changed, mutant in drawn(path, options.seed, options.each):
+            add(report.settled(mutant) or tried(tree, changed, mutant, options, baselines))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--each", type=int, default=5, help="mutants of a module")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scale", type=float, default=2)
-    parser.add_argument(
-        "--files", type=int, default=1000, help="of tests that are asked of a mutant, those nearest to it"
-    )
+    parser.add_argument("--files", type=int, default=6, help="of tests that are asked of a mutant, those nearest to it")
+    parser.add_argument("--jobs", type=int, default=2, help="copies of the tree, each with a mutant of its own")
+    parser.add_argument("--only", default="", help="modules whose path holds this")
     options = parser.parse_args()
-    if subprocess.run(
-        ["git", "status", "--porcelain", *HOMES], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout:
-        sys.exit("There are changes that are not committed: mutants are written into the tree and taken back.")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # The file that is changed is taken back.
-    document = {"commit": head(), "sources": digest("spark_app", "operator", "tests", "pyproject.toml")}
-    document |= {"seed": options.seed, "scale": options.scale, "files": options.files}
-    mutants, baselines = earlier(document), Baselines()
-    for number, (path, changed, mutant) in enumerate(drawn(random.Random(options.seed))):  # noqa: S311 - draws places
-        if number < len(mutants):
-            continue
-        if number >= options.count:
-            break
-        mutants.append(tried(path, changed, mutant, tests_of(path, options.files), options.scale, baselines))
-        done = mutants[-1]
-        print(
-            f"{len(mutants)}/{options.count} {done.fate}: {done.module}:{done.line} {done.change} ({done.cpu} s of a processor; "
-            f"baselines so far {baselines.cpu:.0f} s) {done.test}",
-            flush=True,
-        )
-        write_report(document, mutants)
+    baselines = Baselines()
+    report = Report({name: getattr(options, name) for name in ("seed", "each", "files", "scale")})
+    left = iter(modules(options.seed, options.only))
+    taking = threading.Lock()
+
+    def work(number: int) -> None:
+        tree = Tree(STATE / f"tree-{number + 1}")
+        while report.walked < options.count:
+            with taking:
+                path = next(left, None)
+            if path is None:
+                break
+            ask(path, tree, options, baselines, report)
+        tree.close()
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for done in [pool.submit(work, number) for number in range(options.jobs)]:
+            done.result()
 
 
 if __name__ == "__main__":
