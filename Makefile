@@ -21,7 +21,7 @@ demo: setup ## Run the operator on the flights of 2013, without a cluster
 	@$(WITH_JAVA) $(BIN)/python examples/flights/demo.py
 
 ##@ Develop
-.PHONY: test test-one test-full check format mutants bench bench-operator acceptance-clustering interop-env setup-k8s setup-kafka setup-registry setup-vale
+.PHONY: test test-one test-full check format mutants bench bench-operator acceptance-clustering interop-env setup-k8s setup-kafka setup-connect setup-registry setup-vale
 test: setup interop-env setup-k8s setup-kafka setup-vale ## Run every test (TESTS="tests/tidy -k name" runs some of them)
 	@$(WITH_JAVA) $(COMPILED) $(BIN)/pytest --numprocesses 3 --durations 15 $(TESTS)
 
@@ -29,7 +29,7 @@ test-one: setup ## Run some tests with no other set-up (TESTS="tests/hudi_table/
 	@test -n "$(TESTS)" || { echo 'Say which: make test-one TESTS="tests/hudi_table/read -k pruning"'; exit 2; }
 	@$(COMPILED) $(BIN)/pytest $(TESTS)
 
-test-full: setup interop-env setup-k8s setup-kafka setup-registry ## Run the long version in shards of at most 10 minutes; goes on where it stopped
+test-full: setup interop-env setup-k8s setup-kafka setup-connect setup-registry ## Run the long version in shards of at most 10 minutes; goes on where it stopped
 	@$(WITH_JAVA) $(COMPILED) $(BIN)/python -m scripts.test_full $(SHARDS)
 
 check: setup setup-vale ## Lint, format, types, layers, tidiness, prose: all of them, then the verdict
@@ -59,6 +59,9 @@ interop-env: ## Make .venv-hudi: Spark 3.5 and Apache Hudi's jars, for test and 
 
 setup-kafka: setup ## Fetch the jars of a Kafka broker, for tests of its source (instant when done)
 	@$(WITH_JAVA) $(BIN)/python scripts/setup_env.py kafka
+
+setup-connect: setup ## Fetch the jars of Kafka Connect with Debezium, for the demo of streams and long tests (instant when done)
+	@$(WITH_JAVA) $(BIN)/python scripts/setup_env.py connect
 
 setup-registry: setup ## Fetch a schema registry with Maven, for the long tests (instant when done)
 	@$(BIN)/python scripts/setup_env.py registry

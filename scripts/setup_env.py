@@ -4,6 +4,7 @@
     python scripts/setup_env.py hudi    .venv-hudi: Spark 3.5, and Apache Hudi's jars in .cache/ivy
     python scripts/setup_env.py docs    .venv-docs: what builds the site of docs/
     python scripts/setup_env.py kafka   .cache/kafka: the jars of a Kafka broker, fetched by .venv's Spark
+    python scripts/setup_env.py connect     .cache/connect: the jars of Kafka Connect with Debezium's connector for PostgreSQL, likewise
     python scripts/setup_env.py registry    .cache/registry: a schema registry for the long tests, fetched by Maven
 
 A stamp inside each environment holds a digest of all that it was made from, so a changed lock is seen and an
@@ -32,6 +33,9 @@ IVY = ROOT / ".cache" / "ivy"
 KAFKA_PINS = ROOT / "requirements" / "kafka.sha256"
 KAFKA = ROOT / ".cache" / "kafka"
 KAFKA_PACKAGES = "org.apache.kafka:kafka_2.13:4.1.1,org.slf4j:slf4j-simple:1.7.36"
+CONNECT_PINS = ROOT / "requirements" / "connect.sha256"
+CONNECT = ROOT / ".cache" / "connect"
+CONNECT_PACKAGES = "org.apache.kafka:connect-runtime:4.1.1,io.debezium:debezium-connector-postgres:3.3.1.Final,org.slf4j:slf4j-simple:1.7.36"
 OWN = [ROOT / "distributions" / name for name in ("hudi-table", "hudi-spark", "hudi-operator")]
 
 REGISTRY = ROOT / ".cache" / "registry"
@@ -152,18 +156,18 @@ def fetch_jars(venv: Path) -> None:
     refuse_wrong(JAR_PINS, IVY, "interop-env")
 
 
-def fetch_kafka(venv: Path) -> None:
-    """The jars of a Kafka broker."""
-    stamp, wanted = KAFKA / ".made-from", digest([KAFKA_PINS])
+def fetch_servers(pins: Path, ivy: Path, packages: str, target: str) -> None:
+    """The jars of a server of the streams' tests, with what they need."""
+    stamp, wanted = ivy / ".made-from", digest([pins])
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    wrong = wrong_jars(KAFKA_PINS, KAFKA)
+    wrong = wrong_jars(pins, ivy)
     if wrong:
-        print(f"Fetching {KAFKA_PACKAGES}", flush=True)
+        print(f"Fetching {packages}", flush=True)
         for name in wrong:
-            (KAFKA / "jars" / name).unlink(missing_ok=True)
-        resolve(venv, KAFKA_PACKAGES, KAFKA)
-    refuse_wrong(KAFKA_PINS, KAFKA, "setup-kafka")
+            (ivy / "jars" / name).unlink(missing_ok=True)
+        resolve(ROOT / ".venv", packages, ivy)
+    refuse_wrong(pins, ivy, target)
     stamp.write_text(wanted)
 
 
@@ -196,10 +200,13 @@ def fetch_registry() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("which", choices=["main", "hudi", "docs", "kafka", "registry"])
+    parser.add_argument("which", choices=["main", "hudi", "docs", "kafka", "connect", "registry"])
     which = parser.parse_args().which
     if which == "kafka":
-        fetch_kafka(ROOT / ".venv")
+        fetch_servers(KAFKA_PINS, KAFKA, KAFKA_PACKAGES, "setup-kafka")
+        return
+    if which == "connect":
+        fetch_servers(CONNECT_PINS, CONNECT, CONNECT_PACKAGES, "setup-connect")
         return
     if which == "registry":
         fetch_registry()

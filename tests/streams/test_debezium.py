@@ -12,6 +12,7 @@ import pytest
 
 from hudi_table.api import open_table
 from hudi_table.model.job.jobspec import JobResult
+from hudi_table.model.table.merging import UNAVAILABLE
 from tests.support.feeds import Feed
 from tests.support.kafka import Broker
 
@@ -95,6 +96,27 @@ def test_events_that_come_again_behind_newer_ones_change_nothing(feed: Feed) -> 
     feed.broker.produce(feed.topic, sample)
     run(feed, source=WIDE)
     assert orders(feed) == BEFORE_TRUNCATE
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["in a commit of its own", "behind the row before"])
+def test_a_row_whose_key_changes_and_whose_large_value_does_not_is_refused(feed: Feed, alone: bool) -> None:
+    """The connector sends a marker, and what it stands for lies under the key before."""
+    sample = messages("schema-orders")[:17]
+    place = next(
+        i for i, (_, value) in enumerate(sample) if value and json.loads(value)["payload"]["op"] == "c" and i > 2
+    )
+    key, value = sample[place]
+    assert value is not None
+    event = json.loads(value)
+    event["payload"]["after"]["big"] = UNAVAILABLE
+    changed = (key, json.dumps(event).encode())
+    feed.broker.produce(feed.topic, sample[:place])
+    if alone:
+        assert run(feed).outcome == "Succeeded"
+    feed.broker.produce(feed.topic, [changed])
+    failed = run(feed)
+    assert failed.error_class == "InvalidData"
+    assert "its key has changed, and it leaves the large value of big alone" in failed.message
 
 
 def test_a_column_that_the_database_widens_past_the_tables_is_refused_until_its_type_is_said(feed: Feed) -> None:

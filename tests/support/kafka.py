@@ -104,13 +104,15 @@ class Broker:
         # The tool takes one that begins with a dash for an option.
         number = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().strip("=")[1:]
         arguments = ["kafka.tools.StorageTool", "format", "-t", number, "-c", str(self.folder / "server.properties")]
-        done = subprocess.run([*_java(), *arguments], capture_output=True, text=True, check=False, cwd=self.folder)
+        done = subprocess.run(
+            [*java_of(_class_path()), *arguments], capture_output=True, text=True, check=False, cwd=self.folder
+        )
         if done.returncode:
             raise RuntimeError(f"Kafka's storage was not formatted: {done.stdout}{done.stderr}")
 
     def start(self) -> None:
         """Start it, and wait until it serves."""
-        command = [*_java(), "kafka.Kafka", str(self.folder / "server.properties")]
+        command = [*java_of(_class_path()), "kafka.Kafka", str(self.folder / "server.properties")]
         self._process.start(command, lambda log: b"Kafka Server started" in log, cwd=self.folder)
 
     def kill(self) -> None:
@@ -201,10 +203,15 @@ def running_broker() -> Iterator[Broker]:
             broker.kill()
 
 
-def _java() -> list[str]:
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else "java"
+def _class_path() -> str:
     scala = Path(pyspark.__file__).parent / "jars" / "scala-library-*.jar"
     (library,) = scala.parent.glob(scala.name)
+    return f"{JARS}/*{os.pathsep}{library}"
+
+
+def java_of(class_path: str) -> list[str]:
+    """The command of a server that starts fast and stays small."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else "java"
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx384m"]
-    return [java, *options, "-cp", f"{JARS}/*{os.pathsep}{library}"]
+    return [java, *options, "-cp", class_path]

@@ -17,6 +17,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from adbc_driver_postgresql import dbapi
+
 from hudi_table.model.table.index_properties import CONNECTION
 from tests.support.server_process import ServerProcess, free_ports
 
@@ -32,6 +34,7 @@ class Server:
     binaries: Path
     port: int
     user: str | None
+    settings: tuple[str, ...] = ()
     _process: ServerProcess = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -56,10 +59,24 @@ class Server:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        limits = ["-c", "fsync=off", "-c", "max_connections=40", "-c", "shared_buffers=16MB"]
+        limits = [
+            "-c",
+            "fsync=off",
+            "-c",
+            "max_connections=40",
+            "-c",
+            "shared_buffers=16MB",
+            *(each for item in self.settings for each in ("-c", item)),
+        ]
         listens = ["-c", "listen_addresses=127.0.0.1", "-c", f"port={self.port}", "-c", "unix_socket_directories="]
         command = [str(self.binaries / "postgres"), "-D", str(self.folder / "data"), *listens, *limits]
         self._process.start(command, lambda _: self._answers(), cwd="/", env=_environment(), user=self.user)
+
+    def execute(self, *statements: str) -> None:
+        """Run statements, each a transaction of its own; several in one text are one."""
+        with dbapi.connect(self.uri, autocommit=True) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
 
     def kill(self) -> None:
         """End it and its children at once, as a machine that goes away does."""
@@ -80,11 +97,11 @@ class Server:
 
 
 @contextlib.contextmanager
-def running_postgres() -> Iterator[Server]:
-    """A server; its connection stands in the environment variable that the index reads by default."""
+def running_postgres(*settings: str) -> Iterator[Server]:
+    """A server with such settings (`wal_level=logical`); its connection stands in the environment variable that the index reads by default."""
     with tempfile.TemporaryDirectory(prefix="postgres-") as folder:
         user = "nobody" if os.getuid() == 0 else None
-        server = Server(Path(folder), _binaries(Path(folder), user), free_ports(1)[0], user)
+        server = Server(Path(folder), _binaries(Path(folder), user), free_ports(1)[0], user, settings)
         server.make()
         before = os.environ.get(CONNECTION)
         os.environ[CONNECTION] = server.uri

@@ -15,17 +15,24 @@ import pyarrow.types as pt
 
 from hudi_table.model.names import IS_DELETED
 from hudi_table.model.table.merging import UNAVAILABLE
+from hudi_table.sources.formats.dialects import OPERATION
 
 NOT_KEPT = (
     "it leaves the large value of {name} alone, which the table does not keep: that takes text in a CopyOnWrite table of version 6 that this ingest has made; "
     "or give the table at the database REPLICA IDENTITY FULL"
 )
+KEY_CHANGED = (
+    "its key has changed, and it leaves the large value of {name} alone, which is stored under the key before: "
+    "give the table at the database REPLICA IDENTITY FULL"
+)
 _BYTES = UNAVAILABLE.encode()
+_CREATES = pa.array(["c", "r"])
 
 
 def filled(rows: pa.Table, key: Sequence[str], *, fills: bool) -> tuple[pa.Table, list[tuple[int, str]]]:
     """Rows in which a marker has the value of the change of its key before it, if that is here; and (row, why) of those whose marker nothing
-    fills. `fills`: the table keeps what a marker of text stands for, so that it may go on to it."""
+    fills. `fills`: the table keeps what a marker of text stands for, so that it may go on to it; but not that of a row that has just been created, as
+    a change of its key does: the table has nothing under that key."""
     bad: dict[int, str] = {}
     order: _Order | None = None
     for number, field in enumerate(rows.schema):
@@ -36,8 +43,11 @@ def filled(rows: pa.Table, key: Sequence[str], *, fills: bool) -> tuple[pa.Table
         order = order or _Order(rows, key)
         takes, left = order.before(marked, column.is_valid().to_numpy())
         rows = rows.set_column(number, field, column.take(pa.array(takes)))
+        new = order.is_of_new(left)
+        for row in left[new].tolist():
+            bad.setdefault(row, KEY_CHANGED.format(name=field.name))
         if not (fills and pt.is_string(field.type)):
-            for row in left.tolist():
+            for row in left[~new].tolist():
                 bad.setdefault(row, NOT_KEPT.format(name=field.name))
     return rows, sorted(bad.items())
 
@@ -72,6 +82,14 @@ class _Order:
         begins = np.ones(len(rows), bool)
         begins[1:] = (np.diff(codes[self._rows]) != 0) | ends[1:] | ends[:-1]
         self._begins = np.maximum.accumulate(np.where(begins, np.arange(len(rows)), 0))
+        self._created = pc.is_in(rows.column(OPERATION), _CREATES).to_numpy()
+
+    def is_of_new(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which of these rows follow the creation of theirs, with nothing but changes between."""
+        places = np.empty(len(self._rows), np.int64)
+        places[self._rows] = np.arange(len(self._rows))
+        found: npt.NDArray[np.bool_] = self._created[self._rows[self._begins[places[rows]]]]
+        return found
 
     def before(
         self, marked: npt.NDArray[np.bool_], valid: npt.NDArray[np.bool_]
