@@ -150,6 +150,11 @@ def has_last(feed: Feed) -> bool:
         return False
 
 
+def end(driver: subprocess.Popen[bytes]) -> None:
+    driver.kill()
+    driver.wait()
+
+
 @pytest.mark.parametrize("identity", ["default", "full"])
 def test_after_random_transactions_the_table_is_what_the_database_is(
     identity: str, broker: Broker, database: Server, tmp_path: Path, figure: Callable[[int, str], None]
@@ -168,26 +173,23 @@ def test_after_random_transactions_the_table_is_what_the_database_is(
     work = {"mode": "Continuous", "commitIntervalSeconds": 0.5, "source": source}
     total = scaled(200)
     with following(broker, database, "public.orders", **{"topic.prefix": identity}):
-        driver: subprocess.Popen[bytes] | None = None
+        drivers: list[subprocess.Popen[bytes]] = []
         for number in range(8):
             database.execute(
                 *shop.change_columns(STEPS[number % 4], number), *(shop.transaction() for _ in range(total // 8))
             )
-            if driver is not None:
+            for driver in drivers[-1:]:
                 assert driver.poll() is None, feed.log()
-                driver.kill()
-                driver.wait()
-            driver = feed.start(work)
+                end(driver)
+            drivers.append(feed.start(work))
             time.sleep(shop.draw.uniform(1, 4))
         database.execute(f"insert into orders (id, customer) values ({LAST}, 'last')")
         until = time.monotonic() + SECONDS_MAX
         while not has_last(feed):
-            assert driver is not None
-            assert driver.poll() is None, feed.log()
+            assert drivers[-1].poll() is None, feed.log()
             assert time.monotonic() < until, feed.log()
             time.sleep(0.5)
-        driver.kill()
-        driver.wait()
+        end(drivers[-1])
         expected, found = in_database(database, shop.columns), in_table(feed, shop.columns)
     assert found.keys() == expected.keys()
     assert {key: row for key, row in found.items() if row != expected[key]} == {}
