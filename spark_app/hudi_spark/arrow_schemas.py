@@ -1,6 +1,7 @@
 """Schemas of frames that are written, as Arrow's.
 
 Fact (pyspark 4.3): a variant arrives as a struct of its two binary fields, so that a table would hold that and give nothing else back; intervals of months have no Arrow type at all.
+A collation is lost on the way without a word: what a table gives back would be compared byte by byte.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, VariantType
 
 from hudi_table.errors import InvalidSchemaError
 
@@ -21,6 +22,11 @@ def written_schema(schema: StructType) -> pa.Schema:
         for kind in _kinds(field.dataType):
             if isinstance(kind, VariantType):
                 raise _refused(field, "cast it to a string, by to_json")
+            if isinstance(kind, StringType) and kind.collation != StringType().collation:
+                raise _refused(
+                    field,
+                    f"the collation {kind.collation} would be lost; cast it to string, and collate where it is read",
+                )
         try:
             to_arrow_schema(StructType([field]), timezone="UTC")
         except PySparkTypeError as error:

@@ -27,6 +27,8 @@ KEYS = {"hoodie.datasource.write.recordkey.field": "id"}
     ("kind", "advice"),
     [
         (VariantType(), "cast it to a string, by to_json"),
+        (StringType("UNICODE_CI"), "the collation UNICODE_CI would be lost; cast it to string"),
+        (ArrayType(MapType(StringType("UTF8_LCASE"), StringType())), "the collation UTF8_LCASE would be lost"),
         (ArrayType(MapType(StringType(), StructType([StructField("x", VariantType())]))), "cast it to a string, by to_json"),
         (YearMonthIntervalType(), "cast it to one that Arrow has"),
     ],
