@@ -33,6 +33,7 @@ MAY_CATCH_ALL: dict[str, str] = {
     "spark_app/hudi_spark/jobs/__main__.py": "the rim of a job: whatever ends it becomes its JobResult and exit code",
     "spark_app/hudi_table/cli/program.py": "the rim of hudictl: a bug is reported in one line",
     "operator/hudi_operator/runtime/operator.py": "the rim of a worker: a bug in one look must not stand still all tables",
+    "operator/hudi_operator/runtime/callbacks/pool.py": "the rim of a courier's turn: a bug in one must not end the thread of all others",
     "operator/hudi_operator/handlers.py": "the rim of a namespace's watch: whatever ends it, it is begun anew",
     "operator/hudi_operator/runtime/watch_check.py": "the rim of a thread without which nobody would notice a deaf watch",
     "spark_app/hudi_table/read/prefetch.py": "a thread hands the error to its consumer, which raises it",

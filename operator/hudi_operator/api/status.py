@@ -92,6 +92,18 @@ class IngestStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class CallbackStatus:
+    """How far one callback is. A position once it stands here is gone on from, whatever becomes of the operator."""
+
+    name: str = prop("name of the callback")
+    position: str | None = prop("up to where the receiver has been told, as hudictl events takes it", None)
+    last_delivered: str | None = prop("instant of the newest commit that it has", None)
+    last_time: str | None = prop("when it took that, RFC 3339", None, format="date-time")
+    lag: str = prop("age of the oldest commit that it does not have", "0s")
+    last_error: str | None = prop("why the last attempt failed; absent once one has succeeded", None, max_length=1024)
+
+
+@dataclass(frozen=True, slots=True)
 class PlanStatus:
     """What a dry run found. Sizes in bytes."""
 
@@ -185,7 +197,7 @@ class HudiTableStatus:
     observed_generation: int = prop("generation that the status speaks of", 0, minimum=0)
     conditions: tuple[Condition, ...] = prop(
         "Ready; Reconciling and Stalled while they are so; Fresh, Compacted, WellSized, Clean, Archived; MetadataTable, "
-        "ForeignWriters, PropertiesLost, ResizeNeedsApproval, UpgradeNeedsApproval, Upgrading and ReadersServed where there is something to say",
+        "ForeignWriters, PropertiesLost, ResizeNeedsApproval, UpgradeNeedsApproval, Upgrading, ReadersServed and CallbacksDelivered where there is something to say",
         (),
         list_key="type",
     )
@@ -194,6 +206,7 @@ class HudiTableStatus:
     data: DataStatus | None = prop("what a snapshot read sees", None)
     index: IndexStatus | None = prop("what the newest job that measured the index has found", None)
     ingest: tuple[IngestStatus, ...] = prop("how far each ingest is", (), list_key="name")
+    callbacks: tuple[CallbackStatus, ...] = prop("how far each callback is", (), list_key="name")
     services: tuple[UpkeepStatus, ...] = prop("what table services have left on the timeline", (), list_key="type")
     runs: tuple[RunStatus, ...] = prop("newest attempts, newest first", (), max_items=RUNS_MAX)
     notes: tuple[Note, ...] = prop("what a person should know", (), max_items=NOTES_MAX)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from hudi_operator.api.fields.callbacks import CallbackSpec
 from hudi_operator.api.fields.identity import IDENTITY
 from hudi_operator.api.fields.indexes import TableIndexSpec
 from hudi_operator.api.fields.maintenance import MaintenanceSpec, ServiceMode
@@ -362,6 +363,7 @@ class HudiTableSpec:
     index: TableIndexSpec | None = prop("absent: what the table stores; Simple for a new table", None)
     files: FilesSpec = prop("base files", FilesSpec)
     ingest: tuple[IngestSpec, ...] = prop("ways of rows into the table", (), max_items=16, list_key="name")
+    callbacks: tuple[CallbackSpec, ...] = prop("who is told of its commits", (), max_items=8, list_key="name")
     maintenance: MaintenanceSpec = prop("upkeep", MaintenanceSpec)
     spark: SparkSpec = prop("how jobs run", SparkSpec)
     options: dict[str, str] = prop(

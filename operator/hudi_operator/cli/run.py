@@ -33,11 +33,13 @@ from hudi_operator.metrics.process import ProcessGauges
 from hudi_operator.metrics.resources import ResourceGauges
 from hudi_operator.metrics.server import ProbeServer
 from hudi_operator.runtime.api_cluster import ApiCluster
+from hudi_operator.runtime.callbacks.pool import CourierPool
 from hudi_operator.runtime.operator import Operator
 from hudi_operator.runtime.queue import SHARE, WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
 from hudi_operator.runtime.turns import unlimited
 from hudi_operator.runtime.watch_check import Hearing
+from hudi_table.callbacks.receivers import Allowed
 from hudi_table.errors import HudiError
 from hudi_table.table.store.clock import SystemClock
 
@@ -57,8 +59,8 @@ def main(arguments: Sequence[str]) -> int:
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)
     for name in ("orchestration", "running"):
         logging.getLogger(f"kopf._core.reactor.{name}").setLevel(logging.CRITICAL)
-    policies = _policies(parsed.job_pods)
-    if policies is None:
+    policies, allowed = _policies(parsed.job_pods), _allowed(parsed.callback_host)
+    if policies is None or allowed is None:
         return USAGE
     clock = SystemClock()
     registry = new_registry()
@@ -68,7 +70,8 @@ def main(arguments: Sequence[str]) -> int:
     launcher = ClusterLauncher(rest, _settings(parsed, policies), Served(rest, clock), tuple(parsed.launcher) or NAMES)
     queue = WorkQueue(clock.boot_seconds, share=max(SHARE, parsed.workers))
     meter = Counters(registry, cluster)
-    reconciler = Reconciler(cluster, launcher, clock, meter=meter, policies=policies)
+    couriers = CourierPool(cluster, clock, allowed, queue.add)
+    reconciler = Reconciler(cluster, launcher, clock, meter=meter, policies=policies, couriers=couriers)
     stopping = threading.Event()
     operator = Operator(cluster, reconciler, queue, parsed.workers, meter=meter, ending=stopping)
     queue.group = operator.group
@@ -101,6 +104,7 @@ def main(arguments: Sequence[str]) -> int:
     _know_owners(launcher, parsed.namespace)
     operator.start()
     stopping.wait()
+    couriers.stop()
     if operator.stop(STOP_SECONDS) and not lost.is_set():
         election.release()
     logging.shutdown()
@@ -191,6 +195,15 @@ def _policies(path: str) -> PodPolicies | None:
         return None
 
 
+def _allowed(hosts: Sequence[str]) -> Allowed | None:
+    """The hosts that callbacks may name; None, and a line about it, if one is none."""
+    try:
+        return Allowed.of(hosts)
+    except HudiError as error:
+        _log.error("--callback-host: %s", error)
+        return None
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m hudi_operator run",
@@ -216,6 +229,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--launcher", action="append", default=[], choices=NAMES,
         help="what may run jobs, if it is served; repeat for more; Job always may; else all"
+    )  # fmt: skip
+    parser.add_argument(
+        "--callback-host", action="append", default=[], metavar="HOST",
+        help="host, *.host, address or network that callbacks of tables may be sent to; repeat for more; else none"
     )  # fmt: skip
     parser.add_argument(
         "--namespace", action="append", default=[], metavar="NAME", help="watch this one; repeat for more; else all"

@@ -90,6 +90,12 @@ TABLES = (
         (*TABLE, "ingest"),
         "at most so many messages of the source are not in the table",
     ),
+    _gauge(
+        "hudi_table_callback_lag_seconds",
+        (*TABLE, "callback"),
+        "age of the oldest commit that a receiver does not have, as of the last reconcile",
+    ),
+    _gauge("hudi_table_callback_failing", (*TABLE, "callback"), "1 if the last attempt at a receiver failed"),
     _gauge("hudi_table_version", TABLE, "Hudi's table version"),
     _gauge("hudi_table_records", TABLE, "rows; absent if they are not known"),
     _gauge("hudi_table_files", TABLE, "base files"),
@@ -128,6 +134,7 @@ SERVICES = (
 TABLE_CONDITIONS = (
     "Ready", "Reconciling", "Stalled", "Fresh", "Compacted", "WellSized", "Clean", "Archived", "ResizeNeedsApproval",
     "MetadataTable", "ForeignWriters", "PropertiesLost", "UpgradeNeedsApproval", "Upgrading", "ReadersServed",
+    "CallbacksDelivered",
 )  # fmt: skip
 SERVICE_CONDITIONS = ("Ready", "Reconciling", "Stalled", "PlanStale", "OptionsIgnored")
 EVERY = (*COUNTED, *PROCESS, *TABLES, *SERVICES)

@@ -113,6 +113,10 @@ def table_samples(key: Key, document: Mapping[str, Any], now: datetime) -> Itera
         if "pendingMessages" in ingest:
             yield "hudi_table_ingest_pending_messages", of, ingest["pendingMessages"]
         yield "hudi_table_ingest_pending_bytes", of, ingest.get("pendingBytes", 0)
+    for callback in status.get("callbacks", ()):
+        of = (*labels, callback["name"])
+        yield "hudi_table_callback_lag_seconds", of, seconds_of(callback.get("lag", "0s"))
+        yield "hudi_table_callback_failing", of, float("lastError" in callback)
 
 
 def service_samples(key: Key, document: Mapping[str, Any]) -> Iterator[Sample]:

@@ -126,6 +126,19 @@ class SourceObservation:
 
 
 @dataclass(frozen=True, slots=True)
+class CallbackObservation:
+    """How far a callback is, as its courier knows. `position`: None until it is known where it begins. `oldest`: when the oldest commit completed that was
+    not delivered."""
+
+    name: str
+    position: str | None = None
+    last_delivered: str | None = None
+    last_time: datetime | None = None
+    oldest: datetime | None = None
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """Everything that a plan for one HudiTable goes by. `failures`: reconciles in a row that ended in a problem.
 
@@ -133,7 +146,8 @@ class Observed:
     resources that run on this table now. `keepers`: the TableService of each type that keeps the table. `unlaunchable`: why an
     attempt could not be started just now, by its work. `measured`: what the newest of all these attempts that measured the index has found. `holdable`: we
     could let go of the resource whatever becomes of its namespace.
-    `upgrade`: the TableService for whose upgrade nothing else is done to the table. `refused`: what nobody could do of the manifest. `sharers`: the other HudiTables that lie where this one does, above or below it.
+    `upgrade`: the TableService for whose upgrade nothing else is done to the table. `refused`: what nobody could do of the manifest. `callbacks`: None where
+    nobody delivers. `sharers`: the other HudiTables that lie where this one does, above or below it.
     """
 
     table: TableObservation | None = None
@@ -149,6 +163,7 @@ class Observed:
     refused: Problem | None = None
     sharers: tuple[str, ...] = ()
     upgrade: str = ""
+    callbacks: tuple[CallbackObservation, ...] | None = None
 
     def source(self, ingest: str) -> SourceObservation | None:
         """What was seen of an ingest's source."""

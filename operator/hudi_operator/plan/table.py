@@ -29,7 +29,7 @@ from hudi_operator.plan.schedule import streams
 from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.schedule.due import Due, due_now
 from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, merged, rfc3339, run_line
-from hudi_operator.plan.status import conditions, debts, events, report, versions
+from hudi_operator.plan.status import callbacks, conditions, debts, events, report, versions
 from hudi_operator.plan.status.conditions import Finding, empty_sources, waiting_of
 from hudi_table.errors import AccessDeniedError
 from hudi_table.model.counts import counted
@@ -64,6 +64,7 @@ def plan_table(
     news = events.changes(phases, reversed(status.runs), desired.status.conditions, status.conditions)
     news += events.switched_off(desired.status.conditions, status.conditions)
     news += versions.news(desired.status.conditions, status.conditions)
+    news += callbacks.news(desired.status.conditions, status.conditions)
     news += index.news(desired.status.index, status.index)
     return [
         *_held(desired, observed),
@@ -329,6 +330,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         for kind in (*kept, *versions.CONDITIONS):
             findings += conditions.as_before(before.conditions, kind)
     findings += conditions.shared(observed.sharers)
+    findings += callbacks.findings(spec, observed)
     return HudiTableStatus(
         observed_generation=desired.identity.generation,
         conditions=conditions.conditions_of(findings, before.conditions, desired.identity.generation, now),
@@ -337,6 +339,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         data=before.data if unseen else report.data(spec, table),
         index=before.index if unseen or desired.errors else index.known(before.index, observed.measured, table),
         ingest=before.ingest if unseen or spec is None else report.ingests(spec, observed, now),
+        callbacks=callbacks.statuses(desired, observed, now),
         services=before.services if unseen else report.services(table),
         runs=tuple(replace(run, plan=None, index=None) for run in runs[: report.RUNS_MAX]),
         notes=report.notes(spec, table),

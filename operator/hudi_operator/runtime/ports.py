@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from hudi_operator.api.resources import Key
+from hudi_operator.api.resources import DesiredTable, Key
 from hudi_operator.plan.effects import Emit
+from hudi_operator.plan.observed import CallbackObservation
 
 
 class Cluster(Protocol):
@@ -60,6 +61,28 @@ class Meter(Protocol):
     def reported(self, key: Key, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         """The status of a resource was `before` and is `after` now."""
         ...
+
+
+class Couriers(Protocol):
+    """Who delivers the callbacks of tables."""
+
+    def attend(self, desired: DesiredTable) -> tuple[CallbackObservation, ...] | None:
+        """Deliver what the manifest asks for, and no more; how far each callback is. None if nobody delivers."""
+        ...
+
+    def forget(self, key: Key) -> None:
+        """A table is gone, or going."""
+        ...
+
+
+class NoCouriers:
+    """Where nobody delivers."""
+
+    def attend(self, desired: DesiredTable) -> None:
+        """Nothing."""
+
+    def forget(self, key: Key) -> None:
+        """Nothing."""
 
 
 class NoMeter:

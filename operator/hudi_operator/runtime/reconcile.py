@@ -40,7 +40,7 @@ from hudi_operator.plan.table import plan_table
 from hudi_operator.plan.versions import holder_of
 from hudi_operator.runtime.observe import Observer
 from hudi_operator.runtime.parse_cache import Parsed
-from hudi_operator.runtime.ports import Cluster, Meter, NoMeter
+from hudi_operator.runtime.ports import Cluster, Couriers, Meter, NoCouriers, NoMeter
 from hudi_operator.runtime.turns import Turns, unlimited
 from hudi_table.errors import HudiError, InvariantError
 from hudi_table.model.bounded import Bounded
@@ -62,6 +62,7 @@ class Reconciler:
     clock: Clock
     policy: RetryPolicy = field(default_factory=RetryPolicy)
     meter: Meter = field(default_factory=NoMeter)
+    couriers: Couriers = field(default_factory=NoCouriers)
     policies: PodPolicies = field(default_factory=unlimited)
     observer: Observer = field(init=False)
     turns: Turns = field(init=False)
@@ -78,6 +79,7 @@ class Reconciler:
         document = self.cluster.get(key)
         if document is None:
             self._failures.pop(key, None)
+            self.couriers.forget(key)
             return None
         return self._service(document) if key.kind == "TableService" else self._table(document)
 
@@ -89,6 +91,8 @@ class Reconciler:
 
     def _table(self, document: Mapping[str, Any]) -> RequeueAfter | None:
         desired = self._tables(document)
+        if desired.identity.deleted:
+            self.couriers.forget(desired.identity.key)
         if desired.identity.deleted and desired.identity.held:
             return self._deletion(desired)
         secret, desired = self._secret(desired)
@@ -103,6 +107,7 @@ class Reconciler:
             measured=attempts.measured,
             holdable=self._holdable(desired),
             upgrade=holder_of(siblings),
+            callbacks=self.couriers.attend(desired),
         )
 
         def plan(unlaunchable: Mapping[str, Problem]) -> list[Effect]:

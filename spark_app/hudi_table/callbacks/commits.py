@@ -10,10 +10,10 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from heapq import nsmallest
 from typing import Any
 
+from hudi_table.callbacks.kinds import CommitKind
 from hudi_table.callbacks.position import OPEN_MAX, Position, key_of
 from hudi_table.model.job.checkpoint import KEY_PREFIX
 from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, Positions, is_positions, streamer_text
@@ -45,13 +45,6 @@ BODIES_AHEAD = 16
 """Commit bodies fetched at once: waiting for a store, not work; each may have megabytes."""
 _REWRITES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "BUCKET_RESCALE"})
 _STREAMER_KEYS = (STREAMER_KEY_V2, STREAMER_KEY)
-
-
-class CommitKind(StrEnum):
-    """What a commit did to the rows: wrote some, or moved all as they were into other files."""
-
-    WRITE = "Write"
-    REWRITE = "Rewrite"
 
 
 @dataclass(frozen=True, slots=True)

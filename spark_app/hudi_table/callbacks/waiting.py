@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from hudi_table.callbacks.commits import CommitKind, Page, commits_after
+from hudi_table.callbacks.commits import Page, commits_after
+from hudi_table.callbacks.kinds import CommitKind
 from hudi_table.callbacks.position import Position
 from hudi_table.errors import InvalidOptionError, UnavailableError
 from hudi_table.metadata.port import open_context

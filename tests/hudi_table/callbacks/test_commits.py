@@ -16,7 +16,8 @@ import pytest
 
 from hudi_table.api import create_table, open_table
 from hudi_table.callbacks.cloud_events import EVENT_TYPE, body_of, event_of
-from hudi_table.callbacks.commits import Commit, CommitKind, commits_after, newest_position
+from hudi_table.callbacks.commits import Commit, commits_after, newest_position
+from hudi_table.callbacks.kinds import CommitKind
 from hudi_table.callbacks.position import Position
 from hudi_table.errors import InvalidOptionError, WriteAbortedError
 from hudi_table.model.job.positions import Positions, TopicPositions

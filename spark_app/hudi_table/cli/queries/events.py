@@ -7,7 +7,8 @@ import json
 import sys
 
 from hudi_table.callbacks.cloud_events import body_of, data_of, event_of, rfc3339
-from hudi_table.callbacks.commits import CommitKind, Page, Told, commits_after
+from hudi_table.callbacks.commits import Page, Told, commits_after
+from hudi_table.callbacks.kinds import CommitKind
 from hudi_table.callbacks.position import Position
 from hudi_table.cli import exits
 from hudi_table.cli.opened import opened
