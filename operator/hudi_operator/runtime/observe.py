@@ -16,9 +16,9 @@ from hudi_operator.manifests.sources import kafka_document
 from hudi_operator.plan.observed import FileFact, Problem, SourceObservation, TableObservation
 from hudi_operator.runtime.foreseen import refuse_ingest, refuse_service, refuse_table
 from hudi_operator.runtime.known import KnownTable, problem_of
-from hudi_operator.runtime.traces import traces
-from hudi_operator.runtime.unchanged import Answers, Look
-from hudi_operator.runtime.upkeep import archiving_of, check_maintenance
+from hudi_operator.runtime.observing.traces import traces
+from hudi_operator.runtime.observing.unchanged import Answers, Look
+from hudi_operator.runtime.observing.upkeep import archiving_of, check_maintenance
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import HudiError, InvalidRequestError, TableNotFoundError
 from hudi_table.metadata.port import open_context

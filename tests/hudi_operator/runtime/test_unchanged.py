@@ -15,7 +15,7 @@ import pytest
 from hudi_operator.api.resources import desired_table
 from hudi_operator.plan.observed import TableObservation
 from hudi_operator.runtime.observe import Observer
-from hudi_operator.runtime.unchanged import SECONDS_MAX, Look
+from hudi_operator.runtime.observing.unchanged import SECONDS_MAX, Look
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit.transaction import begin

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import create_table
-from hudi_table.callbacks import receivers
 from hudi_table.callbacks.commits import commits_after
 from hudi_table.callbacks.position import Position
 from hudi_table.callbacks.post import Answer, post
@@ -114,9 +113,7 @@ def test_a_listed_name_at_an_address_of_the_own_machine_or_link_is_refused(
     monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    monkeypatch.setattr(
-        receivers.socket, "getaddrinfo", lambda *_, **__: [(family, socket.SOCK_STREAM, 6, "", (address, 80))]
-    )
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(family, socket.SOCK_STREAM, 6, "", (address, 80))])
     answer = posted("http://hooks.example.com/", Allowed.of(["hooks.example.com"]))
     assert answer.refused
     assert "an address of this machine or its link" in answer.why

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from hudi_operator.api.schema import Rule
 from hudi_table.model.table.config import IndexType, MergeMode, TableType
 from hudi_table.model.table.layouts import VERSIONS, layout_of
-
-if TYPE_CHECKING:
-    from hudi_operator.api.table import HudiTableSpec
 
 _RECORD = [kind for kind in IndexType if kind.metadata_partition is not None]
 _UNRECORDED = [version for version in VERSIONS if not layout_of(version).reads_metadata]
@@ -27,7 +24,7 @@ def _once(names: Sequence[str]) -> bool:
     return len(set(names)) == len(names)
 
 
-def _by_event_time(table: HudiTableSpec) -> bool:
+def _by_event_time(table: Any) -> bool:
     return table.merge_mode is MergeMode.EVENT_TIME or (table.merge_mode is None and bool(table.ordering_fields))
 
 
