@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import time
 
+import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable
+from hudi_table.codec.log.blocks import BlockType, scan_blocks
+from hudi_table.codec.log.rows import delete_block
 from hudi_table.errors import UnavailableError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.timeline.instants import Action, Instant, State
@@ -292,3 +295,16 @@ def test_pending_services_of_hudi_are_left_to_hudi(action):
     ctx.storage.put(f".hoodie/{pending.file_name}", b"")
     recovery.recover(ctx, load_timeline(ctx), eager=True)
     assert pending in load_timeline(ctx).pending
+
+
+def test_of_a_log_that_others_wrote_to_a_rollback_takes_its_own_blocks_back_and_leaves_the_rest():
+    """As Hudi's writers share logs."""
+    ctx = new_context()
+    kept, given_up, path = "20260101000000000", "20260101000001000", "p/.f-0_20260101000000000.log.1_1-0-1"
+    ctx.storage.put(path, b"".join(delete_block(pa.array(["a"]), "p", time) for time in (kept, given_up)))
+    taken = rollback.take_back(ctx, path, frozenset([given_up]), "20260101000002000")
+    assert taken is not None
+    assert taken.by == "p/.f-0_20260101000000000.log.2_1-0-1"
+    assert rollback.written_by(ctx, path) == {kept, given_up}
+    with ctx.storage.open_read(taken.by) as source:
+        assert [(block.type, block.target) for block in scan_blocks(source)] == [(BlockType.COMMAND, given_up)]
