@@ -55,6 +55,7 @@ MUTANTS = (
     Mutant("archived plans not resumed", "K20", "I1"),
     Mutant("plan in chain", "K7", "I1"),
     Mutant("planner's conflict check", "K7", "I1", long=True),
+    Mutant("a listing behind which another has published is no snapshot", "K7", "I1", long=True),
     Mutant("claims of both kinds seen", "K7", "I2", long=True),
     Mutant("bucket as conflict key", "K5", "I3", long=True),
     Mutant("replaced files gone first", "K6", "I3", long=True),

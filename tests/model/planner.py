@@ -23,6 +23,9 @@ from tests.model.store import (
 )
 
 
+STALE = "a listing behind which another has published is no snapshot"
+
+
 class Planner(ChainProcess):
     """Tail, claim, snapshot, plan. Subclasses say what is planned (`draft`), its entry, and what `follows` it."""
 
@@ -88,7 +91,8 @@ class Planner(ChainProcess):
         else:
             missing = None if "materialise predecessors" in self.without else unmaterialised(store, known, self.without)
             if missing:
-                yield Step(f"LIST: entry {missing} is not materialised", ("help", instant, known, missing))
+                stale = self.draft(store, env) if STALE in self.without else None
+                yield Step(f"LIST: entry {missing} is not materialised", ("help", instant, known, missing, stale))
                 return
             restore = pending_restore(store)
             if restore and "restores carried out first" not in self.without:
@@ -104,7 +108,10 @@ class Planner(ChainProcess):
         yield from undo(store, at, self.without)
 
     def at_help(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        back = ("listing", at[1], at[2])
+        back: Location = ("listing", at[1], at[2])
+        if at[4] is not None and file_of(store[("h", at[3])])[0] in store:
+            yield Step(f"HEAD: entry {at[3]} was published meanwhile", ("plan", at[1], at[2], at[4]))
+            return
         yield from materialise(store, store.get(("h", at[3])), self, f"{self.name} helps entry {at[3]}", back, at)
         yield from expired(at, back)
 
