@@ -22,7 +22,6 @@ from tests.model.store import (
     timeline,
 )
 
-
 STALE = "a listing behind which another has published is no snapshot"
 
 
