@@ -21,7 +21,7 @@ from hudi_operator.manifests.services import ServiceWork
 from hudi_table.errors import HudiError, InvalidRequestError, InvalidSchemaError, InvariantError
 from hudi_table.metadata.port import HudiMetadata
 from hudi_table.model.names import META_COLUMNS
-from hudi_table.model.options.known import EVENT_TIME_FIELD, option_text
+from hudi_table.model.options.known import EVENT_TIME_FIELD, ignored_options, option_text
 from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER, Operation
 from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.model.table.config import PartitionType, TableConfig, TableType
@@ -53,7 +53,7 @@ _CHOSEN = frozenset({ServiceType.COMPACTION, ServiceType.LOG_COMPACTION, Service
 def refuse_table(name: str, spec: HudiTableSpec) -> None:
     """Refuse a table that no job could make. Raises what the job would: InvalidRequestError and its kinds, UnsupportedTableError."""
     if not _is_of_package(spec):
-        options = options_of(spec)
+        options = _acting(options_of(spec))
         TxnSettings.from_properties(made(name, spec, options)[1].extra)
 
 
@@ -64,7 +64,7 @@ def refuse_ingest(
     `refuse_table`."""
     if _is_of_package(spec, config):
         return
-    options = options_of(spec)
+    options = _acting(options_of(spec))
     if config is None:
         schema, known = made(name, spec, options)
     else:
@@ -80,7 +80,7 @@ def refuse_service(work: ServiceWork, spec: HudiTableSpec, config: TableConfig, 
     if config.index is None or _is_of_package(spec, config):
         # Whether such a table has rings only its folders tell.
         return
-    options = {**options_of(spec), **work.options}
+    options = _acting({**options_of(spec), **work.options})
     context = TableContext(storage, config, clock, HudiMetadata())
     service = Services(context).of_type(work.type, ServiceRequest(options, force=work.force))
     if work.type in _CHOSEN and work.mode is not RunMode.EXECUTE and isinstance(service, Planned):
@@ -89,6 +89,12 @@ def refuse_service(work: ServiceWork, spec: HudiTableSpec, config: TableConfig, 
         ArchivePolicy.parse(options)
     elif work.type is ServiceType.PARTITION_TTL:
         TtlOptions.parse(options)
+
+
+def _acting(options: Mapping[str, str]) -> dict[str, str]:
+    """Without those that do nothing: of them the job warns, where its user reads it."""
+    idle = {key for key, _ in ignored_options(options)}
+    return {key: value for key, value in options.items() if key not in idle}
 
 
 def made(name: str, spec: HudiTableSpec, options: Mapping[str, str]) -> tuple[pa.Schema, TableConfig]:
