@@ -281,16 +281,6 @@ def test_a_name_that_an_unfinished_merge_of_hudi_will_delete_is_not_used() -> No
         opened(store).timeline(archived=True)
 
 
-@pytest.mark.parametrize("left", [0, 5, 200, -1])
-def test_an_archive_file_of_which_the_end_or_all_is_gone_is_damage_by_name(left: int) -> None:
-    store = store_of()
-    archive(aged(store))
-    path = archive_path(opened(store).context, 1)
-    store.put(path, store.get(path)[:left])
-    with pytest.raises(CorruptTableError, match=re.escape(path)):
-        opened(store).timeline(archived=True)
-
-
 def test_small_archive_files_are_merged_and_none_of_their_instants_is_lost() -> None:
     store = store_of(writes=2)
     for number in range(6):
