@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
 
-from tests.museum.all import MUTANTS
+from tests.museum.all import MUTANTS, WAITING
 from tests.museum.mutant import ROOT, Mutant
 from tests.museum.run import Fate, copied_tree, fate_of, first_to_fail, keep_fate, known_fate
 
@@ -23,8 +23,12 @@ AT_ONCE = 2
 
 
 def asked_for(words: list[str]) -> list[Mutant]:
-    """The mutants that a command line names, all without one. Ends the program where it names none."""
-    found = [mutant for mutant in MUTANTS if not words or any(word in mutant.name for word in words)]
+    """The mutants that a command line names, those that wait too; all of the museum without one. Ends the program where it names none."""
+    found = (
+        [mutant for mutant in (*MUTANTS, *WAITING) if any(word in mutant.name for word in words)]
+        if words
+        else [*MUTANTS]
+    )
     return found or sys.exit("no mutant has such a name")
 
 

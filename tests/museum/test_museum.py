@@ -8,13 +8,13 @@ from collections import Counter
 import pytest
 
 from tests.museum.__main__ import REPORT
-from tests.museum.all import MUTANTS
+from tests.museum.all import MUTANTS, WAITING
 from tests.museum.mutant import ROOT, Mutant
 
 LEAST = 45
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", [*MUTANTS, *WAITING], ids=lambda mutant: mutant.name)
 def test_a_mutant_is_a_change_of_what_is_there_and_names_a_test_that_is(mutant: Mutant) -> None:
     code = (ROOT / mutant.path).read_text()
     assert mutant.changed(code) != code
