@@ -46,8 +46,14 @@ def files_of(args: Sequence[str]) -> tuple[str, ...]:
     asked = [arg.partition("::")[0] for arg in args if arg.startswith("tests/")]
     if not asked or not all(path.startswith(BY_IMPORTS) for path in asked):
         return tracked()
+    return _reached(tuple(asked))
+
+
+@functools.cache
+def _reached(asked: tuple[str, ...]) -> tuple[str, ...]:
+    """What the tests at these paths import or start, and what lies beside it: many shards are parts of the same tests."""
     known, beside = _modules(), _data()
-    begun = [name for name in tracked() if name.startswith(tuple(asked)) or name in _conftests(asked)]
+    begun = [name for name in tracked() if name.startswith(asked) or name in _conftests(asked)]
     seen, waiting = set(begun), list(begun)
     while waiting:
         name = waiting.pop()

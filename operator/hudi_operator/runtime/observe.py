@@ -106,20 +106,20 @@ class Observer:
         spec, name = desired.spec, desired.identity.key.name
         if spec is None:
             return None
-        try:
-            storage = open_storage(spec.location, storage_options(spec, spec.location, secret))
-            refuse_ingest(name, spec, ingest, config, storage, self.clock)
-        except HudiError as error:
-            return problem_of(error)
-        return None
+        return self._refused(
+            spec, secret, lambda storage: refuse_ingest(name, spec, ingest, config, storage, self.clock)
+        )
 
     def service(
         self, work: ServiceWork, spec: HudiTableSpec, config: TableConfig, secret: Mapping[str, str]
     ) -> Problem | None:
         """The same of a service of a table that is there."""
+        return self._refused(spec, secret, lambda storage: refuse_service(work, spec, config, storage, self.clock))
+
+    @staticmethod
+    def _refused(spec: HudiTableSpec, secret: Mapping[str, str], check: Callable[[Storage], None]) -> Problem | None:
         try:
-            storage = open_storage(spec.location, storage_options(spec, spec.location, secret))
-            refuse_service(work, spec, config, storage, self.clock)
+            check(open_storage(spec.location, storage_options(spec, spec.location, secret)))
         except HudiError as error:
             return problem_of(error)
         return None

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_operator.runtime.callbacks import courier
+from hudi_operator.runtime.callbacks import courier, pool
 from hudi_table import create_table, open_table
 from hudi_table.api import HudiTable
 from hudi_table.callbacks.signatures import HEADER, is_signed
@@ -181,6 +181,27 @@ def test_no_secret_is_in_status_events_logs_or_what_is_sent(
     texts = [caplog.text, repr(bench.events), json.dumps(bench.status()), bodies.decode()]
     texts += [path.read_text(errors="replace") for path in (tmp_path / "state").rglob("*") if path.is_file()]
     assert not [value for value in SECRET.values() for text in texts if value in text]
+
+
+def test_a_panic_in_one_turn_does_not_end_the_thread_of_all_callbacks(
+    tmp_path: Path, table: HudiTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Panic(BaseException):
+        """As what Rust raises."""
+
+    turns, real = [Panic()], courier.Courier.turn
+
+    def turn(self: courier.Courier) -> float:
+        if turns:
+            raise turns.pop()
+        return real(self)
+
+    monkeypatch.setattr(courier.Courier, "turn", turn)
+    monkeypatch.setattr(pool, "BACKOFF_MAX_SECONDS", 0.1)
+    made = written(table, 2)
+    with receiver() as there, CourierBench(tmp_path / "state", threads=1) as bench:
+        bench.apply(flights(tmp_path, hook(there.url)))
+        waits_for(lambda: there.taken == made, "nothing comes behind the panic", seconds=20)
 
 
 @pytest.mark.parametrize("seed", range(scaled(1, at_least=1)))

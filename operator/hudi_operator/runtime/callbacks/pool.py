@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from hudi_operator.api.resources import DesiredTable, Key
@@ -77,8 +77,8 @@ class CourierPool:
                 courier.ended = True
             self._changed.notify_all()
 
-    def _drop(self, names: object) -> None:
-        for name in names:  # type: ignore[attr-defined] # an iterable of names
+    def _drop(self, names: Iterable[Name]) -> None:
+        for name in names:
             courier = self._couriers.pop(name, None)
             self._due.pop(name, None)
             if courier is not None:
@@ -116,7 +116,7 @@ class CourierPool:
     def _turn(self, courier: Courier) -> float:
         try:
             return courier.turn()
-        except Exception as error:  # noqa: BLE001 - a fault in one turn must not end the thread of all others
+        except BaseException as error:  # noqa: BLE001 - a fault in one turn, a panic below it too, must not end the thread of all others
             # What it says may hold a value of a Secret.
             _log.error("callback %s of %s: %s", courier.spec.name, courier.desired.identity.key, type(error).__name__)
             said = f"its turn ended in {type(error).__name__}: a fault of the operator, {InvariantError.name()}"

@@ -43,7 +43,7 @@ def filled(rows: pa.Table, key: Sequence[str], *, fills: bool) -> tuple[pa.Table
         order = order or _Order(rows, key)
         takes, left = order.before(marked, column.is_valid().to_numpy())
         rows = rows.set_column(number, field, column.take(pa.array(takes)))
-        new = order.is_of_new(left)
+        new = order.new[left]
         for row in left[new].tolist():
             bad.setdefault(row, KEY_CHANGED.format(name=field.name))
         if not (fills and pt.is_string(field.type)):
@@ -82,14 +82,10 @@ class _Order:
         begins = np.ones(len(rows), bool)
         begins[1:] = (np.diff(codes[self._rows]) != 0) | ends[1:] | ends[:-1]
         self._begins = np.maximum.accumulate(np.where(begins, np.arange(len(rows)), 0))
-        self._created = pc.is_in(rows.column(OPERATION), _CREATES).to_numpy()
-
-    def is_of_new(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Which of these rows follow the creation of theirs, with nothing but changes between."""
-        places = np.empty(len(self._rows), np.int64)
-        places[self._rows] = np.arange(len(self._rows))
-        found: npt.NDArray[np.bool_] = self._created[self._rows[self._begins[places[rows]]]]
-        return found
+        created = pc.is_in(rows.column(OPERATION), _CREATES).to_numpy()
+        self.new = np.empty(len(rows), bool)
+        """Which rows are, or follow, the creation of theirs with nothing but changes between."""
+        self.new[self._rows] = created[self._rows[self._begins]]
 
     def before(
         self, marked: npt.NDArray[np.bool_], valid: npt.NDArray[np.bool_]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, planner_claim
@@ -68,12 +70,9 @@ def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, up
     decisions = chain.find_decisions(ctx, [*planners, *writes], upto)
     expected = [*((time, Kind.PLAN) for time in planners), *((time, Kind.COMMIT) for time in writes)]
     waiting = [decisions[time] for time, kind in expected if time in decisions and decisions[time][1].kind is kind]
-    moved = [materialise(ctx, entry) and entry.name not in timeline.files for _, entry in sorted(waiting, key=_number)]
+    waiting.sort(key=itemgetter(0))
+    moved = [materialise(ctx, entry) and entry.name not in timeline.files for _, entry in waiting]
     return any(moved)
-
-
-def _number(decision: tuple[int, ChainEntry]) -> int:
-    return decision[0]
 
 
 def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> None:

@@ -88,18 +88,17 @@ def next_log_version(logs: Sequence[LogFile], instant: str, is_committed: Callab
     Logs of one version apply in the order of their instants, so those that are not committed stand in that order whatever becomes of them: Hudi
     ends its scan at a log that is later than its snapshot. One that lies there already is left behind if it can be.
     """
-    before, later, foreign_last = [0], set(), 0
+    counted, foreign, later = 0, 0, set()
     for log in logs:
         writer = log.instant
         if writer is None:
-            foreign_last = max(foreign_last, log.name.version)
+            foreign = max(foreign, log.name.version)
         elif writer < instant and is_committed(writer):
-            before.append(log.name.version)
+            counted = max(counted, log.name.version)
         elif writer > instant and not is_committed(writer):
             later.add(log.name.version)
-    last = max(*before, foreign_last)
-    foreign = foreign_last == last > 0
-    return last if last in later and not foreign else last + 1
+    last = max(counted, foreign)
+    return last if last in later and not 0 < foreign == last else last + 1
 
 
 @dataclass(frozen=True, slots=True)
