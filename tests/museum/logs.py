@@ -17,7 +17,7 @@ MUTANTS = (
         name="a log is named behind that of a later write which may never complete",
         bug="#9545",
         file="table/view/file_groups.py",
-        old="return last if last in later and not foreign else last + 1",
+        old="return last if last in later and not 0 < foreign == last else last + 1",
         new="return max([last, *later]) + 1",
         test="hudi_table/table/view/test_log_versions.py",
     ),
