@@ -2,6 +2,8 @@
 
 Imports are read, not run. A name of a module in a string counts as an import too: so are subprocesses (`python -m hudi_table`) and registries of
 functions found. Tests of the operator on a cluster, of charts and of pages depend on more than imports tell: for them it is the whole tree.
+
+Much of what could be imported never is, since modules are loaded by need. Where a run noted what its processes loaded, the rest does not count.
 """
 
 from __future__ import annotations
@@ -41,12 +43,26 @@ def tracked() -> tuple[str, ...]:
     return tuple(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines())
 
 
-def files_of(args: Sequence[str]) -> tuple[str, ...]:
-    """The files that a shard with these arguments of pytest depends on, sorted."""
+def files_of(args: Sequence[str], idle: Sequence[str] = ()) -> tuple[str, ...]:
+    """The files that a shard with these arguments of pytest depends on, sorted; without the modules and packages that a run did not load."""
     asked = [arg.partition("::")[0] for arg in args if arg.startswith("tests/")]
     if not asked or not all(path.startswith(BY_IMPORTS) for path in asked):
         return tracked()
-    return _reached(tuple(asked))
+    places = tuple(f"spark_app/{name.replace('.', '/')}{end}" for name in idle for end in ("/", ".py"))
+    return tuple(name for name in _reached(tuple(asked)) if not (name.endswith(".py") and name.startswith(places)))
+
+
+def idle_of(args: Sequence[str], loaded: Iterable[str]) -> list[str]:
+    """Which modules of the data plane a shard could import and did not load: dotted names, of whole packages where nothing in them was loaded."""
+    if files_of(args) is tracked():
+        return []
+    used = {
+        ".".join(parts[:count]) for each in loaded for parts in [each.split(".")] for count in range(1, len(parts) + 1)
+    }
+    files = {*files_of(args)}
+    names = [name for name, file in _modules().items() if file in files and file.startswith("spark_app/")]
+    unused = {name for name in names if name not in used}
+    return sorted(name for name in unused if name.rpartition(".")[0] not in unused)
 
 
 @functools.cache

@@ -19,14 +19,16 @@ import sys
 import time
 import tomllib
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from scripts.shard_sources import files_of
+from scripts.shard_sources import files_of, idle_of
 
 ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".cache" / "test-full"
 REPORT = ROOT / "docs" / "results" / "test-full"
+NOTING = ROOT / "scripts" / "noting"
 SHARD_SECONDS_MAX = 600
 CODE = ("spark_app", "operator", "crds", "charts")
 PACKAGES_NAMED = 4
@@ -57,6 +59,8 @@ class Result:
     scale: float
     summary: str
     figures: list[str]
+    idle: list[str] = field(default_factory=list)
+    """What its tests could have imported and did not load."""
 
 
 def declared_shards() -> list[Shard]:
@@ -72,10 +76,10 @@ def git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def sources(shard: Shard) -> str:
+def sources(shard: Shard, idle: Sequence[str] = ()) -> str:
     """A digest of what a shard depends on, as it lies in the work tree, and of how it is run."""
     total = hashlib.sha256(repr((shard.args, shard.scale, sorted(shard.env.items()))).encode())
-    for name in files_of(shard.args):
+    for name in files_of(shard.args, idle):
         path = ROOT / name
         total.update(name.encode() + b"\0" + (path.read_bytes() if path.is_file() else b""))
     return total.hexdigest()
@@ -93,10 +97,16 @@ def load_result(shard: Shard) -> Result | None:
 def run_shard(shard: Shard) -> Result:
     """Runs one shard; a run past the limit is ended and counts as failed."""
     STATE.mkdir(parents=True, exist_ok=True)
-    junit, log = STATE / f"{shard.name}.xml", STATE / f"{shard.name}.log"
+    junit, log, notes = (STATE / f"{shard.name}.{kind}" for kind in ("xml", "log", "loaded"))
     junit.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", f"--junit-xml={junit}", "-o", "junit_family=xunit1", *shard.args]
-    env = os.environ | shard.env | {"HUDI_TEST_SCALE": str(shard.scale)}
+    notes.unlink(missing_ok=True)
+    paths = os.pathsep.join([str(NOTING), *filter(None, [os.environ.get("PYTHONPATH")])])
+    env = (
+        os.environ
+        | shard.env
+        | {"HUDI_TEST_SCALE": str(shard.scale), "HUDI_LOADED_MODULES": str(notes), "PYTHONPATH": paths}
+    )
     commit, tested = git("rev-parse", "HEAD"), sources(shard)
     began = time.monotonic()
     with log.open("w") as output:
@@ -118,11 +128,12 @@ def run_shard(shard: Shard) -> Result:
     closing = re.findall(r"^=* ?(\d+ \w+.* in [\d.]+s.*?) ?=*$", said, re.MULTILINE)
     summary = closing[-1] if closing else f"no result after {seconds} s, see {log.relative_to(ROOT)}"
     counts = suite_counts(junit)
+    idle = idle_of(shard.args, notes.read_text().split()) if notes.exists() else []
     result = Result(
         shard=shard.name,
         commit=commit,
         # Of a tree that was changed meanwhile nothing was tested.
-        sources=tested if tested == sources(shard) else "",
+        sources=sources(shard, idle) if tested == sources(shard) else "",
         passed=code == 0 and counts["tests"] > 0,
         seconds=seconds,
         tests=counts["tests"],
@@ -131,6 +142,7 @@ def run_shard(shard: Shard) -> Result:
         scale=shard.scale,
         summary=summary,
         figures=figures(said),
+        idle=idle,
     )
     (STATE / f"{shard.name}.json").write_text(json.dumps(asdict(result), indent=2))
     return result
@@ -160,12 +172,12 @@ def changed_since(commit: str) -> frozenset[str] | None:
         return None
 
 
-def moved_since(shard: Shard, commit: str) -> str:
-    """The packages in which code that a shard depends on differs from that of a commit: what a result of it does not vouch for."""
-    changed = changed_since(commit)
+def moved_since(shard: Shard, result: Result) -> str:
+    """The packages in which code that a shard depends on differs from that of its result: what that does not vouch for."""
+    changed = changed_since(result.commit)
     if changed is None:
         return "unknown"
-    names = changed.intersection(files_of(shard.args))
+    names = changed.intersection(files_of(shard.args, result.idle))
     packages = sorted(
         {"/".join(name.split("/")[1:3] if name.startswith("spark_app/") else name.split("/")[:1]) for name in names}
     )
@@ -179,7 +191,7 @@ def write_report(shards: list[Shard], results: list[Result], missing: list[str])
     REPORT.with_suffix(".json").write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n")
     rows = [
         f"| {result.shard} | {'passed' if result.passed else '**failed**'} | {result.tests} | {result.scale:g} "
-        f"| {result.seconds} s | `{result.commit[:12]}` | {moved_since(declared[result.shard], result.commit)} |"
+        f"| {result.seconds} s | `{result.commit[:12]}` | {moved_since(declared[result.shard], result)} |"
         for result in results
     ] + [f"| {name} | not run | | | | | |" for name in missing]
     noted = [f"- {line}" for result in results for line in result.figures]
@@ -211,7 +223,7 @@ def main() -> None:
         if options.names and shard.name not in options.names:
             continue
         old = load_result(shard)
-        if old and old.passed and old.sources == sources(shard) and not options.again:
+        if old and old.passed and old.sources == sources(shard, old.idle) and not options.again:
             print(f"{shard.name:20} passed already", flush=True)
             continue
         print(f"{shard.name:20} ", end="", flush=True)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import tomllib
+from pathlib import Path
 
-from scripts.shard_sources import files_of
+from scripts.shard_sources import files_of, idle_of
 from tests.support.sharing import LONG, PARSED, TOGETHER, piece_of, turn_of
 from tests.tidy.sources import ROOT, project_files
 
@@ -43,6 +47,31 @@ def test_a_result_of_a_shard_counts_as_long_as_nothing_moves_that_its_tests_impo
     assert not [name for name in soak if name.startswith(("operator/", "spark_app/hudi_spark/", "charts/"))]
     of_operator = {*files_of(["tests/cluster/test_kills.py"])}
     assert {"charts/hudi-operator/values.yaml", "operator/hudi_operator/__init__.py", *soak} < of_operator
+
+
+def test_what_a_run_did_not_load_does_not_make_its_result_old() -> None:
+    soak = ["tests/soak", "-k", "disk"]
+    loaded = ["hudi_table", "hudi_table.api", "hudi_table.write", "hudi_table.write.operations"]
+    idle = idle_of(soak, loaded)
+    assert {"hudi_table.services", "hudi_table.arguments"} < {*idle}
+    assert not {"hudi_table", "hudi_table.write", "hudi_table.services.index", *loaded} & {*idle}
+    left = {*files_of(soak, idle)}
+    assert {"spark_app/hudi_table/api.py", "spark_app/hudi_table/write/operations.py", "tests/soak/worker.py"} < left
+    assert not [
+        name for name in left if name.startswith(("spark_app/hudi_table/services/", "spark_app/hudi_table/arguments"))
+    ]
+    assert idle_of(["tests/tidy"], []) == []
+
+
+def test_what_processes_load_is_noted_as_it_happens(tmp_path: Path) -> None:
+    notes, paths = tmp_path / "notes", os.pathsep.join([str(ROOT / "scripts" / "noting"), str(ROOT / "spark_app")])
+    code = "import os, hudi_table.errors; os.kill(os.getpid(), 9)"
+    subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": paths, "HUDI_LOADED_MODULES": str(notes)},
+        check=False,
+    )
+    assert {"hudi_table", "hudi_table.errors"} <= {*notes.read_text().split()}
 
 
 def test_tests_of_a_jvm_lie_together() -> None:
