@@ -1,15 +1,18 @@
 """What a shard of the long tests depends on: its tests, what they import, and what lies beside both.
 
 Imports are read, not run. A name of a module in a string counts as an import too: so are subprocesses (`python -m hudi_table`) and registries of
-functions found. Tests of the operator on a cluster, of charts and of pages depend on more than imports tell: for them it is the whole tree.
+functions found. Tests of the operator on a cluster start what nothing imports: for them it is all code of the product too. Other tests, of pages
+say, depend on more than imports tell: for them it is the whole tree.
 
 Much of what could be imported never is, since modules are loaded by need. Where a run noted what its processes loaded, the rest does not count.
+Nor do comments and docstrings count there.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+import hashlib
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -33,6 +36,8 @@ BY_IMPORTS = (
     "tests/hudi_spark",
     "tests/endurance",
 )
+WITH_ALL_CODE = ("tests/cluster", "tests/hudi_operator")
+CODE = ("spark_app/", "operator/", "crds/", "charts/", "config/", "Dockerfile", "Makefile")
 ALWAYS = ("pyproject.toml", "requirements/", "tests/data/", "tests/conftest.py")
 
 
@@ -45,16 +50,26 @@ def tracked() -> tuple[str, ...]:
 
 def files_of(args: Sequence[str], idle: Sequence[str] = ()) -> tuple[str, ...]:
     """The files that a shard with these arguments of pytest depends on, sorted; without the modules and packages that a run did not load."""
-    asked = [arg.partition("::")[0] for arg in args if arg.startswith("tests/")]
-    if not asked or not all(path.startswith(BY_IMPORTS) for path in asked):
+    asked = _asked(args)
+    if _all_in(asked, WITH_ALL_CODE):
+        return tuple(sorted({*_reached(asked), *(name for name in tracked() if name.startswith(CODE))}))
+    if not _all_in(asked, BY_IMPORTS):
         return tracked()
     places = tuple(f"spark_app/{name.replace('.', '/')}{end}" for name in idle for end in ("/", ".py"))
-    return tuple(name for name in _reached(tuple(asked)) if not (name.endswith(".py") and name.startswith(places)))
+    return tuple(name for name in _reached(asked) if not (name.endswith(".py") and name.startswith(places)))
+
+
+def _asked(args: Sequence[str]) -> tuple[str, ...]:
+    return tuple(arg.partition("::")[0] for arg in args if arg.startswith("tests/"))
+
+
+def _all_in(asked: Sequence[str], folders: tuple[str, ...]) -> bool:
+    return bool(asked) and all(path.startswith(folders) for path in asked)
 
 
 def idle_of(args: Sequence[str], loaded: Iterable[str]) -> list[str]:
     """Which modules of the data plane a shard could import and did not load: dotted names, of whole packages where nothing in them was loaded."""
-    if files_of(args) is tracked():
+    if not _all_in(_asked(args), BY_IMPORTS):
         return []
     used = {
         ".".join(parts[:count]) for each in loaded for parts in [each.split(".")] for count in range(1, len(parts) + 1)
@@ -63,6 +78,31 @@ def idle_of(args: Sequence[str], loaded: Iterable[str]) -> list[str]:
     names = [name for name, file in _modules().items() if file in files and file.startswith("spark_app/")]
     unused = {name for name in names if name not in used}
     return sorted(name for name in unused if name.rpartition(".")[0] not in unused)
+
+
+def digest_of(args: Sequence[str], idle: Sequence[str] = ()) -> str:
+    """What stands in the files that a shard depends on, in a line. Of a shard by imports what its code says, and not how it is commented."""
+    files, total = files_of(args, idle), hashlib.sha256()
+    for name in files:
+        path = ROOT / name
+        held = path.read_bytes() if path.is_file() else b""
+        total.update(name.encode() + b"\0")
+        total.update(_said(held) if name.endswith(".py") and files is not tracked() else held)
+    return total.hexdigest()
+
+
+@functools.cache
+def _said(code: bytes) -> bytes:
+    tree = ast.parse(code)
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            if isinstance(lines := getattr(node, name, None), list):
+                setattr(node, name, [line for line in lines if not _is_text(line)])
+    return ast.dump(tree).encode()
+
+
+def _is_text(line: ast.AST) -> bool:
+    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
 
 
 @functools.cache

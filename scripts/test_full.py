@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from scripts.shard_sources import files_of, idle_of
+from scripts.shard_sources import digest_of, files_of, idle_of
 
 ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".cache" / "test-full"
@@ -78,11 +78,8 @@ def git(*arguments: str) -> str:
 
 def sources(shard: Shard, idle: Sequence[str] = ()) -> str:
     """A digest of what a shard depends on, as it lies in the work tree, and of how it is run."""
-    total = hashlib.sha256(repr((shard.args, shard.scale, sorted(shard.env.items()))).encode())
-    for name in files_of(shard.args, idle):
-        path = ROOT / name
-        total.update(name.encode() + b"\0" + (path.read_bytes() if path.is_file() else b""))
-    return total.hexdigest()
+    run = repr((shard.args, shard.scale, sorted(shard.env.items())))
+    return hashlib.sha256(f"{run}{digest_of(shard.args, idle)}".encode()).hexdigest()
 
 
 def load_result(shard: Shard) -> Result | None:

@@ -9,7 +9,10 @@ import sys
 import tomllib
 from pathlib import Path
 
-from scripts.shard_sources import files_of, idle_of
+import pytest
+
+from scripts import shard_sources
+from scripts.shard_sources import digest_of, files_of, idle_of
 from tests.support.sharing import LONG, PARSED, TOGETHER, piece_of, turn_of
 from tests.tidy.sources import ROOT, project_files
 
@@ -45,8 +48,15 @@ def test_a_result_of_a_shard_counts_as_long_as_nothing_moves_that_its_tests_impo
         "pyproject.toml",
     } < {*soak}
     assert not [name for name in soak if name.startswith(("operator/", "spark_app/hudi_spark/", "charts/"))]
-    of_operator = {*files_of(["tests/cluster/test_kills.py"])}
-    assert {"charts/hudi-operator/values.yaml", "operator/hudi_operator/__init__.py", *soak} < of_operator
+    of_operator = {*files_of(["tests/cluster/test_reconcile.py"])}
+    assert {
+        "charts/hudi-operator/values.yaml",
+        "operator/hudi_operator/__init__.py",
+        "tests/support/api_server.py",
+    } < of_operator
+    assert {name for name in soak if name.startswith("spark_app/")} < of_operator
+    assert not [name for name in of_operator if name.startswith("tests/soak/")]
+    assert "tests/soak/worker.py" in files_of(["tests/tidy"])
 
 
 def test_what_a_run_did_not_load_does_not_make_its_result_old() -> None:
@@ -61,6 +71,24 @@ def test_what_a_run_did_not_load_does_not_make_its_result_old() -> None:
         name for name in left if name.startswith(("spark_app/hudi_table/services/", "spark_app/hudi_table/arguments"))
     ]
     assert idle_of(["tests/tidy"], []) == []
+
+
+def test_a_comment_does_not_make_a_result_old_and_a_changed_number_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    name, args = "tests/soak/one.py", ["tests/soak"]
+    monkeypatch.setattr(shard_sources, "ROOT", tmp_path)
+    monkeypatch.setattr(shard_sources, "files_of", lambda *_: (name,))
+    (tmp_path / "tests" / "soak").mkdir(parents=True)
+    digests = []
+    for code in (
+        '"""One."""\nX = 1\n',
+        '"""Another."""\n\nX = 1  # the first\n"""What it is."""\n',
+        '"""One."""\nX = 2\n',
+    ):
+        (tmp_path / name).write_text(code)
+        digests.append(digest_of(args))
+    assert digests[0] == digests[1] != digests[2]
 
 
 def test_what_processes_load_is_noted_as_it_happens(tmp_path: Path) -> None:
