@@ -12,9 +12,8 @@ import re
 from collections.abc import Sequence
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.parser import Parser
-from sqlglot.tokens import TokenType
 
 from hudi_table.errors import InvalidRequestError
 
