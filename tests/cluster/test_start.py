@@ -5,6 +5,7 @@ or while we write, is not missed. The watch is the real one, in this process.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,7 +22,7 @@ from hudi_operator.runtime.operator import Operator
 from hudi_operator.runtime.queue import WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
 from hudi_operator.runtime.watch_check import Hearing
-from hudi_table.errors import AccessDeniedError
+from hudi_table.errors import AccessDeniedError, UnavailableError
 from hudi_table.table.store.clock import SystemClock
 from tests.support.api_server import ApiServer
 from tests.support.kubelet import eventually
@@ -248,3 +249,24 @@ def test_of_a_resource_that_is_gone_no_attempts_are_remembered(
     assert set(launcher.uids()) == set(uids.values())
     hearing.compare()
     assert set(launcher.uids()) == {uids["stays"]}
+
+
+def test_what_was_late_when_the_server_stopped_answering_is_no_deafness(
+    server: ApiServer, namespace: str, operator: Operator, hearing: Hearing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change is always a moment late; who can ask no more does not know whether it came."""
+
+    def refuse(path: str) -> None:
+        raise UnavailableError("cut off")
+
+    monkeypatch.setattr("hudi_operator.runtime.watch_check.PAUSE_SECONDS", 0.1)
+    tables(server, namespace, "flights")
+    operator.load([namespace])
+    hearing.compare()
+    assert hearing.behind_seconds() == 0
+    touched(server, namespace, "flights")
+    hearing.compare()
+    monkeypatch.setattr(hearing.rest, "metadata", refuse)
+    time.sleep(0.5)
+    hearing.compare()
+    assert 0 < hearing.behind_seconds() < 0.3

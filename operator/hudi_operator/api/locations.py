@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 _ALIASES = {"s3a": "s3", "abfss": "abfs"}
 """Schemes that name the same store."""
+_PORTS = {"http": "80", "https": "443"}
 CLUSTERLESS = ("file", "memory")
 """Schemes that mean something else in each pod."""
 
@@ -33,3 +34,12 @@ def overlap(one: str, other: str) -> bool:
     """Whether two locations are the same, or one lies below the other."""
     here, there = segments(one), segments(other)
     return here[: len(there)] == there[: len(here)]
+
+
+def server_of(endpoint: str) -> str:
+    """An endpoint in one spelling: names of hosts have no case, and a port that goes without saying is left out."""
+    scheme, _, rest = endpoint.partition("://")
+    host, slash, path = rest.partition("/")
+    scheme = scheme.lower()
+    host = host.lower().removesuffix(f":{_PORTS.get(scheme, '')}")
+    return f"{scheme}://{host}{slash}{path}".rstrip("/") if rest else endpoint

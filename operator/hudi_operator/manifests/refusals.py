@@ -28,7 +28,10 @@ def refused_in_cluster(spec: HudiTableSpec, policy: PodPolicy) -> tuple[FieldErr
 def refused_places(spec: HudiTableSpec, policy: PodPolicy) -> Iterator[FieldError]:
     """Locations that mean something else in each pod, unless a volume of the operator's policy holds them."""
     places = [("spec.location", spec.location)]
-    places += [(f"spec.ingest[{i}].source.path", each.source.path or "") for i, each in enumerate(spec.ingest)]
+    for i, each in enumerate(spec.ingest):
+        places.append((f"spec.ingest[{i}].source.path", each.source.path or ""))
+        avro = each.source.kafka.avro if each.source.kafka is not None else None
+        places.append((f"spec.ingest[{i}].source.kafka.avro.schemaFile", avro.schema_file or "" if avro else ""))
     for path, location in places:
         scheme = scheme_of(location)
         if scheme == "memory":

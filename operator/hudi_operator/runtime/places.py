@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_operator.api.locations import scheme_of, segments
+from hudi_operator.api.locations import scheme_of, segments, server_of
 from hudi_operator.api.resources import Key, key_of
 
 Place = tuple[str, ...]
@@ -21,7 +21,7 @@ def place_of(document: Mapping[str, Any]) -> Place | None:
         return None
     storage = spec.get("storage")
     endpoint = storage.get("endpoint") if isinstance(storage, Mapping) else None
-    store = key_of(document).namespace if scheme_of(location) == "file" else str(endpoint or "").rstrip("/")
+    store = key_of(document).namespace if scheme_of(location) == "file" else server_of(str(endpoint or ""))
     return (store, *segments(location))
 
 

@@ -69,6 +69,7 @@ class Hearing:
     listed: bool = False
     refused: dict[str, str] = field(default_factory=dict)
     _behind: dict[Key, tuple[str | None, float]] = field(default_factory=dict)
+    _told_at: float = 0.0
 
     def keep(self, stopping: threading.Event) -> None:
         """Compare until `stopping` is set, more often until everything is known."""
@@ -139,7 +140,7 @@ class Hearing:
             if ours != there.get(key) and self._place(key) not in missing:
                 before = self._behind.get(key)
                 behind[key] = before if before is not None and before[0] == ours else (ours, now)
-        self._behind = behind
+        self._behind, self._told_at = behind, now
 
     def _mend(self) -> None:
         """Begin anew what is deaf."""
@@ -150,13 +151,14 @@ class Hearing:
             self.watched.again(place)
 
     def _deaf_seconds(self, key: Key) -> float:
-        """For how long the watch has not brought a resource, nor anything else of its kind: one that is busy is slow, and no more."""
+        """For how long the watch has not brought a resource, nor anything else of its kind: one that is busy is slow, and no more. While no
+        comparison succeeds nobody knows whether it still has not."""
         found = self._behind.get(key)
         if found is None:
             return 0.0
         places = [key.namespace] if self.namespaces else {n for _, n in list(self.operator.last_heard)}
         last = max((self.operator.last_heard.get((key.kind, place), 0.0) for place in places), default=0.0)
-        return self.clock.boot_seconds() - max(found[1], last)
+        return min(self.clock.boot_seconds(), self._told_at + PAUSE_SECONDS) - max(found[1], last)
 
     def behind_seconds(self) -> float:
         """For how long the watch of some namespace has not brought something that is there."""

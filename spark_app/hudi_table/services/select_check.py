@@ -12,12 +12,15 @@ import re
 from collections.abc import Sequence
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
+from sqlglot.parser import Parser
 
 from hudi_table.errors import InvalidRequestError
 
 SOURCE = "source"
 LENGTH_MAX = 16_384
+NESTED_MAX = 8
+"""Parentheses within each other behind words that name types, such as date(…): each doubles the parser's time."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _FORBIDDEN_FUNCTIONS = frozenset({"reflect", "try_reflect", "java_method", "identifier"})
 _FORBIDDEN_NODES = (
@@ -29,6 +32,8 @@ _FORBIDDEN_NODES = (
     exp.Placeholder,
     exp.Parameter,
 )
+_PARSER_FAULTS = (LookupError, TypeError, ValueError, AttributeError)
+"""What the parser falls over where arguments are missing, as in map(a)."""
 # sqlglot warns of statements that it keeps as text; they are refused here, with a message of our own.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
@@ -45,8 +50,13 @@ def check_select(sql: str, relations: Sequence[str] = (SOURCE,), what: str = "th
         # Spark replaces ${env:…}, ${system:…} and ${conf} in the text before it parses it, strings included.
         raise InvalidRequestError(f"{what} holds ${{…}}, which Spark would replace before the check counts; remove it")
     try:
+        nested = _nested_types(sql)
+        if nested > NESTED_MAX:
+            raise InvalidRequestError(
+                f"{what} nests {nested} calls of functions that types are named by, at most {NESTED_MAX} are taken"
+            )
         statements = [s for s in sqlglot.parse(sql, dialect="spark") if s is not None]
-    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+    except (sqlglot.errors.SqlglotError, RecursionError, *_PARSER_FAULTS) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InvalidRequestError(f"{what} is no SQL that Spark reads: {first}") from error
     if len(statements) != 1:
@@ -55,6 +65,22 @@ def check_select(sql: str, relations: Sequence[str] = (SOURCE,), what: str = "th
     if not isinstance(statement, exp.Query):
         raise InvalidRequestError(f"{what} is a {statement.key.upper()}, only one SELECT over {known} is taken")
     _walk(statement, relations, what)
+
+
+def _nested_types(sql: str) -> int:
+    """How many calls of functions that types are named by lie within each other. Raises SqlglotError."""
+    most = nested = 0
+    open_: list[bool] = []
+    before: TokenType | None = None
+    for token in sqlglot.tokenize(sql, dialect="spark"):
+        if token.token_type is TokenType.L_PAREN:
+            open_.append(before in Parser.TYPE_TOKENS)
+            nested += open_[-1]
+            most = max(most, nested)
+        elif token.token_type is TokenType.R_PAREN and open_:
+            nested -= open_.pop()
+        before = token.token_type
+    return most
 
 
 def _walk(statement: exp.Query, relations: Sequence[str], what: str) -> None:

@@ -39,6 +39,16 @@ def test_places_that_each_pod_has_for_itself_are_refused() -> None:
     assert told(PodPolicy()) == []
 
 
+@pytest.mark.parametrize("place", ["file:///etc/orders.avsc", "memory://x/orders.avsc"])
+def test_so_is_a_schema_that_lies_in_each_pod(place: str) -> None:
+    kafka = {"brokers": "kafka:9092", "topics": ["orders"], "avro": {"schemaFile": place}}
+    topic = ingest(source={"type": "Kafka", "format": "avro", "kafka": kafka})
+    (said,) = told(DATA, ingest=[topic])
+    assert said.startswith(f"spec.ingest[0].source.kafka.avro.schemaFile: is {place!r}")
+    kafka["avro"] = {"schemaFile": "s3://lake/orders.avsc"}
+    assert told(DATA, ingest=[topic]) == []
+
+
 def test_a_volume_of_the_namespace_holds_them() -> None:
     assert told(DATA, location="file:///data/flights", ingest=source("file:///data/in/")) == []
     assert told(DATA, location="file:///data2/flights")

@@ -36,6 +36,10 @@ def known(*documents: dict[str, Any]) -> Places:
         ({}, {"location": "s3://lake/flights-2"}, False),
         ({}, {"storage": {"endpoint": "http://other:9000"}}, False),
         ({"storage": {"endpoint": "http://s3:1/"}}, {"storage": {"endpoint": "http://s3:1"}}, True),
+        ({"storage": {"endpoint": "http://s3:80"}}, {"storage": {"endpoint": "http://S3"}}, True),
+        ({"storage": {"endpoint": "https://s3:443/a"}}, {"storage": {"endpoint": "https://s3/a/"}}, True),
+        ({"storage": {"endpoint": "https://s3:80"}}, {"storage": {"endpoint": "https://s3"}}, False),
+        ({"storage": {"endpoint": "http://s3:1/a"}}, {"storage": {"endpoint": "http://s3:1/A"}}, False),
         ({"location": "file:///data/a"}, {"location": "file:///data/a"}, False),
     ],
 )

@@ -65,3 +65,21 @@ def test_everything_else_is_refused_by_name(sql: str, words: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         check_select(sql)
     assert words in str(caught.value)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("word", ["struct", "date", "Decimal", "string", "timestamp", "boolean"])
+def test_no_statement_takes_its_parser_for_ever(word: str) -> None:
+    """The operator of all tenants reads them."""
+    deep = f"{word}(" * 40 + "a" + ")" * 40
+    with pytest.raises(InvalidRequestError, match="nests 40 calls"):
+        check_select(f"select {deep} x from source")
+    check_select(
+        f"select {f'{word}(' * 8 + 'a' + ')' * 8} x, {word}(a) y, concat('((((((((((', ({word}(b))) from source"
+    )
+
+
+@pytest.mark.parametrize("sql", ["select map(a) x from source", "select map(a, b, c) x from source"])
+def test_what_the_parser_falls_over_is_refused_and_no_fault_of_ours(sql: str) -> None:
+    with pytest.raises(InvalidRequestError, match="no SQL that Spark reads"):
+        check_select(sql)

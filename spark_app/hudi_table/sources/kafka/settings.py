@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.positions import Positions, TopicPositions, parse_streamer
@@ -52,7 +54,7 @@ class KafkaSettings:
 
     def matches(self, topic: str) -> bool:
         """Whether a topic of the cluster is of the pattern. Topics of Kafka's own are not."""
-        return self.pattern is not None and not topic.startswith("__") and re.fullmatch(self.pattern, topic) is not None
+        return self.pattern is not None and not topic.startswith("__") and _found(_whole(self.pattern), topic)
 
     @classmethod
     def of(cls, source: Mapping[str, Any]) -> KafkaSettings:
@@ -110,9 +112,20 @@ class Secrets:
 def checked_pattern(pattern: str) -> None:
     """Raises InvalidRequestError for what is no regular expression."""
     try:
-        re.compile(pattern)
-    except re.error as error:
+        for form in (pattern, _whole(pattern)):
+            _found(form, "")
+    except pa.ArrowInvalid as error:
         raise InvalidRequestError(f"kafka.topicPattern {pattern!r} is no regular expression: {error}") from error
+
+
+def _whole(pattern: str) -> str:
+    return f"^(?:{pattern})$"
+
+
+def _found(pattern: str, text: str) -> bool:
+    """By RE2, as the API server judges patterns. It takes time as the text is long; Python's own would take for ever with some, and lets no
+    other thread of the process work meanwhile."""
+    return bool(pc.match_substring_regex(pa.scalar(text), pattern).as_py())
 
 
 def explicit_offsets(texts: Any) -> Positions | None:
