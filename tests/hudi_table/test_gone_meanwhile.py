@@ -198,6 +198,49 @@ def test_who_asks_for_the_newest_state_goes_on_by_itself(
     figure(len(found), "interleavings with what is gone")
 
 
+class BeforeFooter(BeforeGet):
+    """The same, before a file with this ending is opened."""
+
+    def open_read(self, path: str) -> Any:
+        if self.armed and path.startswith("x/") and path.endswith(self.ending):
+            self.armed = False
+            self.happen()
+        return self.inner.open_read(path)
+
+
+def test_planned_files_whose_footers_go_before_they_are_read_are_planned_again() -> None:
+    store, clock = with_logs(PLAIN), Sleeper()
+    before = read(store)
+    hooked = BeforeFooter(store, ".parquet", partial(_slept_through, clock, rewritten, store))
+    table = opened(hooked)
+    table.context.clock = clock
+    hooked.armed = True
+    found = table.scan().plan_files(statistics=True)
+    assert sum(found["rows"].to_pylist()) == len(read(store)) == len(before) + 1
+
+
+def test_plans_that_are_archived_while_an_approved_one_is_looked_for_among_them_end_no_service() -> None:
+    store = with_logs(PLAIN)
+    hooked = BeforeGet(store, ".requested", partial(rewritten, store))
+    table = opened(hooked)
+    opened(store).write(rows(("a", "x", 3)), operation="upsert")
+    planned = table.services.cleaning(KEEP, force=True).plan()
+    assert planned is not None
+    hooked.armed = True
+    with pytest.raises(WriteConflictError, match="cannot be made again"):
+        table.services.cleaning(KEEP, force=True, plan=planned.digest).execute(planned)
+    assert not hooked.armed
+
+
+def test_planned_files_that_a_clean_took_after_rows_were_given_are_expired() -> None:
+    store = with_logs(PLAIN)
+    scan = opened(store).scan()
+    scan.to_arrow()
+    rewritten(store)
+    with pytest.raises(ExpiredError, match="was cleaned by the clean"):
+        scan.plan_files(statistics=True)
+
+
 def test_commits_that_are_archived_while_a_log_that_was_given_up_is_looked_for_end_no_read(monkeypatch):
     """Each slice that misses such a log asks the commits of a new listing, which may be archived before they are read. Rows of other
     slices have been given then, so no newer plan can take the place of the first."""
