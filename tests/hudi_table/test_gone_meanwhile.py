@@ -24,7 +24,7 @@ from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from tests.support.aged import HOURS, AgedStorage
 from tests.support.crashes import Layout, Rows, copied, opened, read, rows, with_logs
-from tests.support.meanwhile import AtCall, BeforeGet, Sleeper
+from tests.support.meanwhile import AtCall, BeforeGet, Sleeper, SlowListing
 from tests.support.scale import scaled
 
 ONE_GROUP = Layout(IndexType.SIMPLE, False, TableType.MERGE_ON_READ)
@@ -230,6 +230,15 @@ def test_plans_that_are_archived_while_an_approved_one_is_looked_for_among_them_
     with pytest.raises(WriteConflictError, match="cannot be made again"):
         table.services.cleaning(KEEP, force=True, plan=planned.digest).execute(planned)
     assert not hooked.armed
+
+
+def test_an_upgrade_is_planned_anew_when_what_it_looks_at_is_cleaned_before_it_is_listed() -> None:
+    store, clock = with_logs(ONE_GROUP), Sleeper()
+    torn = SlowListing(store, 0, partial(_slept_through, clock, rewritten, store), folder="")
+    table = opened(torn)
+    table.context.clock = clock
+    assert table.services.upgrade(9).plan() is not None
+    assert torn.happen is None
 
 
 def test_planned_files_that_a_clean_took_after_rows_were_given_are_expired() -> None:
