@@ -20,8 +20,8 @@ from hudi_table.model.timeline.instants import parse_instant
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.kept_properties import refuse_lost
-from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.properties import read_properties
+from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.table.view.savepoints import Savepoint, savepoints
