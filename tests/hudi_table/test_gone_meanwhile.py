@@ -24,7 +24,7 @@ from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from tests.support.aged import HOURS, AgedStorage
 from tests.support.crashes import Layout, Rows, copied, opened, read, rows, with_logs
-from tests.support.meanwhile import AtCall, BeforeGet, Sleeper
+from tests.support.meanwhile import AtCall, BeforeGet, Sleeper, SlowListing
 from tests.support.scale import scaled
 
 ONE_GROUP = Layout(IndexType.SIMPLE, False, TableType.MERGE_ON_READ)
@@ -196,6 +196,58 @@ def test_who_asks_for_the_newest_state_goes_on_by_itself(
             elif operation in WORKS:
                 assert read(store) == WRITTEN.get(operation, lambda rows: rows)(after), where
     figure(len(found), "interleavings with what is gone")
+
+
+class BeforeFooter(BeforeGet):
+    """The same, before a file with this ending is opened."""
+
+    def open_read(self, path: str) -> Any:
+        if self.armed and path.startswith("x/") and path.endswith(self.ending):
+            self.armed = False
+            self.happen()
+        return self.inner.open_read(path)
+
+
+def test_planned_files_whose_footers_go_before_they_are_read_are_planned_again() -> None:
+    store, clock = with_logs(PLAIN), Sleeper()
+    before = read(store)
+    hooked = BeforeFooter(store, ".parquet", partial(_slept_through, clock, rewritten, store))
+    table = opened(hooked)
+    table.context.clock = clock
+    hooked.armed = True
+    found = table.scan().plan_files(statistics=True)
+    assert sum(found["rows"].to_pylist()) == len(read(store)) == len(before) + 1
+
+
+def test_plans_that_are_archived_while_an_approved_one_is_looked_for_among_them_end_no_service() -> None:
+    store = with_logs(PLAIN)
+    hooked = BeforeGet(store, ".requested", partial(rewritten, store))
+    table = opened(hooked)
+    opened(store).write(rows(("a", "x", 3)), operation="upsert")
+    planned = table.services.cleaning(KEEP, force=True).plan()
+    assert planned is not None
+    hooked.armed = True
+    with pytest.raises(WriteConflictError, match="cannot be made again"):
+        table.services.cleaning(KEEP, force=True, plan=planned.digest).execute(planned)
+    assert not hooked.armed
+
+
+def test_an_upgrade_is_planned_anew_when_what_it_looks_at_is_cleaned_before_it_is_listed() -> None:
+    store, clock = with_logs(ONE_GROUP), Sleeper()
+    torn = SlowListing(store, 0, partial(_slept_through, clock, rewritten, store), folder="")
+    table = opened(torn)
+    table.context.clock = clock
+    assert table.services.upgrade(9).plan() is not None
+    assert torn.happen is None
+
+
+def test_planned_files_that_a_clean_took_after_rows_were_given_are_expired() -> None:
+    store = with_logs(PLAIN)
+    scan = opened(store).scan()
+    scan.to_arrow()
+    rewritten(store)
+    with pytest.raises(ExpiredError, match="was cleaned by the clean"):
+        scan.plan_files(statistics=True)
 
 
 def test_commits_that_are_archived_while_a_log_that_was_given_up_is_looked_for_end_no_read(monkeypatch):

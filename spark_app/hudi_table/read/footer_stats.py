@@ -24,7 +24,8 @@ def with_footers(ctx: TableContext, slices: Sequence[FileSlice], schema: pa.Sche
     def read(item: FileSlice) -> tuple[int | None, dict[str, Any], dict[str, Any]]:
         if item.base is None:
             return None, {}, {}
-        footer = read_footer(ctx.storage.open_read(item.base.path), path=item.base.path)
+        with ctx.storage.open_read(item.base.path) as source:
+            footer = read_footer(source, path=item.base.path)
         assert footer.metadata is not None
         return footer.metadata.num_rows, *ranges(footer.metadata, {field.name for field in fields})
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.counts import counted
-from hudi_table.read.files import count_rows, stream
+from hudi_table.read.files import count_rows, gone, stream
 from hudi_table.read.footer_stats import with_footers
 from hudi_table.read.incremental import last_stable
 from hudi_table.read.output.exports import ArrowResult, extra
@@ -127,7 +128,10 @@ class Scan(ArrowResult):
         a field for each column that has such values in every row group (null elsewhere). Of a slice with logs they are those of its
         base file: merging may change them.
         """
-        slices, base = self.plan.slices, self._context.base_path
+        return self._planned.value(self._with_footers) if statistics else self._files(self.plan)
+
+    def _files(self, plan: ScanPlan) -> pa.Table:
+        slices, base = plan.slices, self._context.base_path
         columns = [
             [f"{base}/{s.base.path}" if s.base else None for s in slices],
             [s.partition for s in slices],
@@ -136,8 +140,14 @@ class Scan(ArrowResult):
             [s.size for s in slices],
             [len(s.logs) for s in slices],
         ]
-        files = pa.table([pa.array(c, f.type) for c, f in zip(columns, FILE_SCHEMA, strict=True)], schema=FILE_SCHEMA)
-        return with_footers(self._context, slices, self.schema, files) if statistics else files
+        return pa.table([pa.array(c, f.type) for c, f in zip(columns, FILE_SCHEMA, strict=True)], schema=FILE_SCHEMA)
+
+    def _with_footers(self, plan: ScanPlan) -> pa.Table:
+        try:
+            return with_footers(self._context, plan.slices, plan.schema, self._files(plan))
+        except ObjectNotFoundError as error:
+            path = str(error.path)
+            raise gone(self._context, path.rpartition("/")[0], path) from error
 
     def explain(self) -> str:
         """The plan in words: snapshot, columns, filter, partitions and files that are read."""

@@ -134,6 +134,7 @@ def preview(ctx: TableContext, choose: Choose) -> ServicePlan | None:
     return None if draft is None else replace(draft.plan, digest=digest_of(draft.body))
 
 
+@relists
 def published_as(ctx: TableContext, digest: str) -> str | None:
     """The instant, pending or completed, whose plan has a digest; the newest of several, None if none has."""
     names = sorted((name for name in load_timeline(ctx).files if name.endswith(".requested")), reverse=True)

@@ -21,6 +21,7 @@ from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.kept_properties import refuse_lost
 from hudi_table.table.timeline.properties import read_properties
+from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.table.view.savepoints import Savepoint, savepoints
@@ -145,6 +146,7 @@ def refuse_readers(ctx: TableContext, target: int, readers: Iterable[Reader]) ->
         )
 
 
+@relists
 def planned(ctx: TableContext, change: Change, readers: Iterable[Reader] = ()) -> VersionPlan:
     """What the change would do to the table as it is."""
     named, before, after = tuple(readers), features_of(ctx.config), features_in(ctx.config, change.config.version)

@@ -115,7 +115,8 @@ def _archive_of_new(config: TableConfig) -> dict[str, bytes]:
 
 
 def replace_properties(ctx: TableContext, updates: Mapping[str, str | None]) -> None:
-    """Set keys (None removes one) and reload `ctx.config`; every key that is not named stays as it is."""
+    """Set keys (None removes one) and reload `ctx.config`; every key that is not named stays as it is. What another engine has dropped
+    meanwhile stays lost: the config has it from the copy, as `load_context`."""
     storage = ctx.storage
     current = read_properties(storage, ctx.clock)
     wanted = {k: v for k, v in {**current, **updates}.items() if v is not None}
@@ -126,7 +127,8 @@ def replace_properties(ctx: TableContext, updates: Mapping[str, str | None]) -> 
         retry.put(storage, PROPERTIES, render_properties(wanted, ("Hudi table properties",)).encode())
         retry.delete(storage, PROPERTIES_BACKUP)
         kept_properties.note(storage, {key: value for key, value in updates.items() if value is not None})
-    ctx.config = from_properties(wanted, storage.base_path)
+    ctx.lost = kept_properties.compare(kept_properties.read(storage), wanted) or {}
+    ctx.config = from_properties(wanted | {key: value for key, (value, _) in ctx.lost.items()}, storage.base_path)
 
 
 def keep_properties(ctx: TableContext) -> None:

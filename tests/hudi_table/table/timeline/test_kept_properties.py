@@ -105,6 +105,25 @@ def test_a_table_whose_properties_were_dropped_is_read_by_them_and_not_written_u
     assert again.scan().to_arrow()["v"].to_pylist() == [1]
 
 
+@pytest.mark.parametrize("reopened", [False, True])
+def test_who_changes_dropped_properties_goes_on_by_the_copy(reopened: bool) -> None:
+    """Building a metadata table names it in the properties, and dropping one does: the file that another engine has written is read then."""
+    table = new_table()
+    table.upsert(rows(("a", 2, 5)))
+    table.build_metadata()
+    dropped = sorted((*TOLD, PAYLOAD))
+    before = table.context.config
+    erase(table)
+    table = seen_anew(table) if reopened else table
+    assert table.drop_metadata()
+    found = table.context.config
+    assert (found.index, found.payload_class, found.timezone) == (before.index, before.payload_class, before.timezone)
+    assert sorted(table.context.lost) == dropped
+    assert table.scan().to_arrow()["v"].to_pylist() == [1]
+    with pytest.raises(UnsupportedTableError, match="--mend"):
+        table.upsert(rows(("a", 3, 1)), options={"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"})
+
+
 def test_what_we_change_ourselves_is_not_missed() -> None:
     table = create_table(f"memory://{uuid.uuid4().hex}/t", SCHEMA, record_key="id", index="Simple")
     table.upsert(rows(("a", 1, 9)))
