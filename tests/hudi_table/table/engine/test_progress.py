@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable
 
 import pytest
 
+from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidDataError
+from hudi_table.metadata.port import open_context
 from hudi_table.model.progress import Progress
+from tests.support.aged import AgedStorage
 from tests.support.written import contents, new_table, rows
 
 FORCE = {"force": True}
@@ -32,6 +36,12 @@ def test_writes_and_services_tell_how_far_they_are() -> None:
     heard.clear()
     table.doctor(progress=heard.append)
     assert (heard[-1].operation, heard[-1].done) == ("doctor", heard[-1].total)
+    small = new_table()
+    small.insert(rows(("a", "x", 1)))
+    small.insert(rows(("b", "x", 1)), options={"hoodie.parquet.small.file.limit": "0"})
+    heard.clear()
+    small.cluster(force=True, progress=heard.append)
+    assert heard == [Progress("clustering", 0, 1), Progress("clustering", 1, 1)]
 
 
 def test_a_progress_function_that_fails_breaks_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -62,6 +72,26 @@ def test_an_operation_is_one_line_with_counts_and_seconds(caplog: pytest.LogCapt
         rf"write of {re.escape(table.base_path)}: {result.instant}, rows_inserted=2, rows_written=2, .* in \d+\.\d{{3}} s",
         lines[0][1],
     )
+
+
+@pytest.mark.parametrize("service", ["compaction", "clustering", "clean", "archive", "doctor"])
+def test_a_service_is_one_line_with_counts_and_seconds(service: str, caplog: pytest.LogCaptureFixture) -> None:
+    table = new_table(type="MergeOnRead" if service == "compaction" else "CopyOnWrite")
+    for number in range(6):
+        kept_apart = {"hoodie.parquet.small.file.limit": "0"} if service == "clustering" else {}
+        table.upsert(rows((f"k{number}" if service == "clustering" else "a", "x", number)), options=kept_apart)
+    keep = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    works: dict[str, Callable[[], object]] = {
+        "compaction": lambda: table.compact(force=True),
+        "clustering": lambda: table.cluster(force=True),
+        "clean": lambda: table.clean(keep, force=True),
+        "archive": lambda: HudiTable(open_context(AgedStorage(table.context.storage))).archive(keep, force=True),
+        "doctor": table.doctor,
+    }
+    with caplog.at_level(logging.INFO, "hudi_table"):
+        assert works[service]() or service == "doctor"
+    (line,) = [record.getMessage() for record in caplog.records if record.name.startswith("hudi_table")]
+    assert re.fullmatch(rf"\w+ of {re.escape(table.base_path)}: .*\d.* in \d+\.\d{{3}} s", line)
 
 
 def test_an_operation_that_is_refused_is_told_by_the_name_of_its_error(caplog: pytest.LogCaptureFixture) -> None:
