@@ -98,7 +98,9 @@ def _doctor(parser: argparse.ArgumentParser) -> None:
         help="read every key too, to find those that come twice, or are not those of their rows",
     )
     parser.add_argument(
-        "--mend", action="store_true", help="first put back what another engine dropped from the properties"
+        "--mend",
+        action="store_true",
+        help="first put back what another engine dropped from the properties, and delete what killed writers left unfinished",
     )
     parser.add_argument(
         "--quarantine", action="store_true", help="list the files that no reader uses; with --yes, move them"

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hudi_table.errors import HudiError, ObjectNotFoundError, WriteConflictError
+from hudi_table.errors import AccessDeniedError, HudiError, ObjectNotFoundError, UnavailableError, WriteConflictError
 from hudi_table.model.names import CHAIN, join
 from hudi_table.model.service.services import ServicePlan
 from hudi_table.model.timeline.instants import Action, Instant
@@ -154,6 +154,9 @@ def _made_again(ctx: TableContext, digest: str, makes: Callable[[TableContext], 
         for choose in choices:
             try:
                 draft = choose(FileSystemView(listed, past))
+            except (AccessDeniedError, UnavailableError):
+                # Of a store that does not answer nothing is known.
+                raise
             except HudiError:
                 # A state of which no plan can be made is not the one that was approved.
                 continue

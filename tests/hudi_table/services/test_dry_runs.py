@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hudi_table.api import HudiTable, open_table
-from hudi_table.errors import WriteConflictError
+from hudi_table.errors import UnavailableError, WriteConflictError
 from hudi_table.model.options.write_options import INDEXING_PARTITIONS, UPGRADE_VERSION
 from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceType
 from hudi_table.model.table.index_properties import BUCKETS
@@ -152,3 +152,28 @@ def test_a_digest_that_no_state_of_the_table_gives_is_refused(kind: ServiceType,
     with pytest.raises(WriteConflictError, match="plan '0123456789abcdef' cannot be made again"):
         scheduled(table, kind, replace(CASES[kind][1](table), plan="0123456789abcdef"))
     assert everything(tmp_path) == before
+
+
+class Down:
+    """A store whose folders of data cannot be listed."""
+
+    def __init__(self, storage: Any) -> None:
+        self._storage = storage
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    def list(self, prefix: str = "", **more: Any) -> Any:
+        if not prefix.startswith(".hoodie"):
+            raise UnavailableError("the store is at rest", path=prefix)
+        return self._storage.list(prefix, **more)
+
+
+def test_a_store_that_is_down_does_not_make_an_approved_plan_look_old(planned: Path, tmp_path: Path) -> None:
+    shutil.copytree(planned / ServiceType.CLUSTERING.value, tmp_path, dirs_exist_ok=True)
+    table = open_table(str(tmp_path / "t"))
+    table.context = replace(table.context, storage=Down(table.context.storage))
+    with pytest.raises(UnavailableError, match="at rest"):
+        scheduled(
+            table, ServiceType.CLUSTERING, replace(CASES[ServiceType.CLUSTERING][1](table), plan="0123456789abcdef")
+        )

@@ -13,12 +13,14 @@ from hudi_table.cli.opened import belongs_to, opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.cli.program import storage_options
 from hudi_table.errors import CorruptTableError
+from hudi_table.model.counts import counted
 from hudi_table.model.service.findings import Finding, Severity
 from hudi_table.read.output.human import size
 from hudi_table.services.doctor.metadata import switch_off
 from hudi_table.services.doctor.quarantine import movable, put_back, quarantine
 from hudi_table.services.doctor.run import checked
 from hudi_table.services.doctor.timeline import properties
+from hudi_table.table.commit import leftovers
 from hudi_table.table.store.opening import open_storage
 
 _COLUMNS = (
@@ -61,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
         note(
             f"put back: {', '.join(keys)}" if keys else "hoodie.properties lacks nothing that the table has kept of it"
         )
+        if swept := leftovers.sweep(table.context):
+            note(f"deleted: {counted(swept, 'unfinished file')} of writers that were killed")
     with bar() as progress:
         findings = table.doctor(keys=args.keys, data=args.data, progress=progress)
     note(checked(table.context, keys=args.keys, data=args.data))

@@ -101,7 +101,7 @@ def staging_files(seen: Examined) -> Iterator[Finding]:
             Severity.INFO,
             info.path,
             f"an unfinished file of {info.size:,} bytes, which nobody has written to for {_age(seen, info.modified):,.0f} s",
-            "the next clean deletes it",
+            "the next clean deletes it, and so does hudictl doctor --mend",
         )
 
 
