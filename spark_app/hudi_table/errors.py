@@ -25,9 +25,14 @@ A subclass exists only where somebody reacts differently. Storage has three sign
 
 from __future__ import annotations
 
+import re
+
+_PASSWORD = re.compile(r"(?<=://)[^\s/:@]*:[^\s@]*@")
+"""User and password in a URL, which may stand in any value that a message quotes. Keys of S3 may have a slash."""
+
 
 class HudiError(Exception):
-    """Root of the tree. `message` names the offending value and the next step."""
+    """Root of the tree. `message` names the offending value and the next step; what is a password in a URL is left out of it."""
 
     exit_code = 1
     retryable = False
@@ -42,6 +47,7 @@ class HudiError(Exception):
         instant: str | None = None,
         path: str | None = None,
     ) -> None:
+        message = _PASSWORD.sub("…@", message)
         super().__init__(message)
         self.message = message
         self.base_path = base_path

@@ -29,7 +29,7 @@ from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import ObjectInfo, Storage
 from tests.support.aged import PRESENT, AgedStorage
-from tests.support.crashes import RING_LAYOUT, Layout, copied, opened, rows, with_logs
+from tests.support.crashes import LATER, LATER_LOGS, RING_LAYOUT, Layout, copied, opened, rows, with_logs
 from tests.support.scale import scaled
 
 PLAIN = Layout(IndexType.SIMPLE, True)
@@ -49,17 +49,17 @@ KINDS: dict[str, str] = {
     "chain entry": r"\.hoodie/\.txn/\d+\.json$",
     "hint": r"\.hoodie/\.txn/(hint|clock)$",
     "marker": r"\.hoodie/\.temp/",
-    "archive": r"\.hoodie/archived/",
+    "archive": r"\.hoodie/(archived|timeline/history)/",
     "definitions": r"\.hoodie/\.index_defs/",
     "ring": r"\.hoodie/\.bucket_index/",
     "hfile": r"\.hoodie/metadata/.*\.hfile$",
     "metadata log": r"\.hoodie/metadata/[a-z_]+/\..*\.log\.",
     "metadata timeline": r"\.hoodie/metadata/\.hoodie/",
     "partition metadata": r"\.hoodie_partition_metadata$",
-    "completed write": r"\.hoodie/\d+\.(commit|deltacommit|replacecommit)$",
-    "other action": r"\.hoodie/\d+\.(clean|rollback|savepoint|restore|indexing)$",
-    "requested": r"\.hoodie/\d+\.[a-z]+\.requested$",
-    "inflight": r"\.hoodie/\d+(\.[a-z]+)?\.inflight$",
+    "completed write": r"\.hoodie/(timeline/\d+_)?\d+\.(commit|deltacommit|replacecommit)$",
+    "other action": r"\.hoodie/(timeline/\d+_)?\d+\.(clean|rollback|savepoint|restore|indexing)$",
+    "requested": r"\.hoodie/(timeline/)?\d+\.[a-z]+\.requested$",
+    "inflight": r"\.hoodie/(timeline/)?\d+(\.[a-z]+)?\.inflight$",
     "change data": r"\.log\.[^/]*\.cdc$",
     "log": r"/\.[^/]*\.log\.\d+_[^/]*$",
     "base file": r"\.parquet$",
@@ -118,6 +118,8 @@ TABLES: dict[str, Callable[[pytest.MonkeyPatch], Storage]] = {
     "logs": lambda patch: grown(LOGS, patch),
     "rings": lambda patch: grown(RING_LAYOUT, patch),
     "changes": lambda patch: grown(CHANGES, patch),
+    "plain of version 9": lambda patch: grown(LATER, patch),
+    "logs of version 9": lambda patch: grown(LATER_LOGS, patch),
     "plain with metadata": lambda patch: grown(PLAIN, patch, metadata=True),
     "logs with metadata": lambda patch: grown(LOGS, patch, metadata=True),
     "keys with metadata": lambda patch: grown(KEYS, patch, metadata=True),

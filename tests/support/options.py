@@ -14,6 +14,20 @@ def another_value(option: KnownOption) -> str:
     return found
 
 
+def other_value(option: KnownOption) -> str:
+    """A value of its kind that is not the default of an option that is taken."""
+    kind = option.values.split()[0]
+    if kind == "boolean":
+        return "false" if option.default == "true" else "true"
+    numbers = {"whole": ("7", "8"), "number": ("0.25", "0.5"), "fraction": ("0.25", "0.5")}
+    return next(value for value in numbers.get(kind, ("other", "another")) if value != option.default)
+
+
+def all_advice() -> dict[str, str]:
+    """Every key that does nothing here, with a value that is not its default."""
+    return {option.key: other_value(option) for option in known_options().values() if option.fate is Fate.ADVICE}
+
+
 def refused() -> dict[str, str]:
     """Every refused key, under all of its names, with a value that it does not take."""
     known = known_options()

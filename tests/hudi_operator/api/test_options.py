@@ -12,7 +12,7 @@ from hudi_operator.plan.checks import service_contradictions
 from hudi_operator.plan.status.report import notes
 from hudi_table.model.options.known import check_options
 from tests.support.manifests import manifest, spec, stored
-from tests.support.options import refused, taken
+from tests.support.options import all_advice, refused, taken
 from tests.support.service_plans import service
 
 REFUSED = refused()
@@ -77,6 +77,14 @@ def test_what_does_nothing_is_a_note_of_the_table_and_a_condition_of_the_service
     assert note.message == "hoodie.embed.timeline.server: it belongs to Hudi's timeline server, which does not run here"
     assert ignored({"hoodie.parquet.max.file.size": "1"}) == ""
     assert service is not None
+
+
+def test_each_advice_is_said_by_name() -> None:
+    for key, value in all_advice().items():
+        desired = desired_table(stored(manifest(**spec(options={key: value})))).spec
+        (note,) = notes(desired, None)
+        assert note.message.startswith(f"{key}: ")
+        assert ignored({key: value}).startswith(f"{key}: ")
 
 
 @pytest.mark.parametrize("value", ["²", "1_000", "٣", "9" * 40, "-1"])

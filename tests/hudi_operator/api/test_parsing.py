@@ -121,9 +121,14 @@ def test_unknown_hudi_options_are_refused_by_name_with_the_nearest_one() -> None
             "spec.storage.credentialsSecretRef.value",
         ),
         ({"location": "s3://AKIA:canary@lake/flights"}, "spec.location"),
+        ({"location": "s3://AKIA:a/canary@lake/flights"}, "spec.location"),
         ({"location": "s3://lake/flights?secret=canary"}, "spec.location"),
         (
             {"ingest": [ingest(source={"type": "Files", "path": "s3://a:canary@landing/", "format": "csv"})]},
+            "spec.ingest[0].source.path",
+        ),
+        (
+            {"ingest": [ingest(source={"type": "Files", "path": "s3://a:b/canary@landing/", "format": "csv"})]},
             "spec.ingest[0].source.path",
         ),
         ({"options": {"fs.s3a.secret.key": "canary"}}, "spec.options"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import subprocess
 import sys
 import uuid
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from hudi_table.cli.service_verbs import SERVICE_VERBS, ServiceVerb
 from hudi_table.errors import HudiError, InvalidOptionError
 from hudi_table.model.options.known import Fate, IgnoredOptionWarning, check_options, ignored_options, known_options
 from hudi_table.model.service.services import ServiceRequest, ServiceType
-from tests.support.options import refused, taken
+from tests.support.options import all_advice, refused, taken
 from tests.support.scale import scaled
 from tests.support.written import SCHEMA, contents, new_table, rows
 
@@ -151,6 +153,22 @@ def test_advice_is_told_once_by_name_and_changes_nothing() -> None:
         ignored_options({"hoodie.embed.timeline.server": "true", "hoodie.metrics.on": "true"})[0][0]
         == "hoodie.metrics.on"
     )
+
+
+def test_all_advice_is_told_by_name_by_creations_writes_and_services(table: HudiTable) -> None:
+    advice = all_advice()
+    calls: tuple[Callable[[Options], object], ...] = (
+        lambda o: create_table(f"memory://{uuid.uuid4().hex}/t", SCHEMA, record_key="id", options=o),
+        lambda o: table.upsert(ROWS, options=o),
+        lambda o: table.clean(o),
+    )
+    for call in calls:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", IgnoredOptionWarning)
+            call(advice)
+        texts = {str(warning.message) for warning in told}
+        assert {re.match("option '(.*?)' does nothing here", text)[1] for text in texts} == advice.keys()  # type: ignore[index] # it matches
+    assert contents(table) == [("a", "x", 1)]
 
 
 def test_a_call_that_passes_several_gates_says_it_once(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from hudi_table.errors import InvalidRequestError
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _ENCODED_SLASH = re.compile(r"%(2f|5c)", re.IGNORECASE)
 _USER = re.compile(r"(?<=//)[^/]*@")
+_PASSWORD = re.compile(r"[^/:@]*:.*@", re.DOTALL)
+"""What begins a location with a user and a password, in which a slash may stand."""
 _QUERY = re.compile(r"\?.*", re.DOTALL)
 _IN_HOST = frozenset({"abfs", "abfss"})
 """Schemes that write `container@account` where others have a user."""
@@ -34,6 +36,8 @@ def parse_location(uri: str) -> tuple[str, str, str]:
     if not separator:
         return "file", "", uri
     scheme = scheme.lower()
+    if _PASSWORD.match(rest):
+        raise _with_secret(scheme)
     if scheme == "file":
         host, _, path = rest.partition("/")
         if host not in ("", "localhost"):
@@ -88,12 +92,16 @@ def _decoded(uri: str, path: str) -> str:
 
 def _refuse_secrets(uri: str, scheme: str, authority: str, path: str) -> None:
     if "@" in authority and (scheme not in _IN_HOST or ":" in authority.rpartition("@")[0]):
-        raise InvalidRequestError(
-            f"the {scheme} location holds a user or password (…@): credentials belong into the options, never into the URI"
-        )
+        raise _with_secret(scheme)
     if "?" in path and "=" in path.partition("?")[2]:
         raise InvalidRequestError(
             f"{shown(uri)!r} has a query: signatures and keys belong into the options, never into the URI"
         )
     if _CONTROL.search(authority) or " " in authority:
         raise InvalidRequestError(f"{shown(uri)!r} has a space or control character where the bucket stands")
+
+
+def _with_secret(scheme: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"the {scheme} location holds a user or password (…@): credentials belong into the options, never into the URI"
+    )

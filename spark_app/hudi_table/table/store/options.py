@@ -31,6 +31,9 @@ _ENVIRONMENT_CHAIN = (
 )
 
 
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+
+
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
     """Limits of a client: `timeout` for a silent connection and `connect_timeout` in seconds, `retries` of safe requests."""
@@ -130,9 +133,20 @@ def s3_config(options: Mapping[str, str]) -> tuple[dict[str, Any], Any]:
     if endpoint:
         config["endpoint"] = endpoint
         config.setdefault("region", os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1")
+    else:
+        _refuse_empty_endpoint(config)
     if ("access_key_id" in config) != ("secret_access_key" in config):
         raise InvalidOptionError("access_key_id and secret_access_key belong together: give both, or neither")
     return config, None if _has_credentials(config) else _profile_provider()
+
+
+def _refuse_empty_endpoint(config: Mapping[str, Any]) -> None:
+    """The client takes one and panics at its first request."""
+    if "endpoint" in config:
+        raise InvalidOptionError("the storage option endpoint is empty: give a URL, or leave it out")
+    for name in _ENDPOINTS:
+        if os.environ.get(name) == "":
+            raise InvalidOptionError(f"the variable {name} is empty: give a URL, or unset it")
 
 
 def _has_credentials(config: Mapping[str, Any]) -> bool:

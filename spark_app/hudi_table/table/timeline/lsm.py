@@ -8,6 +8,7 @@ deleted beside readers, which then begin anew.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 VERSION = "_version_"
 MANIFEST = "manifest_"
 _LISTINGS_MAX = 10
+_SAME_MAX = 3
+"""So many newest manifests that name a file which is not there prove damage: what was merged meanwhile a newer one leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,7 @@ def _meet(one: tuple[str, str], other: tuple[str, str]) -> bool:
 
 def _files(storage: Storage, folder: str, within: tuple[str, str] | None = None) -> Iterator[tuple[str, bytes]]:
     read: set[str] = set()
+    missed: Counter[str] = Counter()
     for _ in range(_LISTINGS_MAX):
         try:
             files = sorted(read_manifest(storage, folder).files, key=lambda file: file.span[1], reverse=True)
@@ -138,7 +142,15 @@ def _files(storage: Storage, folder: str, within: tuple[str, str] | None = None)
                     data = storage.get(path)
                     read.add(name)
                     yield path, data
-        except ObjectNotFoundError:
+        except ObjectNotFoundError as missing:
+            path = missing.path or folder
+            missed[path] += 1
+            if missed[path] >= _SAME_MAX and manifest_number(path) == 0:
+                raise CorruptTableError(
+                    f"{path} is part of the archive and is not there: {_SAME_MAX} manifests named it; bring it back from a copy",
+                    base_path=storage.base_path,
+                    path=path,
+                ) from missing
             continue
         return
     raise UnavailableError(

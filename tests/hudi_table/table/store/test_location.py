@@ -12,15 +12,24 @@ import pytest
 from obstore.store import S3Store
 
 from hudi_table.api import open_table
-from hudi_table.errors import CorruptTableError, HudiError, InvalidOptionError, InvalidRequestError, InvariantError
+from hudi_table.errors import (
+    CorruptTableError,
+    HudiError,
+    InvalidOptionError,
+    InvalidRequestError,
+    InvariantError,
+    UnavailableError,
+)
 from hudi_table.table.store.location import parse_location, shown
 from hudi_table.table.store.opening import Reopen, open_storage
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.store.remote import ObjectStorage
 from hudi_table.table.store.retry import Pace
+from tests.support.written import new_table, rows
 
 NOWHERE = "http://127.0.0.1:1"
 KEYS = {"endpoint": NOWHERE, "access_key_id": "AKIAEXAMPLE", "secret_access_key": "SECRET-VALUE", "retries": "0"}
+WITHOUT_ENDPOINT = {name: value for name, value in KEYS.items() if name != "endpoint"}
 
 
 def opened(uri: str = "s3://bucket/t", **options: str) -> HudiError:
@@ -65,6 +74,23 @@ def test_an_endpoint_that_is_no_url_of_a_server_is_refused(endpoint: str) -> Non
     assert "endpoint is no URL of a server" in str(error)
 
 
+@pytest.mark.parametrize("name", ["endpoint", "aws_endpoint", "endpoint_url"])
+def test_an_endpoint_without_a_text_is_refused_before_the_client_panics(name: str) -> None:
+    """The client panicked at its first request."""
+    with pytest.raises(InvalidOptionError, match="the storage option endpoint is empty: give a URL, or leave it out"):
+        open_table("s3://bucket/t", storage_options=WITHOUT_ENDPOINT | {name: ""})
+
+
+@pytest.mark.parametrize("name", ["AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
+def test_a_variable_of_an_endpoint_without_a_text_is_refused_unless_an_option_has_one(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "")
+    with pytest.raises(InvalidOptionError, match=f"the variable {name} is empty: give a URL, or unset it"):
+        open_table("s3://bucket/t", storage_options=WITHOUT_ENDPOINT)
+    assert isinstance(opened(), UnavailableError)
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("timeout", "nan"), ("timeout", "inf"), ("retries", "1e30"), ("connect_timeout", "1e12")]
 )
@@ -84,7 +110,25 @@ SECRETS: dict[str, Callable[[], HudiError]] = {
     "secret where something else belongs": lambda: opened(
         secret_access_key="pass-canary", checksum_algorithm="pass-canary"
     ),
+    "half of a secret of S3 before its slash": lambda: opened("s3://key:pass-canary/more@bucket/t"),
+    "secret of S3 with a slash": lambda: opened("s3://key:a/pass-canary@bucket/t"),
+    "password with a slash in a location of Google": lambda: opened("gs://u:a/pass-canary@bucket/t"),
+    "password with a slash in an Azure location": lambda: opened("abfss://c:a/pass-canary@acc.dfs.core.windows.net/t"),
+    "password with a slash in a scheme that is not known": lambda: opened("https://u:a/pass-canary@host/t"),
+    "password with a slash in a file URL": lambda: opened("file://u:pass-canary/b@host/t"),
+    "URL with a password where a number belongs": lambda: opened(retries="http://u:pass-canary@h"),
+    "URL with a password that the store cannot parse": lambda: opened(s3_express="http://u:a/pass-canary@h"),
+    "URL with a password in an option that is refused": lambda: refused_option("hoodie.bootstrap.base.path"),
+    "URL with a password in an option that acts": lambda: refused_option("hoodie.index.type"),
+    "URL with a password in an option of the table": lambda: refused_option("hoodie.table.name"),
 }
+
+
+def refused_option(key: str) -> HudiError:
+    """What a write says of an option with a location whose password has a slash."""
+    with pytest.raises(HudiError, match=key) as raised:
+        new_table().upsert(rows(("a", "x", 1)), options={key: "s3://AKIAEXAMPLE:a/pass-canary@bucket/t"})
+    return raised.value
 
 
 @pytest.mark.parametrize("name", SECRETS)

@@ -87,6 +87,16 @@ def test_a_damaged_manifest_is_named(base: Path) -> None:
         times(base)
 
 
+def test_a_file_that_every_manifest_names_and_that_is_not_there_is_damage_by_name(base: Path) -> None:
+    """Whoever read it was told to read again, for ever."""
+    manifest = base / HISTORY / ("manifest_" + (base / HISTORY / "_version_").read_text())
+    named = json.loads(manifest.read_text())["files"][0]["fileName"]
+    manifest.write_text(manifest.read_text().replace(named, "x" + named))
+    with pytest.raises(CorruptTableError, match=f"x{named} is part of the archive and is not there"):
+        times(base)
+    assert opened(base).scan().count() > 0
+
+
 def test_changes_since_an_archived_moment_are_refused_and_a_full_scan_gives_the_rows(base: Path) -> None:
     table = opened(base)
     (first, *_) = sorted(archived_completions(table.context).values())
