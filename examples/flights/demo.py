@@ -72,7 +72,7 @@ def follow() -> tuple[subprocess.Popen[str], threading.Thread]:
     for _ in range(STREAM_STARTS_MAX):
         sys.stdout.write(f"\n$ {shlex.join(command)} &\n")
         sys.stdout.flush()
-        with (DEMO / "stream.log").open("w") as log:  # what Spark says
+        with (DEMO / "stream.log").open("a") as log:  # what Spark says, at every start
             stream = subprocess.Popen([sys.executable, *command[1:]], stdout=subprocess.PIPE, stderr=log, text=True)
         assert stream.stdout is not None
         lines = iter(stream.stdout)
@@ -82,7 +82,7 @@ def follow() -> tuple[subprocess.Popen[str], threading.Thread]:
         if waiting:
             break
         # Spark gives its Python ten seconds to start, which may not do on a busy machine.
-        sys.stdout.write(f"it ended with exit code {stream.wait()} before it waited: see {DEMO}/stream.log\n")
+        sys.stdout.write(f"Spark did not come up in time (exit code {stream.wait()}, see {DEMO}/stream.log)\n")
     else:
         sys.exit("the stream did not start; close other programs, or run make demo again")
 
