@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 import hudi_spark
 from hudi_spark.sql import rows
@@ -70,7 +74,7 @@ def test_the_page_says_what_happens(spark: SparkSession, tmp_path: Path) -> None
 
 def test_a_table_of_sparks_catalog_that_names_hudi_is_not_altered(spark: SparkSession) -> None:
     hudi_spark.register(spark)
-    plain = type(spark).sql
+    plain = inspect.unwrap(type(spark).sql)
     plain(spark, "create table of_a_metastore (id string) using hudi")
     try:
         for statement in (
@@ -88,6 +92,40 @@ def test_a_table_of_sparks_catalog_that_names_hudi_is_not_altered(spark: SparkSe
     finally:
         for name in ("of_a_metastore", "plain"):
             spark.sql(f"drop table if exists {name}")
+
+
+def test_no_other_door_makes_a_table_of_sparks_catalog_that_names_hudi(spark: SparkSession, tmp_path: Path) -> None:
+    """A new session of the same process, the catalog's own method, and a statement without USING."""
+    hudi_spark.register(spark)
+    statement, schema, place = "create table by_a_door (id string)", StructType().add("id", "string"), str(tmp_path)
+    doors: dict[str, Callable[[], Any]] = {
+        "a new session": lambda: spark.newSession().sql(f"{statement} using hudi"),
+        "the catalog": lambda: spark.catalog.createTable("by_a_door", source="hudi", schema=schema),
+        "the catalog, of a path": lambda: spark.catalog.createTable("by_a_door", place, "org.apache.hudi", schema),
+    }
+    by_default: dict[str, Callable[[], Any]] = {
+        "a statement": lambda: spark.sql(statement),
+        "the catalog": lambda: spark.catalog.createTable("by_a_door", schema=schema),
+    }
+
+    def made_by(way: Callable[[], Any]) -> bool:
+        with suppress(InvalidRequestError):
+            way()
+        made = "by_a_door" in [table.name for table in spark.catalog.listTables()]
+        spark.sql("drop table if exists by_a_door")
+        return made
+
+    try:
+        assert [name for name, way in doors.items() if made_by(way)] == []
+        spark.conf.set("spark.sql.sources.default", "hudi")
+        assert [name for name, way in by_default.items() if made_by(way)] == []
+        spark.sql(f"{statement} using parquet")
+        spark.sql("drop table by_a_door")
+        spark.conf.unset("spark.sql.sources.default")
+        spark.catalog.createTable("by_a_door", source="parquet", schema=schema)
+    finally:
+        spark.conf.unset("spark.sql.sources.default")
+        spark.sql("drop table if exists by_a_door")
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from hudi_spark.datasource.format_options import NO_CATALOG
+from hudi_spark.datasource.save_modes import NAMES
 from hudi_table.errors import InvalidRequestError
 
 _QUOTED = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
@@ -21,6 +22,11 @@ _CREATES = re.compile(
     r"^\s*(?:create|replace)\s+(?:or\s+replace\s+)?(?:external\s+)?table\b.*?\busing\s+`?(?:hudi|org\.apache\.hudi)`?(?=\W|$)",
     re.IGNORECASE | re.DOTALL,
 )
+_CREATES_OF_THE_DEFAULT = re.compile(
+    r"^\s*(?:create|replace)\s+(?:or\s+replace\s+)?(?:external\s+)?table\b(?!.*\b(?:using|like|stored|row\s+format)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A statement that leaves the source to `spark.sql.sources.default`."""
 _ALTERS = re.compile(r"^\s*alter\s+table\s+(?P<name>(?:`[^`]+`|\w+)(?:\s*\.\s*(?:`[^`]+`|\w+))*)", re.IGNORECASE)
 _PART = re.compile(r"`[^`]+`|\w+")
 _PROVIDER = re.compile(r"^Provider: (?:hudi|org\.apache\.hudi)$", re.IGNORECASE | re.MULTILINE)
@@ -29,26 +35,49 @@ _MARK = "_refuses_idle_statements"
 
 
 def refuse_idle_statements(spark: Any) -> None:
-    """Let `spark.sql` of this session raise InvalidRequestError for such statements; once."""
-    plain: Callable[..., Any] = spark.sql
+    """Let `sql` of sessions of this class, and `createTable` of their catalogs, raise InvalidRequestError for such statements; once."""
+    session = type(spark)
+    plain: Callable[..., Any] = session.sql
     if getattr(plain, _MARK, False):
         return
 
     @functools.wraps(plain)
-    def sql(sqlQuery: str, *args: Any, **more: Any) -> Any:  # noqa: N803 - Spark's name
+    def sql(self: Any, sqlQuery: str, *args: Any, **more: Any) -> Any:  # noqa: N803 - Spark's name
         bare = _QUOTED.sub(" ", sqlQuery)
-        if _CREATES.match(bare):
+        if _CREATES.match(bare) or (_CREATES_OF_THE_DEFAULT.match(bare) and _is_default(self)):
             raise InvalidRequestError(NO_CATALOG)
         altered = _ALTERS.match(bare)
-        if altered and _is_hudi(plain, altered["name"]):
+        if altered and _is_hudi(functools.partial(plain, self), altered["name"]):
             raise InvalidRequestError(
                 f"ALTER TABLE {altered['name']} would change Spark's catalog, and the Hudi table would stay as it is: write rows that have the "
                 "column (hudi_spark.write, df.write.format('hudi'))"
             )
-        return plain(sqlQuery, *args, **more)
+        return plain(self, sqlQuery, *args, **more)
 
     setattr(sql, _MARK, True)
-    spark.sql = sql
+    session.sql = sql
+    _refuse_new_tables(type(spark.catalog))
+
+
+def _refuse_new_tables(catalog: type[Any]) -> None:
+    """`createTable`, which `createExternalTable` calls."""
+    plain: Callable[..., Any] = catalog.createTable
+
+    @functools.wraps(plain)
+    def create_table(
+        self: Any, tableName: str, path: str | None = None, source: str | None = None,  # noqa: N803 - Spark's name
+        *args: Any, **more: Any,
+    ) -> Any:  # fmt: skip
+        if source.lower() in NAMES if source else _is_default(self._sparkSession):
+            raise InvalidRequestError(NO_CATALOG)
+        return plain(self, tableName, path, source, *args, **more)
+
+    catalog.createTable = create_table
+
+
+def _is_default(session: Any) -> bool:
+    """Whether a table whose source is not named would be Hudi's."""
+    return str(session.conf.get("spark.sql.sources.default")).lower() in NAMES
 
 
 def _is_hudi(sql: Callable[..., Any], name: str) -> bool:
