@@ -1,4 +1,4 @@
-"""docs/reference/compatibility.md: each case where the engines differ has a number of its own, and a test that is there, or is told to have been measured by hand."""
+"""docs/reference/compatibility.md: each case where the engines differ has a number of its own, and a test that is there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_each_case_has_a_number_of_its_own_in_order() -> None:
     assert len(numbers) > 40
 
 
-def test_each_case_names_the_test_that_holds_it_or_says_that_there_is_none() -> None:
+def test_each_case_names_the_test_that_holds_it() -> None:
     spoken = re.sub(r"`[^`]*`", "", BELOW)
     told = {
         str(number)
