@@ -104,8 +104,8 @@ mutants: setup ## Change the code in random places and tell what the quick tests
 
 ##@ Publish
 .PHONY: dist
-dist: setup ## Build what is published, dist/: a source archive and a wheel of each distribution (TAG=v1.2.3 compares the version)
-	@$(BIN)/python scripts/build_dist.py $(if $(TAG),--tag "$(TAG)")
+dist: setup ## Build what is published, dist/: a source archive and a wheel of each distribution (TAG=v1.2.3 compares the version, REPOSITORY=https://… gives the project's URLs)
+	@$(BIN)/python scripts/build_dist.py $(if $(TAG),--tag "$(TAG)") $(if $(REPOSITORY),--repository "$(REPOSITORY)")
 
 ##@ Keep
 .PHONY: manifests options reference pictures docs lock clean

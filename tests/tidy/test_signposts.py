@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.tidy.sources import production_sources
+from tests.tidy.sources import ROOT, production_sources
 
 SEARCHED_MAX = 4
 """So many files a stranger opens after one search."""
@@ -48,3 +48,9 @@ def test_a_file_name_or_one_search_leads_to_the_answer(question: str) -> None:
     found = [path for path, text in sources.items() if pattern.search(path) or pattern.search(text)]
     assert answer in found
     assert len(found) <= SEARCHED_MAX, f"too many to open: {found}"
+
+
+def test_the_page_of_the_architecture_shows_every_question_with_its_file() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    said = dict(re.findall(r"^\| (.+\?) \| `(hudi_\S+\.py)` \|$", page, re.MULTILINE))
+    assert said == {question: answer for question, (_, answer) in SIGNPOSTS.items()}

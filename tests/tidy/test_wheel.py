@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hudi_table.version import __version__
-from scripts.build_dist import build
+from scripts.build_dist import build, urls
 from tests.tidy.sources import ROOT, production_sources, project_files
 
 HOLDS = {
@@ -20,12 +20,13 @@ HOLDS = {
     "hudi_operator": {"hudi_operator"},
 }
 """The packages of each distribution."""
+REPOSITORY = "https://forge.example/somebody/hudi-operator"
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder: Path = tmp_path_factory.mktemp("dist")
-    return build(folder)
+    return build(folder, REPOSITORY)
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,29 @@ def test_each_distribution_carries_the_license_and_needs_the_others_of_its_own_v
             own = "" if path.name.startswith("hudi_table") else f"hudi-table=={__version__}"
             assert all(need.rstrip(";").endswith(f"=={__version__}") for need in needed)
             assert bool(own) == (own in needed)
+
+
+def test_each_distribution_says_where_its_sources_pages_and_issues_are(built: list[Path]) -> None:
+    for path in (path for path in built if path.suffix == ".whl"):
+        with zipfile.ZipFile(path) as wheel:
+            (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+            lines = wheel.read(name).decode().splitlines()
+        said = dict(
+            line.removeprefix("Project-URL: ").split(", ") for line in lines if line.startswith("Project-URL: ")
+        )
+        assert said.keys() == {"Source", "Documentation", "Changelog", "Issues"}
+        assert said["Source"] == REPOSITORY
+        for address in said.values():
+            page = address.removeprefix(REPOSITORY).removeprefix("/blob/main/")
+            assert page in ("", "/issues") or (ROOT / page).exists()
+
+
+@pytest.mark.parametrize(
+    "wrong", ["forge.example/a/b", "http://forge.example/a/b", 'https://forge.example/a"\nname = "x', ""]
+)
+def test_project_urls_are_made_of_an_address_alone(wrong: str) -> None:
+    with pytest.raises(ValueError, match="no address"):
+        urls(wrong)
 
 
 def test_a_source_archive_holds_files_not_links(built: list[Path]) -> None:
