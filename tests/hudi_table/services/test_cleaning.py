@@ -21,9 +21,11 @@ from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.clean_plans import completed_cleans
 from hudi_table.write.checks.create_table import TableSpec, create
 from tests.support.aged import HOURS, AgedStorage
+from tests.support.beside import another_engine
 from tests.support.faults import Fault, FaultPlan, FaultyStorage
 from tests.support.recording import RecordingStorage, Trace
 from tests.support.tables import TestClock, memory_storage
+from tests.support.taken_back import aged, newest
 from tests.support.written import INDEXES, SCHEMA, rows
 
 KEEP = {"hoodie.clean.commits.retained": "2"}
@@ -359,3 +361,22 @@ def test_partitions_without_a_change_since_the_last_clean_are_listed_unless_an_o
     recorded = open_context(RecordingStorage(table.context.storage, trace), table.context.clock)
     HudiTable(recorded).clean(KEEP | {"hoodie.clean.incremental.enabled": incremental}, force=True)
     assert {step.key for step in trace.steps if step.call in ("list", "list_dir")} & {"x", "y"} == listed
+
+
+def test_a_clean_keeps_what_another_engine_has_brought_back_since_it_was_planned(tmp_path: Path) -> None:
+    table = table_of(tmp_path)
+    plan = table.schedule_clean({"hoodie.clean.commits.retained": "1"})
+    assert plan is not None
+
+    def take_two_writes_back(other: HudiTable) -> None:
+        # It does not look whether a clean is planned.
+        name = f".hoodie/{plan.instant}.clean.requested"
+        planned = other.context.storage.get(name)
+        other.context.storage.delete(name)
+        for _ in range(2):
+            aged(other).rollback(newest(other))
+        other.context.storage.put(name, planned)
+
+    another_engine(table, take_two_writes_back)
+    open_table(table.base_path).run_clean(plan.instant)
+    assert open_table(table.base_path).scan(["value"]).to_arrow().column(0).to_pylist() == [2, 2]

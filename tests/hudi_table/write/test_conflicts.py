@@ -140,6 +140,17 @@ def test_one_batch_by_two_writers_is_written_once(table: HudiTable) -> None:
     assert [row[0] for row in contents(table)] == ["a", "b", "n"]
 
 
+def test_two_that_write_one_batch_exclude_each_other_though_their_rows_have_nothing_in_common(table: HudiTable) -> None:
+    """As two processes do that read on from one checkpoint, and the later one gets more."""
+    with pytest.raises(WriteConflictError):
+        write_beside(
+            table,
+            lambda **e: table.insert(rows(("m", "p1", 1)), batch="f1", **e),
+            lambda o: o.insert(rows(("n", "p2", 1)), batch="f1"),
+        )
+    assert [row[0] for row in contents(table)] == ["a", "b", "n"]
+
+
 def test_a_failed_writer_leaves_no_file_and_the_next_write_goes_on(table: HudiTable) -> None:
     with pytest.raises(WriteConflictError):
         write_beside(

@@ -5,6 +5,7 @@ Aspects: suspicion by age, the quarantine, idempotence, open rollbacks, late cla
 
 from __future__ import annotations
 
+import os
 import time
 
 import pyarrow as pa
@@ -15,9 +16,12 @@ from hudi_table.codec.log.blocks import BlockType, scan_blocks
 from hudi_table.codec.log.rows import delete_block
 from hudi_table.errors import UnavailableError
 from hudi_table.metadata.port import open_context
+from hudi_table.model.timeline.chain import entry_path
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.commit import recovery, rollback
 from hudi_table.table.commit.transaction import Transaction, begin, begin_plan
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TxnSettings
 from hudi_table.table.timeline.instants import draw_instant
@@ -78,13 +82,29 @@ def test_an_aborted_write_stays_pending_until_its_quarantine_ends():
     ctx = new_context()
     commit_buckets(ctx, [0])
     txn = crashed_write(ctx)
-    other = reopen(ctx.storage, suspect=0.0)
-    commit_buckets(other, [1])
-    assert txn.time in {i.time for i in load_timeline(ctx).pending}
+    # The first begins the rollback, which the others find.
+    for _ in range(3):
+        commit_buckets(reopen(ctx.storage, suspect=0.0), [1])
+        assert txn.time in {i.time for i in load_timeline(ctx).pending}
     commit_buckets(reopen(ctx.storage, quarantine=0.0, suspect=0.0), [1])
     assert txn.time not in {i.time for i in load_timeline(ctx).instants}
     assert [i.action for i in load_timeline(ctx).completed].count(Action.ROLLBACK) == 1
     assert not load_timeline(ctx).pending
+
+
+def test_a_rollback_that_another_engine_planned_long_ago_waits_for_the_quarantine_of_the_abort(tmp_path):
+    ctx = new_context(open_storage(str(tmp_path)))
+    commit_buckets(ctx, [0])
+    dead = crashed_write(ctx).instant
+    theirs = Instant(draw_instant(ctx, dead.time), Action.ROLLBACK, State.REQUESTED)
+    ctx.storage.put(f".hoodie/{theirs.file_name}", rollback.rollback_plan(ctx, dead, []))
+    os.utime(tmp_path / ".hoodie" / theirs.file_name, (0, 0))
+    for _ in range(2):
+        recovery.recover(reopen(ctx.storage), load_timeline(ctx))
+    assert load_timeline(ctx).claim_names(dead.time)
+    recovery.recover(reopen(ctx.storage, quarantine=0.0), load_timeline(ctx))
+    assert not load_timeline(ctx).claim_names(dead.time)
+    assert (theirs.time, Action.ROLLBACK, State.COMPLETED) in actions(ctx)
 
 
 def test_a_file_that_arrives_during_the_quarantine_is_swept():
@@ -208,7 +228,8 @@ def test_a_decided_write_is_rolled_forward_never_back():
     assert files_of(ctx, txn.time)
 
 
-def test_a_late_claim_of_an_archived_commit_loses_only_its_claim_file():
+@pytest.mark.parametrize("known", [True, False], ids=["in the chain", "trimmed"])
+def test_a_late_claim_of_an_archived_commit_loses_only_its_claim_file(known):
     ctx = new_context()
     first = commit_buckets(ctx, [0])
     commit_buckets(ctx, [1])
@@ -216,6 +237,9 @@ def test_a_late_claim_of_an_archived_commit_loses_only_its_claim_file():
         if instant.time <= first:
             for name in [instant.file_name, *load_timeline(ctx).claim_names(instant.time)]:
                 ctx.storage.delete(f".hoodie/{name}")
+    if not known:
+        for number, _ in chain.entries_after(ctx, 0)[:-1]:
+            ctx.storage.delete(entry_path(number))
     ctx.storage.put(f".hoodie/{first}.commit.requested", b"")
     recovery.recover(reopen(ctx.storage), load_timeline(ctx), eager=True)
     assert files_of(ctx, first)
