@@ -174,14 +174,14 @@ def test_a_compaction_beside_a_write_that_decides_first_is_planned_again_and_los
     writer = opened(store)
     hooked = AfterPut(store, "", lambda: None)
     table = opened(hooked)
-    # The claim of the planner is an exclusive create: the write runs between that and the decision.
+    # The write takes the slot of the chain that the planner is about to take.
     inner_create = store.put_if_absent
     once = [lambda: writer.write(rows(("q", "x", 1)), operation="upsert")]
 
     def create(path: str, body: bytes) -> None:
-        inner_create(path, body)
-        if path.endswith(".claim") and once:
+        if path.startswith(".hoodie/.txn/") and once:
             once.pop()()
+        inner_create(path, body)
 
     hooked.put_if_absent = create  # type: ignore[attr-defined]
     assert compact_metadata(table.context, 1)

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import ExpiredError, InvalidOptionError
-from tests.support import golden
+from hudi_table.read.incremental import last_stable
+from tests.hudi_table.write.test_conflicts import write_beside
+from tests.support import golden, later_tables
 from tests.support.rows import canonical
 from tests.support.scale import scaled
 
@@ -78,6 +80,22 @@ def test_a_range_reads_only_the_files_that_it_changed() -> None:
     assert scan.plan_files()["partition"].to_pylist() == [CITY["a"]]
     assert scan.to_arrow()["id"].to_pylist() == ["a"]
     assert table.scan(["value"], "id = 'b'", query="incremental", since=since).to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize("version", later_tables.VERSIONS)
+def test_who_reads_on_from_a_completed_write_gets_one_that_began_before_it_and_ended_after_it(
+    version: int, tmp_path: Any
+) -> None:
+    table = later_tables.new_table(tmp_path / "t", version, index="Simple")
+    since: list[str] = []
+
+    def theirs(other: Any) -> None:
+        other.upsert(later_tables.rows(("theirs", 1), city="y"))
+        since.append(last_stable(other.context))
+
+    write_beside(table, lambda **engine: table.upsert(later_tables.rows(("ours", 2)), **engine), theirs)
+    found = open_table(table.base_path).scan(query="incremental", since=since[0]).to_arrow()
+    assert found["id"].to_pylist() == ["ours"]
 
 
 def test_what_cannot_be_answered_is_refused_by_name(tmp_path: Any) -> None:

@@ -48,9 +48,10 @@ def plan(
     ages: Mapping[str, datetime] | None = None,
     logs: bool = False,
     kept: tuple[str, ...] = (),
+    metadata: str = "",
     force: bool = False,
 ) -> Leaving:
-    present = Present(NOW, 3600.0, logs)
+    present = Present(NOW, 3600.0, logs, metadata)
     return plan_archiving(timeline(names, ages), policy, present, gone=lambda i: i.time not in kept, force=force)
 
 
@@ -114,6 +115,13 @@ def test_a_write_leaves_only_when_it_is_older_than_the_quarantine() -> None:
     found = plan(commits(7), ages=ages)
     assert leave(found) == [f"{at(0)}.commit", f"{at(10)}.commit"]
     assert "3600 s" in found.held_by
+
+
+def test_a_write_of_which_the_metadata_table_holds_logs_stays_with_all_that_came_after() -> None:
+    """A log of an instant that no timeline shows counts for nothing there."""
+    found = plan(commits(7), metadata=at(20))
+    assert leave(found) == [f"{at(0)}.commit", f"{at(10)}.commit"]
+    assert "metadata table" in found.held_by
 
 
 def test_replaced_files_that_are_there_keep_the_write_that_replaced_them() -> None:

@@ -260,3 +260,13 @@ def test_changes_and_incremental_rows_are_what_the_snapshots_before_and_after_sa
             key: row for key, row in state.items() if row["_hoodie_commit_time"] > (since or "")
         }
         assert len({row["id"] for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
+def test_a_clustering_changes_no_row(kind: str) -> None:
+    history = History(new_table(kind, "simple", None))
+    for keys in ({"a", "d"}, {"a"}):
+        upsert(history, keys)
+        before = told(history.table.changes().to_arrow())
+        assert cluster(history.table, CITY["a"])
+        assert told(history.table.changes().to_arrow()) == before

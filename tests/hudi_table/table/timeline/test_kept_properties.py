@@ -16,7 +16,7 @@ from hudi_table.api import HudiTable, create_table
 from hudi_table.cli import exits, main
 from hudi_table.errors import UnsupportedTableError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.names import PROPERTIES
+from hudi_table.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hudi_table.model.service.findings import Check
 from hudi_table.model.table.java_properties import parse_properties, render_properties
 from hudi_table.table.store.ports import Storage
@@ -189,3 +189,13 @@ def test_the_command_says_what_it_put_back(tmp_path: object, capsys: pytest.Capt
     assert main(["doctor", base, "--mend"]) == 0
     assert "put back: hoodie.bucket.index.num.buckets" in capsys.readouterr().err
     assert stored(table) == before
+
+
+def test_a_table_is_opened_while_another_engine_replaces_its_properties() -> None:
+    """Hudi keeps the old ones as a backup, and has no file until the new one is written."""
+    table = new_table()
+    table.upsert(rows(("a", 1, 1)))
+    store = table.context.storage
+    store.put(PROPERTIES_BACKUP, store.get(PROPERTIES))
+    store.delete(PROPERTIES)
+    assert seen_anew(table).scan().to_arrow().num_rows == 1
