@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
 
-from tests.museum.all import MUTANTS, WAITING
+from tests.museum.all import MUTANTS
 from tests.museum.mutant import ROOT, Mutant
 from tests.museum.run import Fate, copied_tree, fate_of, first_to_fail, keep_fate, known_fate
 
@@ -23,37 +23,46 @@ AT_ONCE = 2
 
 
 def asked_for(words: list[str]) -> list[Mutant]:
-    """The mutants that a command line names, those that wait too; all of the museum without one. Ends the program where it names none."""
-    found = (
-        [mutant for mutant in (*MUTANTS, *WAITING) if any(word in mutant.name for word in words)]
-        if words
-        else [*MUTANTS]
-    )
+    """The mutants that a command line names; all without one. Ends the program where it names none."""
+    found = [mutant for mutant in MUTANTS if not words or any(word in mutant.name for word in words)]
     return found or sys.exit("no mutant has such a name")
 
 
-def run_all(mutants: list[Mutant]) -> None:
-    """Say what becomes of each, once all their tests pass without one. Ends the program if they do not."""
-    with ExitStack() as stack:
-        copies = [stack.enter_context(copied_tree()) for _ in range(AT_ONCE)]
-        if failed := first_to_fail(mutants, copies[0]):
-            sys.exit(f"{failed} fails without a mutant")
-        trees: SimpleQueue[Path] = SimpleQueue()
-        for tree in copies:
-            trees.put(tree)
+def by_test(mutants: list[Mutant]) -> list[list[Mutant]]:
+    """Those of one test together: what ran counts at once, so a run that is cut short goes on behind it."""
+    found: dict[str, list[Mutant]] = {}
+    for mutant in mutants:
+        found.setdefault(mutant.test_id, []).append(mutant)
+    return [*found.values()]
 
-        def told(mutant: Mutant) -> None:
+
+def run_all(mutants: list[Mutant]) -> None:
+    """Say what becomes of each, once its test passes without one. Ends the program if a test does not."""
+    wrong: list[str] = []
+    with ExitStack() as stack:
+        trees: SimpleQueue[Path] = SimpleQueue()
+        for _ in range(AT_ONCE):
+            trees.put(stack.enter_context(copied_tree()))
+
+        def told(same_test: list[Mutant]) -> None:
             tree = trees.get()
             try:
-                fate = fate_of(mutant, tree)
+                if failed := first_to_fail(same_test, tree):
+                    print(f"FAILS WITHOUT A MUTANT: {failed}", flush=True)
+                    wrong.append(failed)
+                    return
+                for mutant in same_test:
+                    fate = fate_of(mutant, tree)
+                    keep_fate(mutant, fate)
+                    what = "caught" if fate.caught else "NOT CAUGHT"
+                    print(f"{what} in {fate.seconds:.0f} s: {mutant.name} ({fate.failed or mutant.test})", flush=True)
             finally:
                 trees.put(tree)
-            keep_fate(mutant, fate)
-            what = "caught" if fate.caught else "NOT CAUGHT"
-            print(f"{what} in {fate.seconds:.0f} s: {mutant.name} ({fate.failed or mutant.test})", flush=True)
 
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(told, mutants))
+            list(pool.map(told, by_test(mutants)))
+    if wrong:
+        sys.exit(f"without a mutant fails: {', '.join(wrong)}")
 
 
 def page(fates: list[tuple[Mutant, Fate]], commit: str) -> str:

@@ -54,6 +54,14 @@ MUTANTS = (
         test="hudi_table/write/test_conflicts.py::test_two_first_inserts_of_one_key_exclude_each_other[CopyOnWrite-simple]",
     ),
     Mutant(
+        name="of two processes that read on from one checkpoint both commit",
+        bug="spark-operator #2961, stackable #646",
+        file="write/attempt.py",
+        old='keys.add(f"batch:{self.batch}")',
+        new="pass",
+        test="hudi_table/write/test_conflicts.py::test_two_that_write_one_batch_exclude_each_other_though_their_rows_have_nothing_in_common[CopyOnWrite-simple]",
+    ),
+    Mutant(
         name="two writers fill an empty bucket at once, which has two file groups then",
         bug="RFC-29",
         file="index/hashing/bucket.py",

@@ -70,12 +70,12 @@ MUTANTS = (
         test="hudi_table/services/test_cleaning.py::test_retained_moments_read_on_and_earlier_ones_are_expired",
     ),
     Mutant(
-        name="a clean that was planned beside a rollback deletes what came back with it",
+        name="a clean deletes what another engine's rollback has brought back since it was planned",
         bug="#10651",
         file="services/cleaning/execute.py",
         old="if rule.needed(group, found) or (undone and _is_newest(group, found)):",
         new="if rule.needed(group, found):",
-        test="hudi_table/services/test_rollback.py::test_a_clean_that_did_not_see_a_rollback_is_planned_again_and_keeps_what_came_back",
+        test="hudi_table/services/test_cleaning.py::test_a_clean_keeps_what_another_engine_has_brought_back_since_it_was_planned",
     ),
     Mutant(
         name="replaced file groups are read again once the commit that replaced them is archived",

@@ -59,7 +59,7 @@ MUTANTS = (
         file="services/archiving/plan.py",
         old="elif present.needs(instant):",
         new='elif instant.time == "":',
-        test="hudi_table/metadata/test_keeping.py::test_archiving_leaves_what_its_logs_need",
+        test="hudi_table/services/test_archiving_plan.py::test_a_write_of_which_the_metadata_table_holds_logs_stays_with_all_that_came_after",
     ),
     Mutant(
         name="one NaN spoils the bounds of its column",
@@ -67,7 +67,7 @@ MUTANTS = (
         file="codec/metadata/column_stats.py",
         old="return pa.scalar(np.fmin.reduce(numbers), values.type), pa.scalar(np.max(numbers), values.type)",
         new="return pa.scalar(np.fmin.reduce(numbers), values.type), pa.scalar(np.fmax.reduce(numbers), values.type)",
-        test="hudi_table/codec/metadata/test_entries.py::test_files_and_rows_have_the_extremes_of_their_columns",
+        test="hudi_table/codec/metadata/test_entries.py::test_what_a_footer_does_not_tell_is_looked_up",
     ),
     Mutant(
         name="a column of which the footer keeps no bounds counts as null throughout",

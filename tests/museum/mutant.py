@@ -10,7 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 _CODE = "spark_app/hudi_table"
 _TESTS = "tests"
 _SOURCES = {
-    r"#(\d+)": r"[#\1](https://github.com/apache/hudi/issues/\1)",
+    # A number behind the name of another project is one of its issues.
+    r"(?<![a-z] )#(\d+)": r"[#\1](https://github.com/apache/hudi/issues/\1)",
     r"HUDI-(\d+)": r"[HUDI-\1](https://issues.apache.org/jira/browse/HUDI-\1)",
 }
 
