@@ -17,6 +17,7 @@ from hudi_operator.api.resources import Identity
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.status import RunStatus
 from hudi_operator.manifests.pod_parts import ATTEMPT, dress, joined
+from hudi_operator.manifests.spark_conf import heap_and_rest
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.service.services import ServiceType
 
@@ -32,6 +33,8 @@ SPEC_FOLDER, SPEC_FILE = "/etc/hudi", "job-spec.json"
 RESULT = "/dev/termination-log"
 TTL_SECONDS = 24 * 3600
 """How long the object of an attempt stays after its end."""
+MEMORY = "2Gi"
+"""Of a driver or executor of which nobody says it."""
 _SCRATCH = "/tmp"  # noqa: S108 - a volume of the pod alone
 _USER = 65532
 
@@ -176,10 +179,21 @@ def cpu_conf(role: str, size: PodSize, attempt: Attempt, settings: PodSettings) 
     return found | ({f"spark.kubernetes.{role}.limit.cores": most} if most is not None else {})
 
 
+def memory_of(size: PodSize, attempt: Attempt, settings: PodSettings) -> str:
+    """Memory of a driver or executor: what the table says counts, then what is said of its namespace."""
+    return size.memory or settings.policies.of(attempt.namespace).memory or MEMORY
+
+
+def memory_conf(role: str, size: PodSize, attempt: Attempt, settings: PodSettings) -> dict[str, str]:
+    """The same as properties of Spark, which makes the pod of that role."""
+    heap, rest = heap_and_rest(memory_of(size, attempt, settings))
+    return {f"spark.{role}.memory": heap, f"spark.{role}.memoryOverhead": rest}
+
+
 def resources_of(attempt: Attempt, settings: PodSettings) -> dict[str, Any]:
     """Requests and limits of the driver's container. Memory is asked for as much as it may have."""
     size = attempt.spark.driver
-    (cpu, most), memory = cpu_of(size, attempt, settings), size.memory
+    (cpu, most), memory = cpu_of(size, attempt, settings), memory_of(size, attempt, settings)
     if attempt.is_light:
         light = attempt.spark.light or settings.policies.of(attempt.namespace).light or LightSize()
         cpu, memory = light.cpu, light.memory
