@@ -24,12 +24,11 @@ from hudi_operator.manifests.pods import (
     driver_pod,
     executor_account_of,
     executor_pod,
-    memory_conf,
     memory_of,
     metadata_of,
     resources_of,
 )
-from hudi_operator.manifests.spark_conf import alone, client_mode, heap_and_rest
+from hudi_operator.manifests.spark_conf import alone, client_mode, heap_and_rest, memory_conf
 from hudi_table.model.job.jobspec import JobSpec
 
 EXECUTOR_TEMPLATE, EXECUTOR_FILE = f"{GROUP}/executor-template", "executor.json"
@@ -77,7 +76,7 @@ def _spec(attempt: Attempt, settings: PodSettings) -> JobSpec:
             "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR_CONTAINER,
             "spark.kubernetes.authenticate.executor.serviceAccountName": executor_account_of(attempt, settings),
             **cpu_conf("executor", attempt.spark.executor, attempt, settings),
-            **memory_conf("executor", attempt.spark.executor, attempt, settings),
+            **memory_conf("executor", memory_of(attempt.spark.executor, attempt, settings)),
         }
         if settings.pull_secrets:
             pods["spark.kubernetes.container.image.pullSecrets"] = ",".join(settings.pull_secrets)

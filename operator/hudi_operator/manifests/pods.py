@@ -17,7 +17,6 @@ from hudi_operator.api.resources import Identity
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.status import RunStatus
 from hudi_operator.manifests.pod_parts import ATTEMPT, dress, joined
-from hudi_operator.manifests.spark_conf import heap_and_rest
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.service.services import ServiceType
 
@@ -182,12 +181,6 @@ def cpu_conf(role: str, size: PodSize, attempt: Attempt, settings: PodSettings) 
 def memory_of(size: PodSize, attempt: Attempt, settings: PodSettings) -> str:
     """Memory of a driver or executor: what the table says counts, then what is said of its namespace."""
     return size.memory or settings.policies.of(attempt.namespace).memory or MEMORY
-
-
-def memory_conf(role: str, size: PodSize, attempt: Attempt, settings: PodSettings) -> dict[str, str]:
-    """The same as properties of Spark, which makes the pod of that role."""
-    heap, rest = heap_and_rest(memory_of(size, attempt, settings))
-    return {f"spark.{role}.memory": heap, f"spark.{role}.memoryOverhead": rest}
 
 
 def resources_of(attempt: Attempt, settings: PodSettings) -> dict[str, Any]:

@@ -25,11 +25,18 @@ from hudi_operator.manifests.pods import (
     driver_pod,
     executor_account_of,
     executor_pod,
-    memory_conf,
     memory_of,
     metadata_of,
 )
-from hudi_operator.manifests.spark_conf import SCALA_VERSION, SPARK_VERSION, heap_and_rest, leaves, totals, wire
+from hudi_operator.manifests.spark_conf import (
+    SCALA_VERSION,
+    SPARK_VERSION,
+    heap_and_rest,
+    leaves,
+    memory_conf,
+    totals,
+    wire,
+)
 
 KUBEFLOW, APACHE = "sparkoperator.k8s.io/v1beta2", "spark.apache.org/v1"
 PROGRAM = "local:///opt/hudi/job.py"
@@ -113,8 +120,8 @@ def _apache_conf(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
         "spark.kubernetes.authenticate.executor.serviceAccountName": executor_account_of(attempt, settings),
         **cpu_conf("driver", driver, attempt, settings),
         **cpu_conf("executor", executor, attempt, settings),
-        **memory_conf("driver", driver, attempt, settings),
-        **memory_conf("executor", executor, attempt, settings),
+        **memory_conf("driver", memory_of(driver, attempt, settings)),
+        **memory_conf("executor", memory_of(executor, attempt, settings)),
         "spark.kubernetes.driver.podTemplateContainerName": DRIVER_CONTAINER,
         "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR_CONTAINER,
         **totals(attempt.spark),

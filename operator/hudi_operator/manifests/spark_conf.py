@@ -64,6 +64,12 @@ def heap_and_rest(memory: str) -> tuple[str, str]:
     return f"{heap}m", f"{max(REST_MIB_MIN, total - heap)}m"
 
 
+def memory_conf(role: str, memory: str) -> dict[str, str]:
+    """The same as properties of Spark, which makes the pod of that role."""
+    heap, rest = heap_and_rest(memory)
+    return {f"spark.{role}.memory": heap, f"spark.{role}.memoryOverhead": rest}
+
+
 def totals(spark: SparkSpec) -> dict[str, str]:
     """How many tasks run at once on executors: what a driver must know of them whoever asks for them."""
     return {
