@@ -49,6 +49,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"jobs": {"driverServiceAccount": {"name": ""}}}, "jobs.driverServiceAccount"),
     ({"terminationGracePeriodSeconds": 5}, "terminationGracePeriodSeconds"),
     ({"jobs": {"pods": {"hostNetwork": True}}}, "jobs.pods"),
+    ({"jobs": {"pods": {"memory": 3}}}, "jobs.pods"),
     ({"jobs": {"podsByNamespace": {"lake": {"maxAttempts": 0}}}}, "jobs.podsByNamespace"),
     ({"jobs": {"maxAttempts": "ten"}}, "jobs.maxAttempts"),
 ]
@@ -252,6 +253,7 @@ def test_what_is_said_of_the_pods_of_jobs_reaches_the_operator(helm: Helm) -> No
     assert json.loads(text) == {name: JOBS[name] for name in ("pods", "podsByNamespace", "maxAttempts")}
     found = read_policies(text)
     assert (found.max_attempts, found.of("lake-a").max_attempts, found.of("lake-b").max_attempts) == (10, 2, None)
+    assert (found.of("lake-a").memory, found.of("lake-b").memory) == ("6Gi", "3Gi")
     assert found.of("lake-a").allowed_priority_classes == ("low",)
     assert not any(
         "--job-pods" in each for each in pods([only(helm.template({}), "Deployment")])[0]["containers"][0]["args"]

@@ -4,10 +4,7 @@ up by a table whose files go with it."""
 from __future__ import annotations
 
 import random
-import re
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +20,7 @@ from tests.support.api_server import ApiServer
 from tests.support.kubelet import eventually
 from tests.support.manifests import manifest, spec
 from tests.support.operator_process import started
+from tests.support.probes import answered, port_told
 from tests.support.scale import scaled
 
 OPERATOR = "operator"
@@ -103,21 +101,9 @@ def operating(account: Account, log: Path, *places: str) -> Iterator[Callable[[s
     """An operator of these namespaces with the account's rights, and what its probes answer."""
     watched = [part for place in places for part in ("--namespace", place)]
     process = started(account.server, account.home, log, *watched, "--kubeconfig", str(account.kubeconfig))
-
-    def port() -> int | None:
-        found = re.search(r"probes and metrics on port (\d+)", log.read_text() if log.exists() else "")
-        return int(found[1]) if found else None
-
-    def get(path: str) -> tuple[int, str]:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{number}{path}", timeout=10) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-
     try:
-        number = eventually(port, "it does not start")
-        yield get
+        port = eventually(lambda: port_told(log), "it does not start")
+        yield lambda path: answered(port, path)
         assert process.poll() is None, log.read_text()
     finally:
         process.kill()

@@ -6,6 +6,7 @@ Their steps are run by e2e/test_1_tour.py (the lessons on a cluster) and tests/c
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shlex
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from hudi_operator.api.resources import SPECS
 from hudi_operator.cli import local, run
 from hudi_operator.cli.kubectl import program
 from hudi_operator.cli.kubectl.verb_status import columns
+from hudi_operator.manifests.policies import read_policies
 from tests.support.distributions import extras
 from tests.support.page_blocks import Block, every_block
 from tests.tidy.sources import ROOT
@@ -203,6 +205,9 @@ def test_manifests_are_taken_by_the_definitions(block: Block) -> None:
                 schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"][part]
                 jsonschema.validate(document[part], schema)
                 assert not unknown(document[part], schema), block
+        if not whole and "jobs" in document:
+            jsonschema.validate(document, values_of("charts/hudi-operator")[1])
+            read_policies(json.dumps(document["jobs"]))
         if not whole and "resources" in document:
             (base,) = document["resources"]
             assert (ROOT / base.partition("…/")[2] / "kustomization.yaml").exists()

@@ -37,12 +37,14 @@ JOBS: dict[str, Any] = {
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "env": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
         "caBundle": {"name": "authorities"},
+        "memory": "3Gi",
         "light": {"cpu": "50m", "memory": "384Mi"},
         "allowedPriorityClasses": ["low"],
     },
     "podsByNamespace": {
         "lake-a": {
             "maxAttempts": 2,
+            "memory": "6Gi",
             "volumes": [{"claim": "lake", "path": "/data"}],
             "allowedServiceAccounts": ["reader"],
         }

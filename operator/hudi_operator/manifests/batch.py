@@ -24,10 +24,11 @@ from hudi_operator.manifests.pods import (
     driver_pod,
     executor_account_of,
     executor_pod,
+    memory_of,
     metadata_of,
     resources_of,
 )
-from hudi_operator.manifests.spark_conf import alone, client_mode
+from hudi_operator.manifests.spark_conf import alone, client_mode, heap_and_rest, memory_conf
 from hudi_table.model.job.jobspec import JobSpec
 
 EXECUTOR_TEMPLATE, EXECUTOR_FILE = f"{GROUP}/executor-template", "executor.json"
@@ -69,17 +70,20 @@ def _spec(attempt: Attempt, settings: PodSettings) -> JobSpec:
         return attempt.spec
     fixed = alone(attempt.spark)
     if attempt.executors:
-        image = {
+        pods = {
             "spark.kubernetes.container.image": settings.image,
             "spark.kubernetes.container.image.pullPolicy": settings.pull_policy,
             "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR_CONTAINER,
             "spark.kubernetes.authenticate.executor.serviceAccountName": executor_account_of(attempt, settings),
             **cpu_conf("executor", attempt.spark.executor, attempt, settings),
+            **memory_conf("executor", memory_of(attempt.spark.executor, attempt, settings)),
         }
         if settings.pull_secrets:
-            image["spark.kubernetes.container.image.pullSecrets"] = ",".join(settings.pull_secrets)
+            pods["spark.kubernetes.container.image.pullSecrets"] = ",".join(settings.pull_secrets)
         template = f"{SPEC_FOLDER}/{EXECUTOR_FILE}"
-        fixed = client_mode(attempt.spark, attempt.owner.key.namespace, attempt.run.name, template, image)
+        fixed = client_mode(attempt.spark, attempt.owner.key.namespace, attempt.run.name, template, pods)
+    # The pod is there already: of its memory Spark need know the heap alone.
+    fixed["spark.driver.memory"], _ = heap_and_rest(memory_of(attempt.spark.driver, attempt, settings))
     return replace(attempt.spec, spark={**attempt.spec.spark, "fixed": fixed})
 
 

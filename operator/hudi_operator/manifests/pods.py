@@ -32,6 +32,8 @@ SPEC_FOLDER, SPEC_FILE = "/etc/hudi", "job-spec.json"
 RESULT = "/dev/termination-log"
 TTL_SECONDS = 24 * 3600
 """How long the object of an attempt stays after its end."""
+MEMORY = "2Gi"
+"""Of a driver or executor of which nobody says it."""
 _SCRATCH = "/tmp"  # noqa: S108 - a volume of the pod alone
 _USER = 65532
 
@@ -176,10 +178,15 @@ def cpu_conf(role: str, size: PodSize, attempt: Attempt, settings: PodSettings) 
     return found | ({f"spark.kubernetes.{role}.limit.cores": most} if most is not None else {})
 
 
+def memory_of(size: PodSize, attempt: Attempt, settings: PodSettings) -> str:
+    """Memory of a driver or executor: what the table says counts, then what is said of its namespace."""
+    return size.memory or settings.policies.of(attempt.namespace).memory or MEMORY
+
+
 def resources_of(attempt: Attempt, settings: PodSettings) -> dict[str, Any]:
     """Requests and limits of the driver's container. Memory is asked for as much as it may have."""
     size = attempt.spark.driver
-    (cpu, most), memory = cpu_of(size, attempt, settings), size.memory
+    (cpu, most), memory = cpu_of(size, attempt, settings), memory_of(size, attempt, settings)
     if attempt.is_light:
         light = attempt.spark.light or settings.policies.of(attempt.namespace).light or LightSize()
         cpu, memory = light.cpu, light.memory

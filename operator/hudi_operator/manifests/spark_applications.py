@@ -25,9 +25,18 @@ from hudi_operator.manifests.pods import (
     driver_pod,
     executor_account_of,
     executor_pod,
+    memory_of,
     metadata_of,
 )
-from hudi_operator.manifests.spark_conf import SCALA_VERSION, SPARK_VERSION, leaves, memory_of, totals, wire
+from hudi_operator.manifests.spark_conf import (
+    SCALA_VERSION,
+    SPARK_VERSION,
+    heap_and_rest,
+    leaves,
+    memory_conf,
+    totals,
+    wire,
+)
 
 KUBEFLOW, APACHE = "sparkoperator.k8s.io/v1beta2", "spark.apache.org/v1"
 PROGRAM = "local:///opt/hudi/job.py"
@@ -38,7 +47,6 @@ _TTL_MILLIS = TTL_SECONDS * 1000
 def kubeflow_application(attempt: Attempt, settings: PodSettings) -> dict[str, Any]:
     """The `sparkoperator.k8s.io/v1beta2` SparkApplication of an attempt."""
     driver, executor = attempt.spark.driver, attempt.spark.executor
-    (driver_heap, driver_rest), (heap, rest) = memory_of(driver), memory_of(executor)
     spec: dict[str, Any] = {
         "type": "Python",
         "pythonVersion": "3",
@@ -53,8 +61,7 @@ def kubeflow_application(attempt: Attempt, settings: PodSettings) -> dict[str, A
         "sparkConf": {**attempt.spec.spark.get("conf", {}), **wire(), **leaves()},
         "driver": {
             "cores": driver.cores,
-            "memory": driver_heap,
-            "memoryOverhead": driver_rest,
+            **_memory(driver, attempt, settings),
             "serviceAccount": account_of(attempt, settings),
             **_cores(driver, attempt, settings),
             "template": _driver(attempt, settings),
@@ -62,8 +69,7 @@ def kubeflow_application(attempt: Attempt, settings: PodSettings) -> dict[str, A
         "executor": {
             "instances": executor.instances,
             "cores": executor.cores,
-            "memory": heap,
-            "memoryOverhead": rest,
+            **_memory(executor, attempt, settings),
             "serviceAccount": executor_account_of(attempt, settings),
             **_cores(executor, attempt, settings),
             "template": executor_pod(attempt, settings),
@@ -106,19 +112,16 @@ def apache_application(attempt: Attempt, settings: PodSettings) -> dict[str, Any
 
 def _apache_conf(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
     driver, executor = attempt.spark.driver, attempt.spark.executor
-    (driver_heap, driver_rest), (heap, rest) = memory_of(driver), memory_of(executor)
     conf = {
         "spark.driver.cores": str(driver.cores),
-        "spark.driver.memory": driver_heap,
-        "spark.driver.memoryOverhead": driver_rest,
-        "spark.executor.memory": heap,
-        "spark.executor.memoryOverhead": rest,
         "spark.kubernetes.container.image": settings.image,
         "spark.kubernetes.container.image.pullPolicy": settings.pull_policy,
         "spark.kubernetes.authenticate.driver.serviceAccountName": account_of(attempt, settings),
         "spark.kubernetes.authenticate.executor.serviceAccountName": executor_account_of(attempt, settings),
         **cpu_conf("driver", driver, attempt, settings),
         **cpu_conf("executor", executor, attempt, settings),
+        **memory_conf("driver", memory_of(driver, attempt, settings)),
+        **memory_conf("executor", memory_of(executor, attempt, settings)),
         "spark.kubernetes.driver.podTemplateContainerName": DRIVER_CONTAINER,
         "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR_CONTAINER,
         **totals(attempt.spark),
@@ -135,6 +138,12 @@ def _cores(size: PodSize, attempt: Attempt, settings: PodSettings) -> dict[str, 
     request, most = cpu_of(size, attempt, settings)
     found = {"coreRequest": request} if request != str(size.cores) else {}
     return found | ({"coreLimit": most} if most is not None else {})
+
+
+def _memory(size: PodSize, attempt: Attempt, settings: PodSettings) -> dict[str, str]:
+    """Kubeflow's fields for what `memory_conf` says."""
+    heap, rest = heap_and_rest(memory_of(size, attempt, settings))
+    return {"memory": heap, "memoryOverhead": rest}
 
 
 def _driver(attempt: Attempt, settings: PodSettings) -> dict[str, Any]:

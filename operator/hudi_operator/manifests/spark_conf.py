@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from hudi_operator.api.fields.spark import PodSize, SparkSpec
+from hudi_operator.api.fields.spark import SparkSpec
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.manifests.quantities import bytes_of
 
@@ -57,11 +57,17 @@ def _why_not(key: str, value: str) -> str | None:
     return None
 
 
-def memory_of(size: PodSize) -> tuple[str, str]:
-    """The heap of a pod's JVM, and what Spark is to add to it, as Spark writes sizes."""
-    total = bytes_of(size.memory) >> 20
+def heap_and_rest(memory: str) -> tuple[str, str]:
+    """The heap of the JVM in a pod of so much memory, and what Spark is to add to it, as Spark writes sizes."""
+    total = bytes_of(memory) >> 20
     heap = max(HEAP_MIB_MIN, int(total * HEAP_SHARE))
     return f"{heap}m", f"{max(REST_MIB_MIN, total - heap)}m"
+
+
+def memory_conf(role: str, memory: str) -> dict[str, str]:
+    """The same as properties of Spark, which makes the pod of that role."""
+    heap, rest = heap_and_rest(memory)
+    return {f"spark.{role}.memory": heap, f"spark.{role}.memoryOverhead": rest}
 
 
 def totals(spark: SparkSpec) -> dict[str, str]:
@@ -88,22 +94,18 @@ def leaves() -> dict[str, str]:
 
 def alone(spark: SparkSpec) -> dict[str, str]:
     """A driver that is all of Spark."""
-    return {"spark.master": f"local[{spark.driver.cores}]", "spark.driver.memory": memory_of(spark.driver)[0]}
+    return {"spark.master": f"local[{spark.driver.cores}]"}
 
 
 def client_mode(
-    spark: SparkSpec, namespace: str, prefix: str, template: str, image: Mapping[str, str]
+    spark: SparkSpec, namespace: str, prefix: str, template: str, pods: Mapping[str, str]
 ) -> dict[str, str]:
-    """A driver that starts executors itself: pods named from `prefix`, made from the file `template`."""
-    heap, rest = memory_of(spark.executor)
+    """A driver that starts executors itself: pods named from `prefix`, made from the file `template`, with what else `pods` says of them."""
     return {
         "spark.master": "k8s://https://kubernetes.default.svc",
-        "spark.driver.memory": memory_of(spark.driver)[0],
         "spark.driver.port": str(DRIVER_PORT),
         "spark.driver.blockManager.port": str(BLOCK_PORT),
         "spark.blockManager.port": str(BLOCK_PORT),
-        "spark.executor.memory": heap,
-        "spark.executor.memoryOverhead": rest,
         "spark.kubernetes.namespace": namespace,
         "spark.kubernetes.authenticate.oauthTokenFile": f"{_TOKEN}/token",
         "spark.kubernetes.authenticate.caCertFile": f"{_TOKEN}/ca.crt",
@@ -112,5 +114,5 @@ def client_mode(
         **totals(spark),
         **wire(),
         **leaves(),
-        **image,
+        **pods,
     }

@@ -14,8 +14,10 @@ from hudi_operator.api.parsing import parse
 from hudi_operator.manifests.batch import job_manifest
 from hudi_operator.manifests.pod_parts import joined, refused_parts
 from hudi_operator.manifests.pods import PodSettings
+from hudi_operator.manifests.policies import read_policies
+from hudi_operator.manifests.spark_conf import heap_and_rest
 from hudi_table.model.job.jobspec import JobSpec
-from tests.hudi_operator.api.test_crds import PARTS
+from tests.hudi_operator.api.test_crds import PARTS, defaulted, nodes, root
 from tests.support.attempts import SETTINGS, WAYS, attempt, made, pods
 
 TAINT = {"key": "hudi", "operator": "Exists"}
@@ -86,6 +88,71 @@ def test_cpu_is_asked_for_in_the_words_of_each_launcher() -> None:
     assert apache.items() >= (asked | driver).items()
 
 
+LEVELS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({}, {}, "2Gi"),
+    ({"pods": {"memory": "3Gi"}}, {}, "3Gi"),
+    ({"podsByNamespace": {"lake": {"memory": "4Gi"}}}, {}, "4Gi"),
+    ({"pods": {"memory": "3Gi"}, "podsByNamespace": {"lake": {"memory": "4Gi"}}}, {}, "4Gi"),
+    ({"pods": {"memory": "3Gi"}, "podsByNamespace": {"team": {"memory": "4Gi"}}}, {}, "3Gi"),
+    ({"pods": {"memory": "3Gi"}, "podsByNamespace": {"lake": {"cpuLimit": "4"}}}, {}, "3Gi"),
+    ({"pods": {"memory": "3Gi"}}, {"memory": "2Gi"}, "2Gi"),
+    ({"pods": {"memory": "3Gi"}, "podsByNamespace": {"lake": {"memory": "4Gi"}}}, {"memory": "5Gi"}, "5Gi"),
+]
+"""(what the chart and the namespace say, what the resource says, what its pods of namespace `lake` get)."""
+
+
+def memory_told(way: str, role: str, document: dict[str, Any]) -> tuple[str, str]:
+    """(heap, rest) that a launcher's object tells Spark."""
+    if way == "SparkOperator":
+        return document["spec"][role]["memory"], document["spec"][role]["memoryOverhead"]
+    conf = document["spec"]["sparkConf"] if way == "ApacheSparkOperator" else fixed_of(document)
+    return conf[f"spark.{role}.memory"], conf[f"spark.{role}.memoryOverhead"]
+
+
+def fixed_of(document: dict[str, Any]) -> dict[str, str]:
+    """The properties of Spark that a Job's driver is given."""
+    spec = json.loads(document["spec"]["template"]["metadata"]["annotations"]["hudi.lakeops.dev/job-spec"])
+    found: dict[str, str] = spec["spark"]["fixed"]
+    return found
+
+
+@pytest.mark.parametrize(("operator", "resource", "memory"), LEVELS)
+@pytest.mark.parametrize("way", WAYS)
+def test_memory_is_the_resources_else_the_namespaces_else_the_charts_else_2gi(
+    way: str, operator: dict[str, Any], resource: dict[str, Any], memory: str
+) -> None:
+    settings = replace(SETTINGS, policies=read_policies(json.dumps(operator)))
+    document = made(way, attempt(way, driver=size(**resource), executor=size(instances=2, **resource)), settings)
+    for role in ("driver", "executor"):
+        if way in ("one pod", "Job") and role == "driver":
+            found = document["spec"]["template"]["spec"]["containers"][0]["resources"]
+            assert (found["requests"]["memory"], found["limits"]["memory"]) == (memory, memory)
+        elif way != "one pod":
+            assert memory_told(way, role, document) == heap_and_rest(memory)
+    if way == "Job":
+        assert fixed_of(document)["spark.driver.memory"] == heap_and_rest(memory)[0]
+        driver = attempt(way, driver=size(**resource), executor=size(instances=0))
+        assert fixed_of(made(way, driver, settings))["spark.driver.memory"] == heap_and_rest(memory)[0]
+
+
+def test_memory_has_no_default_so_that_a_resource_is_silent_where_nobody_wrote_it() -> None:
+    """What the definition fills in would win over the operator's words of the namespace."""
+    spark = defaulted(root("HudiTable")["properties"]["spec"], {})["spark"]
+    assert [spark[role].get("memory") for role in ("driver", "executor")] == [None, None]
+    assert [path for path, node in nodes(root("HudiTable")) if path.endswith("r.memory") and "default" in node] == []
+
+
+def test_a_driver_and_its_executors_may_each_say_their_memory() -> None:
+    for way in WAYS[1:]:
+        wanted = attempt(way, driver=size(memory="5Gi"), executor=size(instances=2))
+        document = made(way, wanted, given(policy(memory="3Gi")))
+        assert memory_told(way, "executor", document) == heap_and_rest("3Gi")
+        if way == "Job":
+            assert fixed_of(document)["spark.driver.memory"] == heap_and_rest("5Gi")[0]
+        else:
+            assert memory_told(way, "driver", document) == heap_and_rest("5Gi")
+
+
 def resources(kind: str, spark: SparkSpec, one: PodPolicy, engine: str = "Local") -> dict[str, Any]:
     wanted = attempt("one pod")
     spec = JobSpec(wanted.run.name, {}, {"type": kind}, engine=engine)
@@ -98,9 +165,10 @@ def test_work_that_reads_no_rows_gets_a_small_pod() -> None:
     spark = SparkSpec(driver=size(cores=4, memory="8Gi"))
     small = {"requests": {"cpu": "100m", "memory": "512Mi"}, "limits": {"memory": "512Mi"}}
     for kind in ("Cleaning", "Archiving", "Savepoint", "Rollback", "Restore", "PartitionTTL", "Purge"):
-        assert resources(kind, spark, policy()) == small
+        assert resources(kind, spark, policy(memory="3Gi")) == small
     for kind in ("Ingest", "Compaction", "Clustering", "Repair", "Indexing"):
         assert resources(kind, spark, policy())["limits"] == {"memory": "8Gi"}
+        assert resources(kind, SparkSpec(), policy(memory="3Gi"))["limits"] == {"memory": "3Gi"}
     larger = resources("Cleaning", spark, policy(light={"cpu": "200m", "memory": "1Gi"}))
     assert larger["requests"] == {"cpu": "200m", "memory": "1Gi"}
     own, errors = parse(SparkSpec, {"light": {"memory": "2Gi"}}, "spec.spark")

@@ -102,6 +102,7 @@ def test_a_namespace_replaces_what_is_said_of_all_field_by_field() -> None:
             '{"podsByNamespace": {"a": {"maxAttempts": 0}}}',
             "jobs.podsByNamespace[a].maxAttempts: is 0, must be at least 1",
         ),
+        ('{"pods": {"memory": "2 GB"}}', "jobs.pods.memory: "),
         ('{"podsByNamespace": {"a": 7}}', "jobs.podsByNamespace[a]: must be an object"),
         ('{"maxAttempts": "9"}', "jobs.maxAttempts: is '9'"),
         ('{"pods": {"volumes": [{"claim": "c", "path": "/etc/hudi"}]}}', "/etc/hudi is a folder of the pod's own"),

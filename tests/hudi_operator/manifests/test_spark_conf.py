@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_operator.api.fields.spark import PodSize
 from hudi_operator.manifests.quantities import bytes_of
-from hudi_operator.manifests.spark_conf import SPARK_VERSION, memory_of, refused
+from hudi_operator.manifests.spark_conf import SPARK_VERSION, heap_and_rest, refused
 from tests.support.scale import scaled
 
 FORBIDDEN = [
@@ -105,13 +104,13 @@ def test_a_value_that_spark_would_replace_is_refused(before: str, name: str, aft
 
 @pytest.mark.parametrize("memory", ["1Gi", "2Gi", "7Gi", "64Gi"])
 def test_heap_and_rest_are_the_memory_of_the_pod(memory: str) -> None:
-    heap, rest = (int(text.removesuffix("m")) for text in memory_of(PodSize(memory=memory)))
+    heap, rest = (int(text.removesuffix("m")) for text in heap_and_rest(memory))
     assert heap + rest == bytes_of(memory) >> 20
     assert heap <= rest
 
 
 def test_a_heap_is_never_too_small_for_spark() -> None:
-    assert memory_of(PodSize(memory="256Mi")) == ("512m", "384m")
+    assert heap_and_rest("256Mi") == ("512m", "384m")
 
 
 def test_applications_name_the_spark_that_the_image_holds() -> None:

@@ -121,6 +121,9 @@ class Volume:
 class PodPolicy(PodParts):
     """What whoever runs the operator says of the pods of a namespace, and what its resources may ask for."""
 
+    memory: str | None = prop(
+        "memory of a driver or executor whose resource says none, such as 2Gi", None, pattern=QUANTITY, max_length=16
+    )
     light: LightSize | None = prop("size of pods for work that reads no rows", None)
     volumes: tuple[Volume, ...] = prop("claims that every job mounts", (), max_items=8)
     allowed_service_accounts: tuple[str, ...] = prop("accounts that a resource may name", (), max_items=64)

@@ -27,7 +27,12 @@ class PodSize(PodParts):
 
     instances: int = prop("how many; a driver is one", 1, minimum=0, maximum=10_000)
     cores: int = prop("cores of each", 1, minimum=1, maximum=1_000)
-    memory: str = prop("memory of each, such as 2Gi", "2Gi", pattern=QUANTITY, max_length=16)
+    memory: str | None = prop(
+        "memory of each, asked for and at most, such as 2Gi; absent: what the operator says of the namespace, else 2Gi",
+        None,
+        pattern=QUANTITY,
+        max_length=16,
+    )
 
 
 @dataclass(frozen=True, slots=True)
