@@ -20,7 +20,7 @@ from hudi_table.model.names import HEARTBEAT, TEMP
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceResult, ServiceType
 from hudi_table.model.table.config import TableType
 from hudi_table.model.table.layouts import Archive
-from hudi_table.model.timeline.instants import Instant
+from hudi_table.model.timeline.instants import Action, Instant
 from hudi_table.services.archiving.logs import into_logs
 from hudi_table.services.archiving.lsm import compact_levels, into_lsm
 from hudi_table.services.archiving.merge import merge_archive
@@ -28,10 +28,10 @@ from hudi_table.services.archiving.plan import Leaving, Present, plan_archiving
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.archiving.replaced import Replaced
 from hudi_table.services.archiving.trim import trim_chain
-from hudi_table.table.commit.recovery import recover
+from hudi_table.table.commit.recovery import give_up_unclaimed, recover
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.store import retry
-from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.active import load_timeline, records_if_there
 from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import store_now
@@ -76,6 +76,7 @@ def archive(
         return None
     # A resize may leave only when the properties know it.
     sync_bucket_properties(ctx, timeline)
+    _give_up_unclaimed(ctx, timeline, leaving)
     done = _Done()
     keep, merge = _ARCHIVES[ctx.layout.archive]
     for instants, size in keep(ctx, timeline, leaving.instants, policy):
@@ -149,6 +150,22 @@ def _delete(ctx: TableContext, archived: list[Instant], policy: ArchivePolicy, n
             ctx.bodies.pop(state.file_name, None)
             done.files_deleted += 1
         done.instants.append(instant)
+
+
+def _give_up_unclaimed(ctx: TableContext, timeline: Timeline, leaving: Leaving) -> None:
+    """Before the timeline passes an instant that another engine took back while its writer went on: its markers still tell of it, and what they
+    name would count from then on."""
+    left = [instant for instant in timeline.commits if instant not in leaving.instants]
+    folders, _ = ctx.storage.list_dir(TEMP)
+    times = {folder.rstrip("/").rpartition("/")[2] for folder in folders}
+    passed = {time for time in times if not left or time < left[0].time}
+    unknown = {time for time in passed if not any(name.startswith(time) for name in timeline.files)}
+    if not unknown:
+        return
+    rollbacks = [instant for instant in timeline.completed if instant.action is Action.ROLLBACK]
+    records = [record for instant in rollbacks for record in records_if_there(ctx, instant) or ()]
+    for time in sorted(unknown & {time for record in records for time in record["commitsRollback"]}):
+        give_up_unclaimed(ctx, time, confirmed_dead=True)
 
 
 def _sweep(ctx: TableContext, times: set[str]) -> None:

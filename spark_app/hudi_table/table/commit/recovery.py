@@ -18,7 +18,13 @@ from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS, Action, Instant, State
 from hudi_table.table.commit.pending_plans import given_up_log_compactions
 from hudi_table.table.commit.publish import drop_claim, materialise
-from hudi_table.table.commit.rollback import PendingRollback, delete_claim, open_rollbacks, roll_back
+from hudi_table.table.commit.rollback import (
+    PendingRollback,
+    delete_claim,
+    open_rollbacks,
+    roll_back,
+    take_back_unclaimed,
+)
 from hudi_table.table.commit.undo import UNDOING, Undo, carry_out, finish_undos
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
@@ -169,6 +175,21 @@ def abort_and_roll_back(ctx: TableContext, instant: Instant, *, confirmed_dead: 
         materialise(ctx, entry)
         return [instant.time]
     return roll_back(ctx, load_timeline(ctx), instant, over=confirmed_dead)
+
+
+def give_up_unclaimed(ctx: TableContext, time: str, *, confirmed_dead: bool) -> None:
+    """What an attempt wrote behind another engine's rollback of its instant is deleted: no recovery finds an instant without a claim, and files
+    of an instant that the timeline has passed count as committed.
+
+    Only of what can never count: it has no decision and no completed file, and it is not older than the timeline, where it may be archived.
+    """
+    tail = chain.read_tail(ctx)
+    timeline = load_timeline(ctx)
+    is_past = not timeline.commits or time < timeline.commits[0].time
+    if is_past or timeline.claim_names(time) or timeline.is_completed(time):
+        return
+    if chain.find_decision(ctx, time, tail.sequence) is None:
+        take_back_unclaimed(ctx, timeline, time, over=confirmed_dead)
 
 
 def _roll_back_aborted(ctx: TableContext, instant: Instant, *, over: bool) -> list[str]:

@@ -84,6 +84,18 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     return [instant.time]
 
 
+def take_back_unclaimed(ctx: TableContext, timeline: Timeline, time: str, *, over: bool) -> None:
+    """Delete what was written for an instant whose claim another engine has taken back. `over`: nothing late can come, so its markers, which
+    tell a later archiving of its files, go too."""
+    target = frozenset([time])
+    taken = [take_back(ctx, path, target, time) for path in _files_of(ctx, time)]
+    drop_rings(ctx, target)
+    _record_in_metadata(ctx, timeline, time, taken)
+    _LOG.debug("%s: %d files of an instant that another engine took back deleted", time, len(taken))
+    if over:
+        sweep(ctx, time)
+
+
 def _record_in_metadata(ctx: TableContext, timeline: Timeline, time: str, taken: Iterable[TakenBack | None]) -> None:
     """Take the instant's delta back. A log that takes blocks back is part of its slice and of no commit, so the metadata table would miss
     it: it goes. So does one that is not kept."""

@@ -166,7 +166,8 @@ class Transaction:
         `confirmed_dead`: every process of this attempt has ended, so nothing late can appear and the quarantine
         is not needed. Nothing happens to an instant that was decided otherwise meanwhile.
         """
-        recovery.abort_and_roll_back(self.ctx, self.instant, confirmed_dead=confirmed_dead)
+        if not recovery.abort_and_roll_back(self.ctx, self.instant, confirmed_dead=confirmed_dead):
+            recovery.give_up_unclaimed(self.ctx, self.time, confirmed_dead=confirmed_dead)
 
     def _decide(
         self,

@@ -1,0 +1,82 @@
+"""Another engine takes a live write back, its claim too, while the writer still has the right to write: what the writer puts there
+after that never counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from hudi_table.errors import WriteAbortedError
+from hudi_table.model.names import TEMP
+from hudi_table.model.timeline.instants import Action, Instant, State
+from hudi_table.services.archiving.execute import archive
+from hudi_table.table.commit import recovery, rollback
+from hudi_table.table.commit.transaction import Transaction, begin
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import draw_instant
+from tests.support.tables import commit_buckets, finish, new_context, reopen, write_file
+
+KEEP = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+
+
+def taken_back(ctx: TableContext, txn: Transaction, *, ends: bool) -> None:
+    """As Hudi does: a plan, the files and markers deleted, the claim too, a report, unless it dies before that."""
+    undo = Instant(draw_instant(ctx, txn.time), Action.ROLLBACK, State.REQUESTED)
+    ctx.storage.put(f".hoodie/{undo.file_name}", rollback.rollback_plan(ctx, txn.instant, []))
+    ctx.storage.put(f".hoodie/{undo.with_state(State.INFLIGHT).file_name}", b"")
+    for info in ctx.storage.list():
+        if txn.time in info.path and undo.time not in info.path:
+            ctx.storage.delete(info.path)
+    if ends:
+        report = rollback.rollback_record(ctx, txn.instant, undo.time, [])
+        rollback.complete(ctx, undo, rollback.encode_record("HoodieRollbackMetadata", report))
+    else:
+        assert recovery.recover(reopen(ctx.storage), load_timeline(ctx)) == (txn.time,)
+
+
+def left(ctx: TableContext, time: str) -> list[str]:
+    return [info.path for folder in ("p", TEMP) for info in ctx.storage.list(folder) if time in info.path]
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["ends", "dies"])
+def test_a_writer_that_learns_of_it_deletes_what_it_wrote_after_it(ends: bool) -> None:
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn = begin(ctx, Action.COMMIT)
+    txn.inflight()
+    stats = [write_file(txn, 0)]
+    taken_back(ctx, txn, ends=ends)
+    stats.append(write_file(txn, 1))
+    assert left(ctx, txn.time)
+    with pytest.raises(WriteAbortedError):
+        finish(txn, stats, [0, 1])
+    txn.abort()
+    assert left(ctx, txn.time) == []
+
+
+def test_of_a_writer_that_died_after_it_the_files_go_before_the_timeline_passes_them() -> None:
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn = begin(ctx, Action.COMMIT)
+    txn.inflight()
+    write_file(txn, 0)
+    taken_back(ctx, txn, ends=True)
+    write_file(txn, 1)
+    for _ in range(4):
+        commit_buckets(ctx, [0])
+    assert left(ctx, txn.time)
+    assert archive(reopen(ctx.storage, quarantine=-1.0), KEEP, force=True) is not None
+    assert load_timeline(ctx).commits[0].time > txn.time
+    assert left(ctx, txn.time) == []
+
+
+def test_files_of_an_instant_that_may_be_archived_are_left_alone() -> None:
+    ctx = new_context()
+    times = [commit_buckets(ctx, [0]) for _ in range(5)]
+    assert archive(reopen(ctx.storage, quarantine=-1.0), KEEP, force=True) is not None
+    before = left(ctx, times[0])
+    assert before
+    recovery.give_up_unclaimed(ctx, times[0], confirmed_dead=True)
+    recovery.give_up_unclaimed(ctx, times[-1], confirmed_dead=True)
+    assert left(ctx, times[0]) == before
+    assert left(ctx, times[-1])
