@@ -14,6 +14,7 @@ from hudi_table.table.commit.transaction import Transaction, begin
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import draw_instant
+from hudi_table.table.timeline.layout import encode_record
 from tests.support.tables import commit_buckets, finish, new_context, reopen, write_file
 
 KEEP = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
@@ -29,7 +30,7 @@ def taken_back(ctx: TableContext, txn: Transaction, *, ends: bool) -> None:
             ctx.storage.delete(info.path)
     if ends:
         report = rollback.rollback_record(ctx, txn.instant, undo.time, [])
-        rollback.complete(ctx, undo, rollback.encode_record("HoodieRollbackMetadata", report))
+        rollback.complete(ctx, undo, encode_record("HoodieRollbackMetadata", report))
     else:
         assert recovery.recover(reopen(ctx.storage), load_timeline(ctx)) == (txn.time,)
 
