@@ -28,11 +28,11 @@ _READS = (
     "path", "columns", "filter", "meta", "asof", "query", "since", "until", "fullscan", "pushfilters", "maxinstantspertrigger",
     "as.of.instant", "timestampasof",
 )  # fmt: skip
-_WRITES = ("operation", "batch", "savemode", "partitionby", "checkpointlocation")
+_WRITES = ("operation", "batch", "savemode", "partitionby", "checkpointlocation", "firstbatch")
 NO_CATALOG = (
-    "a table of Spark's own catalog (CREATE TABLE … USING hudi, saveAsTable) would be a name without a table behind it, for Spark keeps its "
-    "location from sources in Python: use df.write.format('hudi').save(path) or hudi_table.create_table, and CREATE TEMPORARY VIEW … "
-    "USING hudi OPTIONS (path '…')"
+    "a table of Spark's own catalog (CREATE TABLE … USING hudi, saveAsTable, writeTo, toTable) would be a name without a table behind it, for "
+    "Spark keeps its location from sources in Python: use df.write.format('hudi').save(path), writeStream.format('hudi').start(path) or "
+    "hudi_table.create_table, and CREATE TEMPORARY VIEW … USING hudi OPTIONS (path '…')"
 )
 _ADVICE = {
     "paths": "load one path; union the frames for more",
