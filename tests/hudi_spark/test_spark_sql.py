@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
 import hudi_spark
@@ -60,7 +60,8 @@ def test_the_page_says_what_happens(spark: SparkSession, tmp_path: Path) -> None
                     else:
                         assert kind == "sql refused"
                         with pytest.raises(
-                            Exception, match=r"not support|no path|without a table behind it|expects a table"
+                            Exception,
+                            match=r"not support|no path|without a table behind it|expects a table|direct query on files",
                         ):
                             spark.sql(statement).collect()
             ran.append(heading)
@@ -189,6 +190,36 @@ def test_a_path_is_no_name_of_a_table(spark: SparkSession, table: HudiTable) -> 
         ):
             print(way, call())
     assert table.history() == before
+
+
+def test_writers_write_into_a_view_as_statements_do_or_are_refused(spark: SparkSession, table: HudiTable) -> None:
+    hudi_spark.register(spark)
+    spark.sql(f"create temporary view rides using hudi options (path '{table.base_path}', meta 'false')")
+
+    def row(key: str) -> DataFrame:
+        return spark.sql(f"select '{key}' id, 'x' city, 1L ts")
+
+    def keys() -> list[str]:
+        return sorted(table.scan(["id"]).to_arrow()["id"].to_pylist())
+
+    try:
+        row("d").writeTo("rides").append()
+        row("e").write.insertInto("rides")
+        assert keys() == ["a", "b", "c", "d", "e"]
+        assert spark.table("rides").count() == spark.read.table("rides").count() == 5
+        refused: list[Callable[[], Any]] = [
+            lambda: row("f").writeTo("rides").overwritePartitions(),
+            lambda: row("f").writeTo("rides").overwrite(functions.col("id") == "a"),
+            lambda: row("f").write.format("hudi").insertInto("rides"),
+        ]
+        for way in refused:
+            with pytest.raises(AnalysisException, match=r"does not support|cannot be found"):
+                way()
+        assert keys() == ["a", "b", "c", "d", "e"]
+        row("g").write.insertInto("rides", overwrite=True)
+        assert keys() == ["g"]
+    finally:
+        spark.catalog.dropTempView("rides")
 
 
 @pytest.fixture

@@ -39,16 +39,22 @@ class Feed:
         (self.source / f"{name}.json").write_text(lines)
 
     def run(
-        self, operation: str = "insert", mode: str = "append", checkpoint: str = "", name: str = "", **options: str
+        self,
+        operation: str = "insert",
+        mode: str = "append",
+        checkpoint: str | None = "",
+        name: str = "",
+        **options: str,
     ) -> None:
         frame: DataFrame = self.spark.readStream.schema(SCHEMA).json(str(self.source))
         if mode == "complete":
             frame = frame.groupBy("id").max("ts").toDF("id", "ts")
-        named = frame.writeStream.queryName(name) if name else frame.writeStream
+        stream = frame.writeStream.queryName(name) if name else frame.writeStream
+        if checkpoint is not None:
+            stream = stream.option("checkpointLocation", str(self.checkpoint) + checkpoint)
         query = (
-            named.format("hudi").options(**KEYS, **options).outputMode(mode).trigger(availableNow=True)
-            .option("hoodie.datasource.write.operation", operation)
-            .option("checkpointLocation", str(self.checkpoint) + checkpoint).start(self.path)
+            stream.format("hudi").options(**KEYS, **options).outputMode(mode).trigger(availableNow=True)
+            .option("hoodie.datasource.write.operation", operation).start(self.path)
         )  # fmt: skip
         query.awaitTermination()
 
@@ -100,6 +106,25 @@ def test_a_checkpoint_of_a_table_that_was_made_again_is_refused_and_a_name_of_a_
     for checkpoint in ("-second", "-third"):
         feed.run(checkpoint=checkpoint, name="rides")
     assert feed.held() == sorted([("a", 1), ("b", 2)] * 2)
+
+
+@pytest.mark.spark
+def test_queries_of_one_name_that_share_a_checkpoint_lose_no_rows_in_silence(spark, tmp_path):
+    """Below a folder of the session the name is the checkpoint: the second query goes on where the first stopped, in another table, too."""
+    feed = Feed(spark, tmp_path)
+    spark.conf.set("spark.sql.streaming.checkpointLocation", str(tmp_path / "of-the-session"))
+    try:
+        feed.add("one", ("a", 1))
+        feed.run(checkpoint=None, name="rides")
+        feed.add("two", ("b", 2))
+        feed.run(checkpoint=None, name="rides")
+        assert feed.held() == [("a", 1), ("b", 2)]
+        feed.add("three", ("c", 3))
+        feed.path = str(tmp_path / "other")
+        with pytest.raises(StreamingQueryException, match="batch 2 of the stream comes to a table without its batch 1"):
+            feed.run(checkpoint=None, name="rides")
+    finally:
+        spark.conf.unset("spark.sql.streaming.checkpointLocation")
 
 
 class TestWriter:
@@ -165,7 +190,7 @@ class TestWriter:
 
     @pytest.mark.parametrize("text", ["-1", "two", "²"])
     def test_a_first_batch_that_is_no_number_is_refused(self, tmp_path: Path, text: str) -> None:
-        with pytest.raises(InvalidOptionError, match="is not the number of a batch"):
+        with pytest.raises(InvalidOptionError, match="is not a whole number from 0"):
             self.writer(tmp_path, firstBatch=text)
         with pytest.raises(InvalidOptionError, match="firstBatch goes with writeStream"):
             writes.RowsWriter(

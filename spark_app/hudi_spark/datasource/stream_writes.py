@@ -21,6 +21,7 @@ from hudi_spark.datasource.format_options import FormatOptions
 from hudi_spark.datasource.writes import Staged, Target, staged
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvariantError, TableNotFoundError
 from hudi_table.metadata.port import open_context
+from hudi_table.model.options.values import whole
 from hudi_table.model.options.write_options import Operation
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Storage
@@ -40,7 +41,7 @@ class BatchWriter(ds.DataSourceStreamArrowWriter):
                 raise InvalidOptionError(
                     f"option {name!r} does not go with writeStream, which names its batches itself; remove it"
                 )
-        self._first = _first_batch(spark_options)
+        self._first = whole("firstBatch", spark_options.own.get("firstbatch", "0"), 0)
         self._target = Target.of(spark_options, schema, overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
@@ -70,14 +71,6 @@ class BatchWriter(ds.DataSourceStreamArrowWriter):
         for message in messages:
             if isinstance(message, Staged) and message.path:
                 retry.delete(storage, message.path)
-
-
-def _first_batch(spark_options: FormatOptions) -> int:
-    """The option `firstBatch`, 0 without it."""
-    text = spark_options.own.get("firstbatch", "0").strip()
-    if not text.isascii() or not text.isdigit():
-        raise InvalidOptionError(f"option 'firstBatch': {text!r} is not the number of a batch")
-    return int(text)
 
 
 def _is_written(storage: Storage, query: str, number: int, *, alone: bool) -> bool:
