@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, DataFrameWriterV2, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from hudi_spark.datasource.catalog_rules import refuse_idle_statements
+from hudi_spark.datasource.catalog_rules import refuse_idle_statements, refuse_tables_of_writers
 from hudi_spark.datasource.save_modes import hand_over_modes, hand_over_partitions
 from hudi_spark.datasource.source import HudiDataSource, LongNamedSource
 from hudi_spark.tasks import TableHandle
@@ -39,9 +39,11 @@ def register(spark: SparkSession) -> str:
     for source in (HudiDataSource, LongNamedSource):
         if not _is_found(spark, source.name()):
             spark.dataSource.register(source)
-    hand_over_modes(_writer_class(spark))
-    hand_over_partitions(_stream_writer_class(spark))
+    frames, tables, streams = _writer_classes(spark)
+    hand_over_modes(frames)
+    hand_over_partitions(streams)
     refuse_idle_statements(spark)
+    refuse_tables_of_writers(tables, streams)
     if _has_hudi_jar(spark):
         return "a Hudi jar is on the class path: format('hudi') is the jar's; use hudi_spark.read for this library"
     return "format('hudi') is this library's"
@@ -135,22 +137,14 @@ def _escaped(path: str) -> str:
     return "".join("\\" + char if char in "{}[]*?\\" else char for char in path)
 
 
-def _writer_class(spark: SparkSession) -> type[Any]:
-    """The class whose instances `df.write` gives in this session."""
+def _writer_classes(spark: SparkSession) -> tuple[type[Any], type[Any], type[Any]]:
+    """The classes whose instances `df.write`, `df.writeTo` and `df.writeStream` give in this session."""
     if type(spark).__module__.startswith("pyspark.sql.connect"):
-        from pyspark.sql.connect.readwriter import DataFrameWriter as ConnectWriter
+        from pyspark.sql.connect import readwriter
+        from pyspark.sql.connect.streaming import readwriter as stream_readwriter
 
-        return ConnectWriter
-    return DataFrameWriter
-
-
-def _stream_writer_class(spark: SparkSession) -> type[Any]:
-    """The class whose instances `df.writeStream` gives in this session."""
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        from pyspark.sql.connect.streaming.readwriter import DataStreamWriter as ConnectWriter
-
-        return ConnectWriter
-    return DataStreamWriter
+        return readwriter.DataFrameWriter, readwriter.DataFrameWriterV2, stream_readwriter.DataStreamWriter
+    return DataFrameWriter, DataFrameWriterV2, DataStreamWriter
 
 
 def _has_hudi_jar(spark: SparkSession) -> bool:

@@ -11,14 +11,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
 import hudi_spark
 from hudi_spark.sql import rows
 from hudi_table import HudiTable, create_table, open_table
 from hudi_table.cli import main
-from hudi_table.errors import InvalidOptionError, InvalidRequestError
+from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError
 from hudi_table.services.sql_query import QueriedTable
 from tests.support.distributions import entry_points
 from tests.support.page_blocks import sections
@@ -59,7 +60,8 @@ def test_the_page_says_what_happens(spark: SparkSession, tmp_path: Path) -> None
                     else:
                         assert kind == "sql refused"
                         with pytest.raises(
-                            Exception, match=r"not support|no path|without a table behind it|expects a table"
+                            Exception,
+                            match=r"not support|no path|without a table behind it|expects a table|direct query on files",
                         ):
                             spark.sql(statement).collect()
             ran.append(heading)
@@ -126,6 +128,98 @@ def test_no_other_door_makes_a_table_of_sparks_catalog_that_names_hudi(spark: Sp
     finally:
         spark.conf.unset("spark.sql.sources.default")
         spark.sql("drop table if exists by_a_door")
+
+
+def test_no_writer_makes_a_name_of_sparks_catalog(spark: SparkSession, tmp_path: Path) -> None:
+    """With a path or without; the source named, or that of the session. Nothing of another source is in the way."""
+    hudi_spark.register(spark)
+    rows, feed = spark.sql("select 'a' id"), spark.readStream.format("rate").load()
+    path, checkpoint = str(tmp_path / "t"), str(tmp_path / "checkpoint")
+    stream = feed.writeStream.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+    doors: dict[str, Callable[[], Any]] = {
+        "saveAsTable": lambda: rows.write.format("hudi").option("path", path).mode("append").saveAsTable("made"),
+        "toTable, by its argument": lambda: stream.toTable("made", format="org.apache.hudi", path=path),
+        "toTable": lambda: stream.format("hudi").toTable("made"),
+        "toTable, of a path": lambda: stream.format("hudi").option("path", path).toTable("made"),
+        "create": lambda: rows.writeTo("made").using("hudi").option("path", path).create(),
+        "replace": lambda: rows.writeTo("made").using(provider="Hudi").replace(),
+        "createOrReplace": lambda: (
+            rows.writeTo("made").using("org.apache.hudi").tableProperty("location", path).createOrReplace()
+        ),
+    }
+    by_default: dict[str, Callable[[], Any]] = {
+        "saveAsTable": lambda: rows.write.saveAsTable("made"),
+        "toTable": lambda: feed.writeStream.option("checkpointLocation", checkpoint).toTable("made"),
+        "create": lambda: rows.writeTo("made").create(),
+    }
+    try:
+        for door in doors.values():
+            with pytest.raises(InvalidRequestError, match=r"without a table behind it.*start\(path\)"):
+                door()
+        spark.conf.set("spark.sql.sources.default", "hudi")
+        for door in by_default.values():
+            with pytest.raises(InvalidRequestError, match="without a table behind it"):
+                door()
+        assert "made" not in [table.name for table in spark.catalog.listTables()]
+        assert list(tmp_path.iterdir()) == []
+        rows.writeTo("made").using("parquet").create()
+        assert spark.table("made").count() == 1
+    finally:
+        spark.conf.unset("spark.sql.sources.default")
+        spark.sql("drop table if exists made")
+
+
+def test_a_path_is_no_name_of_a_table(spark: SparkSession, table: HudiTable) -> None:
+    """Spark itself refuses it by the source's name, and nothing is read or written."""
+    hudi_spark.register(spark)
+    name, rows, before = f"hudi.`{table.base_path}`", spark.sql("select 'z' id, 'x' city, 1L ts"), table.history()
+    ways: dict[str, Callable[[], Any]] = {
+        "SELECT": lambda: spark.sql(f"SELECT * FROM {name}"),
+        "SELECT by the long name": lambda: spark.sql(f"SELECT * FROM `org.apache.hudi`.`{table.base_path}`"),
+        "table": lambda: spark.table(name),
+        "read.table": lambda: spark.read.table(name),
+        "INSERT": lambda: spark.sql(f"INSERT INTO {name} VALUES ('z', 'x', 1)"),
+        "insertInto": lambda: rows.write.insertInto(name),
+        "insertInto of the format": lambda: rows.write.format("hudi").insertInto(name),
+        "append": lambda: rows.writeTo(name).append(),
+        "overwritePartitions": lambda: rows.writeTo(name).overwritePartitions(),
+    }
+    for way, call in ways.items():
+        with pytest.raises(
+            (AnalysisException, HudiError), match=r"(?i)direct query on files|cannot be found|without a table"
+        ):
+            print(way, call())
+    assert table.history() == before
+
+
+def test_writers_write_into_a_view_as_statements_do_or_are_refused(spark: SparkSession, table: HudiTable) -> None:
+    hudi_spark.register(spark)
+    spark.sql(f"create temporary view rides using hudi options (path '{table.base_path}', meta 'false')")
+
+    def row(key: str) -> DataFrame:
+        return spark.sql(f"select '{key}' id, 'x' city, 1L ts")
+
+    def keys() -> list[str]:
+        return sorted(table.scan(["id"]).to_arrow()["id"].to_pylist())
+
+    try:
+        row("d").writeTo("rides").append()
+        row("e").write.insertInto("rides")
+        assert keys() == ["a", "b", "c", "d", "e"]
+        assert spark.table("rides").count() == spark.read.table("rides").count() == 5
+        refused: list[Callable[[], Any]] = [
+            lambda: row("f").writeTo("rides").overwritePartitions(),
+            lambda: row("f").writeTo("rides").overwrite(functions.col("id") == "a"),
+            lambda: row("f").write.format("hudi").insertInto("rides"),
+        ]
+        for way in refused:
+            with pytest.raises(AnalysisException, match=r"does not support|cannot be found"):
+                way()
+        assert keys() == ["a", "b", "c", "d", "e"]
+        row("g").write.insertInto("rides", overwrite=True)
+        assert keys() == ["g"]
+    finally:
+        spark.catalog.dropTempView("rides")
 
 
 @pytest.fixture

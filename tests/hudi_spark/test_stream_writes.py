@@ -16,9 +16,10 @@ from hudi_spark.datasource import writes
 from hudi_spark.datasource.format_options import format_options
 from hudi_spark.datasource.stream_writes import BatchWriter
 from hudi_spark.datasource.writes import Staged
-from hudi_table.api import HudiTable, open_table
-from hudi_table.errors import HudiError, InvalidOptionError, InvariantError
+from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError, InvariantError
 from hudi_table.metadata.port import open_context
+from hudi_table.model.options.write_options import Operation
 from tests.support.aged import AgedStorage
 
 KEYS = {"hoodie.table.name": "rides", "hoodie.datasource.write.recordkey.field": "id"}
@@ -37,14 +38,23 @@ class Feed:
         lines = "".join(f'{{"id": "{key}", "ts": {ts}}}\n' for key, ts in rows)
         (self.source / f"{name}.json").write_text(lines)
 
-    def run(self, operation: str = "insert", mode: str = "append", checkpoint: str = "", **options: str) -> None:
+    def run(
+        self,
+        operation: str = "insert",
+        mode: str = "append",
+        checkpoint: str | None = "",
+        name: str = "",
+        **options: str,
+    ) -> None:
         frame: DataFrame = self.spark.readStream.schema(SCHEMA).json(str(self.source))
         if mode == "complete":
             frame = frame.groupBy("id").max("ts").toDF("id", "ts")
+        stream = frame.writeStream.queryName(name) if name else frame.writeStream
+        if checkpoint is not None:
+            stream = stream.option("checkpointLocation", str(self.checkpoint) + checkpoint)
         query = (
-            frame.writeStream.format("hudi").options(**KEYS, **options).outputMode(mode).trigger(availableNow=True)
-            .option("hoodie.datasource.write.operation", operation)
-            .option("checkpointLocation", str(self.checkpoint) + checkpoint).start(self.path)
+            stream.format("hudi").options(**KEYS, **options).outputMode(mode).trigger(availableNow=True)
+            .option("hoodie.datasource.write.operation", operation).start(self.path)
         )  # fmt: skip
         query.awaitTermination()
 
@@ -83,12 +93,111 @@ def test_a_batch_that_comes_again_changes_nothing_and_a_new_query_begins_anew(sp
         feed.run(checkpoint="-wrong", **{"hoodie.index.typ": "SIMPLE"})
 
 
+@pytest.mark.spark
+def test_a_checkpoint_of_a_table_that_was_made_again_is_refused_and_a_name_of_a_query_means_nothing(spark, tmp_path):
+    feed = Feed(spark, tmp_path)
+    feed.add("one", ("a", 1))
+    feed.run()
+    shutil.rmtree(feed.path)
+    feed.add("two", ("b", 2))
+    with pytest.raises(StreamingQueryException, match="batch 1 of the stream comes to a table without its batch 0"):
+        feed.run()
+    # A query of the same name with a checkpoint of its own reads its source from the begin, and so does the next one.
+    for checkpoint in ("-second", "-third"):
+        feed.run(checkpoint=checkpoint, name="rides")
+    assert feed.held() == sorted([("a", 1), ("b", 2)] * 2)
+
+
+@pytest.mark.spark
+def test_queries_of_one_name_that_share_a_checkpoint_lose_no_rows_in_silence(spark, tmp_path):
+    """Below a folder of the session the name is the checkpoint: the second query goes on where the first stopped, in another table, too."""
+    feed = Feed(spark, tmp_path)
+    spark.conf.set("spark.sql.streaming.checkpointLocation", str(tmp_path / "of-the-session"))
+    try:
+        feed.add("one", ("a", 1))
+        feed.run(checkpoint=None, name="rides")
+        feed.add("two", ("b", 2))
+        feed.run(checkpoint=None, name="rides")
+        assert feed.held() == [("a", 1), ("b", 2)]
+        feed.add("three", ("c", 3))
+        feed.path = str(tmp_path / "other")
+        with pytest.raises(StreamingQueryException, match="batch 2 of the stream comes to a table without its batch 1"):
+            feed.run(checkpoint=None, name="rides")
+    finally:
+        spark.conf.unset("spark.sql.streaming.checkpointLocation")
+
+
 class TestWriter:
     """The writer as Spark calls it, without Spark."""
 
     def writer(self, path: Path, **options: str) -> BatchWriter:
         schema = StructType().add("id", "string").add("ts", "long")
         return BatchWriter(format_options({"path": str(path), **KEYS, **options}), schema, False)
+
+    def commit(self, path: Path, number: int, query: str = "q1", overwrite: bool = False, **options: str) -> None:
+        """A batch of one row, `k<number>`."""
+        given = format_options({"path": str(path), **KEYS, "hoodie.datasource.write.operation": "insert"} | options)
+        writer = BatchWriter(given, StructType().add("id", "string").add("ts", "long"), overwrite)
+        rows = pa.record_batch(
+            {"id": [f"k{number}"], "ts": [number]}, pa.schema([("id", pa.string()), ("ts", pa.int64())])
+        )
+        writer.commit([Staged(writer.write(iter([rows])).path, query)], number)
+
+    def keys(self, path: Path) -> list[str]:
+        return sorted(open_table(str(path)).scan(["id"]).to_arrow()["id"].to_pylist())
+
+    def test_a_batch_that_comes_to_a_table_without_the_one_before_is_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "t"
+        for number in range(3):
+            self.commit(path, number)
+        shutil.rmtree(path)
+        with pytest.raises(
+            InvalidRequestError, match=r"batch 3 of the stream comes to a table without its batch 2.*firstBatch=3"
+        ):
+            self.commit(path, 3)
+        assert not [found for found in path.rglob("*") if found.is_file()]
+        self.commit(path, 0, "another")
+        with pytest.raises(InvalidRequestError, match="without its batch 2"):
+            self.commit(path, 3, firstBatch="2")
+        assert self.keys(path) == ["k0"]
+        for number in (3, 3, 4):
+            self.commit(path, number, firstBatch="3")
+        assert self.keys(path) == ["k0", "k3", "k4"]
+        # What replaces all rows lacks nothing of before.
+        shutil.rmtree(path)
+        self.commit(path, 7, overwrite=True)
+        assert self.keys(path) == ["k7"]
+
+    def test_a_batch_of_a_checkpoint_that_was_set_back_is_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "t"
+        for number in (0, 1, 2, 2):
+            self.commit(path, number)
+        for number in (0, 1):
+            with pytest.raises(
+                InvalidRequestError, match=f"batch {number} .* has its batch 2: the checkpoint was set back"
+            ):
+                self.commit(path, number)
+        assert self.keys(path) == ["k0", "k1", "k2"]
+
+    @pytest.mark.parametrize("operation", [each.value for each in Operation])
+    def test_a_batch_without_rows_counts_whatever_it_does(self, tmp_path: Path, operation: str) -> None:
+        path = tmp_path / "t"
+        create_table(path, pa.schema([("id", pa.string()), ("ts", pa.int64())]), record_key="id", name="rides")
+        for number in (0, 1):
+            self.writer(path, **{"hoodie.datasource.write.operation": operation}).commit([Staged(None, "q1")], number)
+        self.commit(path, 2)
+        assert self.keys(path) == ["k2"]
+
+    @pytest.mark.parametrize("text", ["-1", "two", "²"])
+    def test_a_first_batch_that_is_no_number_is_refused(self, tmp_path: Path, text: str) -> None:
+        with pytest.raises(InvalidOptionError, match="is not a whole number from 0"):
+            self.writer(tmp_path, firstBatch=text)
+        with pytest.raises(InvalidOptionError, match="firstBatch goes with writeStream"):
+            writes.RowsWriter(
+                format_options({"path": str(tmp_path), **KEYS, "firstBatch": "1"}),
+                StructType().add("id", "string"),
+                False,
+            )
 
     @pytest.mark.parametrize("option", ["batch", "saveMode"])
     def test_what_a_stream_says_itself_is_no_option(self, tmp_path: Path, option: str) -> None:
@@ -114,11 +223,7 @@ class TestWriter:
 
     def test_a_batch_whose_commit_was_archived_changes_nothing_when_it_comes_again(self, tmp_path: Path) -> None:
         def commit(number: int, query: str = "q1") -> None:
-            writer = self.writer(tmp_path / "t", **{"hoodie.datasource.write.operation": "insert"})
-            rows = pa.record_batch(
-                {"id": [f"k{number}"], "ts": [number]}, pa.schema([("id", pa.string()), ("ts", pa.int64())])
-            )
-            writer.commit([Staged(writer.write(iter([rows])).path, query)], number)
+            self.commit(tmp_path / "t", number, query)
 
         commit(0)
         table = open_table(str(tmp_path / "t"))

@@ -1,7 +1,8 @@
 """Statements that Spark would carry out in its own catalog alone, refused: they would succeed and do nothing to a Hudi table.
 
 Facts (pyspark 4.3): Spark keeps the location and the properties of a table of its catalog from sources in Python; `CREATE TABLE` that lists
-columns, and `ALTER TABLE`, ask no source at all. So they are refused in Python, where a session has been registered.
+columns, and `ALTER TABLE`, ask no source at all; `toTable` and `writeTo(…).create()` make the name before they ask one. So they are refused in
+Python, where a session has been registered.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _PART = re.compile(r"`[^`]+`|\w+")
 _PROVIDER = re.compile(r"^Provider: (?:hudi|org\.apache\.hudi)$", re.IGNORECASE | re.MULTILINE)
 """A line of what `SHOW TABLE EXTENDED` says of a table; `DESCRIBE` says it of other sources alone."""
 _MARK = "_refuses_idle_statements"
+_SOURCE = "_source_that_was_named"
 
 
 def refuse_idle_statements(spark: Any) -> None:
@@ -73,6 +75,53 @@ def _refuse_new_tables(catalog: type[Any]) -> None:
         return plain(self, tableName, path, source, *args, **more)
 
     catalog.createTable = create_table
+
+
+def refuse_tables_of_writers(tables: type[Any], streams: type[Any]) -> None:
+    """Let what makes a table by `writeTo`, and `toTable` of a DataStreamWriter class, raise InvalidRequestError; once."""
+    if hasattr(streams.toTable, _MARK):
+        return
+    _keep_source(tables, "using")
+    _keep_source(streams, "format")
+    for method in ("create", "replace", "createOrReplace"):
+        setattr(tables, method, _refusing(getattr(tables, method)))
+    plain: Callable[..., Any] = streams.toTable
+
+    @functools.wraps(plain)
+    def to_table(self: Any, tableName: str, format: str | None = None, *args: Any, **more: Any) -> Any:  # noqa: A002, N803 - Spark's names
+        if format is not None:
+            self.format(format)
+        return _refusing(plain)(self, tableName, None, *args, **more)
+
+    setattr(to_table, _MARK, True)
+    streams.toTable = to_table
+
+
+def _keep_source(writer: type[Any], method: str) -> None:
+    """Let a writer know which source it was told: Spark's own do not tell all of it to Python."""
+    plain: Callable[..., Any] = getattr(writer, method)
+
+    @functools.wraps(plain)
+    def named(self: Any, *source: str, **more: str) -> Any:
+        # By its place or by its name, which differs between the two.
+        setattr(self, _SOURCE, next(iter((*source, *more.values())), None))
+        return plain(self, *source, **more)
+
+    setattr(writer, method, named)
+
+
+def _refusing(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a writer that makes a table of the catalog, of Hudi's or of another source."""
+
+    @functools.wraps(plain)
+    def refusing(self: Any, *args: Any, **more: Any) -> Any:
+        source = getattr(self, _SOURCE, None)
+        session = self._spark if hasattr(self, "_spark") else self._session
+        if source.lower() in NAMES if source else _is_default(session):
+            raise InvalidRequestError(NO_CATALOG)
+        return plain(self, *args, **more)
+
+    return refusing
 
 
 def _is_default(session: Any) -> bool:

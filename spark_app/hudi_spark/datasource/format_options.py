@@ -2,7 +2,7 @@
 
 Facts (pyspark 4.3): Spark lowers the names of options on their way; a view hands all of its options to readers and writers, so
 either side accepts the names of both; `CREATE TABLE` without columns asks for a schema with options of its own, `provider`
-among them, and keeps none of them for whoever reads or writes the table later.
+among them, and keeps none of them for whoever reads or writes the table later; the name of a stream's query comes as an option.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _READS = (
     "path", "columns", "filter", "meta", "asof", "query", "since", "until", "fullscan", "pushfilters", "maxinstantspertrigger",
     "as.of.instant", "timestampasof",
 )  # fmt: skip
-_WRITES = ("operation", "batch", "savemode", "partitionby", "checkpointlocation")
+_WRITES = ("operation", "batch", "savemode", "partitionby", "checkpointlocation", "firstbatch", "queryname")
 NO_CATALOG = (
-    "a table of Spark's own catalog (CREATE TABLE … USING hudi, saveAsTable) would be a name without a table behind it, for Spark keeps its "
-    "location from sources in Python: use df.write.format('hudi').save(path) or hudi_table.create_table, and CREATE TEMPORARY VIEW … "
-    "USING hudi OPTIONS (path '…')"
+    "a table of Spark's own catalog (CREATE TABLE … USING hudi, saveAsTable, writeTo, toTable) would be a name without a table behind it, for "
+    "Spark keeps its location from sources in Python: use df.write.format('hudi').save(path), writeStream.format('hudi').start(path) or "
+    "hudi_table.create_table, and CREATE TEMPORARY VIEW … USING hudi OPTIONS (path '…')"
 )
 _ADVICE = {
     "paths": "load one path; union the frames for more",

@@ -190,6 +190,9 @@ class Target:
         partitions = _matching(table.context, self.write.partitions) or _partitions_of(table.context, rows)
         if partitions:
             table.write(None, operation=operation, options=options, batch=batch, partitions=partitions)
+        elif batch:
+            # The batch after it asks whether this one has been.
+            table.write(self.schema.empty_table(), operation=Operation.UPSERT, batch=batch)
 
     def _table(self, storage: Storage) -> HudiTable | None:
         """The table, made where there is none; None where mode ignore finds one."""
@@ -264,6 +267,8 @@ class RowsWriter(ds.DataSourceArrowWriter):
     """
 
     def __init__(self, spark_options: FormatOptions, schema: StructType, overwrite: bool) -> None:
+        if "firstbatch" in spark_options.own:
+            raise InvalidOptionError("firstBatch goes with writeStream: leave it out")
         self._target = Target.of(spark_options, schema, overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
