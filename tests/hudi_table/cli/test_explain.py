@@ -32,6 +32,12 @@ class TestExplain:
         index = (Path(__file__).parents[3] / "docs" / "errors" / "README.md").read_text()
         assert [name for name in listed if f"pages/{name}.md)" not in index] == []
 
+    def test_a_summary_is_a_whole_sentence_of_its_page(self, capsys: pytest.CaptureFixture[str]) -> None:
+        for row in json.loads(run(capsys, "explain", "-o", "json"))["items"]:
+            paragraph = " ".join(run(capsys, "explain", row["name"]).split("\n\n")[1].split())
+            assert f"{paragraph} ".startswith(f"{row['summary']} "), row["name"]
+        assert "whose definition the cluster does not serve" in run(capsys, "explain", "-o", "wide")
+
     def test_an_unknown_name_suggests_the_nearest(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["explain", "CorruptTabel"]) == 2
         assert "no page explains 'CorruptTabel': did you mean CorruptTable?" in capsys.readouterr().err

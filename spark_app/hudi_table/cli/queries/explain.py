@@ -69,5 +69,6 @@ def _files(folder: str) -> list[Traversable]:
 
 
 def _summary(text: str) -> str:
-    """The first sentence after the heading."""
-    return text.splitlines()[2].partition(". ")[0].rstrip(".") + "."
+    """The first sentence after the heading; it may go on in the next line."""
+    paragraph = " ".join(text.split("\n\n")[1].split())
+    return paragraph.partition(". ")[0].rstrip(".") + "."
