@@ -78,7 +78,11 @@ def written(base: Path, version: int, index: str, operation: str, *, partitioned
 def test_hudi_reads_and_writes_on_our_copy_on_write_table(
     hudis: Hudis, tmp_path: Path, version: int, index: str, operation: str
 ) -> None:
-    base, oracle = tmp_path / "table", hudis[ORACLE]
+    copy_on_write_goes_on(hudis[ORACLE], tmp_path / "table", version, index, operation)
+
+
+def copy_on_write_goes_on(oracle: HudiOracle, base: Path, version: int, index: str, operation: str) -> None:
+    """A table of ours, read and written on by Hudi, and by us again."""
     partitioned = operation != "delete" or index == "bloom"
     model = written(base, version, index, operation, partitioned=partitioned)
     ours.assert_all_read(base, oracle, model.rows())
@@ -101,7 +105,11 @@ def test_hudi_reads_and_writes_on_our_copy_on_write_table(
 def test_hudi_reads_compacts_and_writes_on_our_merge_on_read_table(
     hudis: Hudis, tmp_path: Path, version: int, index: str, operation: str
 ) -> None:
-    base, oracle = tmp_path / "table", hudis[ORACLE]
+    merge_on_read_goes_on(hudis[ORACLE], tmp_path / "table", version, index, operation)
+
+
+def merge_on_read_goes_on(oracle: HudiOracle, base: Path, version: int, index: str, operation: str) -> None:
+    """A table of ours, read, compacted and written on by Hudi, and by us again."""
     model = written(base, version, index, operation, partitioned=operation != "insert", type="MergeOnRead")
     ours.write(base, "upsert", data := rows(range(5, 12), 4))
     model.apply("upsert", data)
@@ -124,7 +132,11 @@ def test_hudi_reads_compacts_and_writes_on_our_merge_on_read_table(
 @pytest.mark.filterwarnings("ignore::hudi_table.metadata.lifecycle.MetadataDroppedWarning")
 @pytest.mark.parametrize("name", CONTINUED)
 def test_hudi_reads_and_writes_on_its_own_table_that_we_have_continued(hudis: Hudis, tmp_path: Path, name: str) -> None:
-    base, oracle = golden.unpack(name, tmp_path).base, hudis[ORACLE]
+    golden_table_goes_on(hudis[ORACLE], golden.unpack(name, tmp_path).base, name)
+
+
+def golden_table_goes_on(oracle: HudiOracle, base: Path, name: str) -> None:
+    """A golden table, continued by us, read and written on by Hudi, and read by us again."""
     expected = expected_after(base)
     continued(base)
     config = open_table(base).context.config

@@ -33,10 +33,9 @@ def test_whatever_installs_packages_asks_for_their_hashes() -> None:
         assert all("--require-hashes" in line for line in installs), name
 
 
-def test_every_jar_of_the_tests_is_pinned_by_its_digest() -> None:
-    lines = [
-        line for line in (ROOT / "requirements" / "jars.sha256").read_text().splitlines() if line and line[0] != "#"
-    ]
+@pytest.mark.parametrize("pins", ["requirements/jars.sha256", "tests/interop/oracles.sha256"])
+def test_every_jar_of_the_tests_is_pinned_by_its_digest(pins: str) -> None:
+    lines = [line for line in (ROOT / pins).read_text().splitlines() if line and line[0] != "#"]
     assert lines
     assert all(re.fullmatch(r"[0-9a-f]{64}  ?\S+\.jar", line) for line in lines)
 

@@ -1,0 +1,22 @@
+"""The further releases of Hudi: a process each, fetched and started by the first test that asks for it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from scripts import setup_oracles
+from tests.support.hudi_oracle import HudiOracle, environment
+
+
+class Releases(dict[str, HudiOracle]):
+    """Release → its process, which ends with `stack`."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        super().__init__()
+        self._stack = stack
+
+    def __missing__(self, release: str) -> HudiOracle:
+        python, ivy = environment()
+        setup_oracles.fetch(release, python.parent.parent, ivy)
+        self[release] = self._stack.enter_context(HudiOracle(release))
+        return self[release]
