@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         more = f"{plan} --to {args.to or 'VERSION'}" if args.type == "Upgrade" else plan
         raise InvalidOptionError(f"type {args.type} runs by a plan that was approved: {more}")
     if args.type in _TAKES_AWAY and not args.yes:
-        raise InvalidOptionError(f"{args.type} takes rows away: read its plan first, {plan}, then give --yes")
+        raise InvalidOptionError(f"{args.type} takes rows away: give --yes, or read its plan first: {plan}")
     cluster = access(args)
     service = cluster.create_service(service_manifest(args, workable(cluster.table(args.name)), "ScheduleAndExecute"))
     name = documents.name_of(service)
