@@ -94,6 +94,7 @@ class Report:
         return fates if len(fates) == self._options["each"] else []
 
     def add(self, mutant: Mutant) -> None:
+        """Record a mutant that was tried."""
         with self._lock:
             self.mutants[identity(mutant)] = mutant
             self.walked += 1

@@ -68,6 +68,7 @@ class Usual:
         return [self.tests[who][0] for who in ranked if who not in self.failed]
 
     def cpu_of(self, who: int) -> float:
+        """Seconds of a processor that a test takes."""
         return float(self.tests[who][1])
 
 
@@ -105,6 +106,7 @@ class Tree:
         os.utime(target, (0, 1_000_000_000))
 
     def take_back(self, name: str) -> None:
+        """Put the real module back."""
         shutil.copy2(ROOT / name, self.folder / name)
 
     def run(

@@ -35,6 +35,7 @@ class Box:
         return MARGIN + self.at[0] * (WIDTH + GAP_X), MARGIN + self.at[1] * (HEIGHT + GAP_Y)
 
     def drawn(self) -> str:
+        """The box with its lines as SVG."""
         x, y = self.corner
         middle = x + WIDTH / 2
         lines = [

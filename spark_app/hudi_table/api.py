@@ -137,8 +137,14 @@ def open_table(
     """Open the Hudi table at `uri` (a path, or a URI of local disk, memory or an object store).
 
     `as_of` (17 digits or a shorter prefix, an ISO date or time, a datetime) fixes the moment that reads see.
-    `storage_options`: see `hudi_table.table.store.opening.open_storage`. Raises TableNotFoundError, UnsupportedTableError,
-    CorruptTableError, InvalidOptionError, UnavailableError and AccessDeniedError.
+
+    `storage_options` are texts by name. S3 takes `endpoint`, `region`, `access_key_id`,
+    `secret_access_key` and `session_token`; what is absent comes from the environment's `AWS_*`, then
+    from the usual AWS chain. All remote stores take `timeout` and `connect_timeout` (seconds),
+    `retries` and `allow_http`, local disk takes `fsync`. The guide "Stores and credentials" shows how.
+
+    Raises TableNotFoundError, UnsupportedTableError, CorruptTableError, InvalidOptionError,
+    UnavailableError and AccessDeniedError.
     """
     return HudiTable(open_context(open_storage(str(uri), storage_options)), as_of)
 
@@ -166,19 +172,28 @@ def create_table(
     options: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> HudiTable:
-    """Create an empty Hudi table at `uri` and open it. Names and values are those of the resource. `version`: 6, 8 or 9, the table version, 6 unless
-    asked for.
+    """Create an empty Hudi table at `uri` and open it. Names and values are those of the resource.
 
-    `schema`: of pyarrow or Polars, or of rows that are given, or a dict of column names and pyarrow types.
+    `schema`: of pyarrow or Polars, or of rows that are given, or a dict of column names and pyarrow
+    types. `partition_by`: one or several field names, or
+    `{"field", "type": "Timestamp", "format": "yyyy/MM", …}`. `index`: `"Simple"`, `"GlobalSimple"`,
+    `"Bloom"`, `"GlobalBloom"` or `{"type": "Bucket", "buckets": 8, "hashFields": […]}`.
 
-    `partition_by`: one or several field names, or `{"field", "type": "Timestamp", "format": "yyyy/MM", …}`. `index`: `"Simple"`,
-    `"GlobalSimple"`, `"Bloom"`, `"GlobalBloom"` or `{"type": "Bucket", "buckets": 8, "hashFields": […]}`. `merge_mode`: `"EventTime"` (the larger ordering
-    value wins) or `"CommitTime"` (the later write wins), the default without ordering fields. `partial_updates`: `"IgnoreDefaults"`
-    (nulls leave stored values) or `"FillUnavailable"` (so does Debezium's marker). `merger`, `key_generator`: names of functions
-    that `register_merger` and `register_key_generator` made known. `name`: the last
-    part of `uri` unless given. What is not given, `options` may tell as Hudi's writers do (`hoodie.datasource.write.recordkey.field`,
-    `hoodie.index.type`, …); without either the table is `"CopyOnWrite"` with a `"Simple"` index. An option of writes and services is not stored: it is told by an IgnoredOptionWarning. `if_exists="open"` opens a table of the same identity. Raises InvalidRequestError if
-    the location holds something else, InvalidSchemaError naming a column that a Hudi table cannot hold.
+    `merge_mode`: `"EventTime"` (the larger ordering value wins) or `"CommitTime"` (the later write
+    wins), the default without ordering fields. `partial_updates`: `"IgnoreDefaults"` (nulls leave
+    stored values) or `"FillUnavailable"` (so does Debezium's marker). `merger`, `key_generator`: names
+    of functions that `register_merger` and `register_key_generator` made known.
+
+    `name`: the last part of `uri` unless given. `version`: the table version 6, 8 or 9; 6 unless given.
+    `if_exists="open"` opens a table of the same identity. `storage_options`: as for `open_table`.
+
+    `options` takes the same settings as Hudi's writers name them
+    (`hoodie.datasource.write.recordkey.field`, `hoodie.index.type`, …); one that contradicts an
+    argument is refused. Without either the table is `"CopyOnWrite"` with a `"Simple"` index. An option
+    of writes and services is not stored: an IgnoredOptionWarning names it.
+
+    Raises InvalidRequestError if the location holds something else, InvalidSchemaError naming a column
+    that a Hudi table cannot hold.
     """
     from hudi_table.write.checks.create_table import TableSpec, create
     from hudi_table.write.checks.table_options import warn_of_others, with_names

@@ -1,4 +1,4 @@
-"""The words of the pages: each term of the glossary is used, and Vale finds nothing."""
+"""The words of the pages and of the texts in the code: each term of the glossary is used, and Vale finds nothing."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from scripts.render_reference import GLOSSARY_ROW, terms
 from scripts.setup_vale import vale
 from tests.tidy.sources import ROOT, project_files
+from tests.tidy.texts import TEXTS
 
 GLOSSARY = "docs/glossary.md"
 FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -64,6 +65,22 @@ def test_vale_finds_nothing_on_the_pages_and_finds_what_its_rules_name(tmp_path:
     shutil.copy(ROOT / ".vale.ini", tmp_path)
     rules = {line.split(":")[3] for line in found_by_vale(tmp_path)}
     assert rules == {"Hudi.Plain", "Hudi.Terms", "Hudi.Sentences", "Hudi.Repetition"}
+
+
+@pytest.mark.parametrize("kind", sorted(TEXTS))
+def test_vale_finds_nothing_in_texts_of_the_code_that_users_read(kind: str, tmp_path: Path) -> None:
+    if not vale().exists():
+        pytest.skip("Vale is not built: type make setup-vale")
+    texts = [text for text in TEXTS[kind]() if text]
+    assert len(texts) > 80
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / f"{kind}.md").write_text("\n\n".join([*texts, "A journal of the lead."]))
+    shutil.copytree(ROOT / "tests/prose/Hudi", tmp_path / "tests/prose/Hudi")
+    shutil.copy(ROOT / ".vale.ini", tmp_path)
+    *found, journal, lead = found_by_vale(tmp_path)
+    assert "journal" in journal
+    assert "lead" in lead
+    assert not found, "a word of docs/glossary.md's last column"
 
 
 def found_by_vale(folder: Path) -> list[str]:

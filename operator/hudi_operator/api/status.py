@@ -96,7 +96,7 @@ class CallbackStatus:
     """How far one callback is. A position once it stands here is gone on from, whatever becomes of the operator."""
 
     name: str = prop("name of the callback")
-    position: str | None = prop("up to where the receiver has been told, as hudictl events takes it", None)
+    position: str | None = prop("position behind the last commit that the receiver has; hudictl events takes it", None)
     last_delivered: str | None = prop("instant of the newest commit that it has", None)
     last_time: str | None = prop("when it took that, RFC 3339", None, format="date-time")
     lag: str = prop("age of the oldest commit that it does not have", "0s")

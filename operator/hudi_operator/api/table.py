@@ -363,7 +363,7 @@ class HudiTableSpec:
     index: TableIndexSpec | None = prop("absent: what the table stores; Simple for a new table", None)
     files: FilesSpec = prop("base files", FilesSpec)
     ingest: tuple[IngestSpec, ...] = prop("ways of rows into the table", (), max_items=16, list_key="name")
-    callbacks: tuple[CallbackSpec, ...] = prop("who is told of its commits", (), max_items=8, list_key="name")
+    callbacks: tuple[CallbackSpec, ...] = prop("receivers of its commits", (), max_items=8, list_key="name")
     maintenance: MaintenanceSpec = prop("upkeep", MaintenanceSpec)
     spark: SparkSpec = prop("how jobs run", SparkSpec)
     options: dict[str, str] = prop(

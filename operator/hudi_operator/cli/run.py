@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run until a signal asks to stop, or the lead or the watch is lost. Ends the process with 0, or 1 if one was lost (usage: 2)."""
+    """Run until a signal asks to stop, or until this process loses the Lease or its watch. It ends with 0, with 1 if it lost one (usage: 2)."""
     try:
         parsed = _parser().parse_args(arguments)
     except SystemExit as stop:
@@ -122,7 +122,7 @@ def _guarded(work: Callable[[], None], stopping: threading.Event, lost: threadin
 
 
 def _answers(host: str, port: int, health: Health, registry: CollectorRegistry) -> bool:
-    """Begin to answer probes: before the lead is there, since one that waits for it has to be told from one that hangs."""
+    """Begin to answer probes before this process is the leader: a probe must see whether it waits for the Lease or hangs."""
     resources = ResourceGauges(health.operator.cluster, health.clock)
     registry.register(resources)
     registry.register(ProcessGauges(health, resources))
@@ -153,7 +153,7 @@ def _know_owners(launcher: ClusterLauncher, namespaces: Sequence[str]) -> None:
 
 
 def _elected(health: Health, stopping: threading.Event) -> bool:
-    """Wait for the lead; False if a signal came before."""
+    """Wait until this process is the leader; False if a signal came before."""
     election = health.election
     while not stopping.is_set():
         if not health.hearing.permitted:
@@ -166,10 +166,10 @@ def _elected(health: Health, stopping: threading.Event) -> bool:
 
 
 def _keep(election: Election, stopping: threading.Event, lost: threading.Event) -> None:
-    """Renew the lead. Once it is lost, what hangs in a call must not go on when another one leads."""
+    """Renew the Lease. Once it is lost, a call that hangs must not go on while another process is the leader."""
     while not stopping.wait(election.pause_seconds):
         if not election.attempt():
-            _log.error("the lead is lost")
+            _log.error("the Lease is lost: another process may be the leader")
             lost.set()
             threading.Timer(election.duration / 6, os._exit, (LOST,)).start()
             return
@@ -241,10 +241,10 @@ def _parser() -> argparse.ArgumentParser:
         "--identity",
         default="",
         metavar="NAME",
-        help="who holds the lead: the same for a process that takes the place of a dead one, which then need not wait for the Lease to run "
+        help="name of this process in the Lease; a process that replaces a dead one takes the same name and need not wait until the Lease runs "
         "out (default: the host's name and the process's number, in a pod the pod's name and 1)",
     )
-    parser.add_argument("--lease-namespace", default="default", metavar="NAME", help="where the Lease of the lead lies")
+    parser.add_argument("--lease-namespace", default="default", metavar="NAME", help="namespace of the Lease")
     parser.add_argument(
         "--lease-name", default="hudi-operator", metavar="NAME", help="its name: of those that share it, one works"
     )

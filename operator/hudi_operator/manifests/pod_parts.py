@@ -1,4 +1,4 @@
-"""What pods are told beside their sizes: the operator's policy of a namespace and a resource's own words, joined, held against the policy.
+"""Settings of pods beside their sizes: those of the namespace's policy and those of the resource, joined and checked against the policy.
 
 Where both say something of one name the policy wins; lists are joined. Nothing of it can weaken a pod: labels and annotations of
 Kubernetes' domains, variables that load code or change Spark, and accounts and priorities that are not allowed are refused by name.
@@ -34,7 +34,7 @@ _LOADS = re.compile(
 
 
 def joined(policy: PodParts, parts: PodParts) -> PodParts:
-    """What a pod is told."""
+    """The settings of one pod."""
     names = {each.name for each in policy.env}
     return replace(
         parts,
@@ -98,7 +98,7 @@ def _wrong_variable(variable: EnvVar) -> str | None:
 
 
 def dress(template: dict[str, Any], parts: PodParts, policy: PodPolicy, attempt: str) -> dict[str, Any]:
-    """A pod template with what its pod is told. What we set ourselves is not replaced."""
+    """A pod template with these settings. What the operator sets itself stays."""
     metadata, pod = template["metadata"], template["spec"]
     metadata["labels"] = {**parts.labels, **metadata.get("labels", {})}
     annotations = {**parts.annotations, **metadata.get("annotations", {})}

@@ -211,7 +211,7 @@ def _archiving(spec: HudiTableSpec) -> dict[str, str]:
 
 
 def _keep(spec: HudiTableSpec, section: ArchivingSpec) -> dict[str, str]:
-    """The job holds them against what cleaning retains, by default 10 commits: it is told what this table's cleaning does. Where
+    """The job holds them against what cleaning retains, by default 10 commits; the spec says what this table's cleaning does. Where
     `maintenance` does not clean, nobody retains that number."""
     least, cleaning = section.min_commits, spec.maintenance.cleaning
     retained = cleaning.keep_commits if cleaning.mode is ServiceMode.AUTO else min(cleaning.keep_commits, least - 1)

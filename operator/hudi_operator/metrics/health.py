@@ -1,7 +1,7 @@
 """Whether the process does its work (`alive`: if not, only a new process can), and whether it could lead (`ready`).
 
 A limit is passed only by what never ends by itself. An operator that is merely slow, or whose API server or store does not answer,
-is not ended: a restart would make it slower. One that loses the lead ends by itself.
+is not ended: a restart would make it slower. One that loses the Lease ends by itself.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from hudi_operator.metrics.resources import ResourceGauges, family
 
 
 class ProcessGauges(Collector):
-    """How the operator itself is. One that waits for the lead knows no resources, and tells of none."""
+    """The state of the operator itself. A process that waits for the Lease knows no resources and reports none."""
 
     def __init__(self, health: Health, resources: ResourceGauges) -> None:
         self._health = health

@@ -1,7 +1,7 @@
 """`plan_deletion(desired, observed, now)`: what is to be done about a HudiTable that is being deleted and held back by us. Pure.
 
 Whoever deletes a table with `deletionPolicy: Purge` waits for its files to go. That wait is bounded, so that no namespace is held up
-for ever: what could not be deleted is told by a Warning, and left. Another policy, set meanwhile, lets go at once.
+for ever: a Warning names what could not be deleted, and it is left. Another policy, set meanwhile, lets go at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What jobs have measured of a table's index: when one is asked to measure, what the status keeps of it, and what is told.
+"""What jobs have measured of a table's index: when a job measures, what the status keeps of it, and what conditions report.
 
 Only jobs open footers; the operator, which watches many tables, carries their words. A measurement reads at most 16 footers and ten
 commits. A job is asked for one where the last is a day old, or ten writes are, which is as many as it looks at, or where it gives

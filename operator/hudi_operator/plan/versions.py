@@ -1,6 +1,6 @@
 """Another version of a table, and who reads it: whether an upgrade is wanted, who holds the table for one, and whom something would lose. Pure.
 
-While a table is brought to another version nobody writes it. So from the approval on nothing else is started, continuous drivers are told to end, and the
+While a table is brought to another version nobody writes it. So from the approval on nothing else is started, continuous drivers are asked to end, and the
 job begins when they have. A change that has begun and that no TableService goes on with keeps the table closed, until somebody ends it.
 """
 

@@ -161,7 +161,7 @@ def problem_of(error: HudiError) -> Problem:
 
 
 def _attempt(text: str) -> str:
-    """The attempt that a checkpoint names; nothing if it is damaged, which is told when it is read."""
+    """The attempt that a checkpoint names; nothing if it is damaged, which its reader reports."""
     try:
         return str(json.loads(text)["attempt"])
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -27,7 +27,7 @@ def place_of(document: Mapping[str, Any]) -> Place | None:
 
 @dataclass(slots=True)
 class Places:
-    """Tables by place. A look-up costs as many steps as a location has folders. Not for several threads at once."""
+    """Tables by place. A lookup costs as many steps as a location has folders. Not for several threads at once."""
 
     _of: dict[Key, Place] = field(default_factory=dict)
     _at: dict[Place, set[Key]] = field(default_factory=dict)

@@ -314,7 +314,7 @@ class Reconciler:
         return again
 
     def _emit(self, identity: Identity, event: Emit) -> None:
-        """What cannot be told, as in a namespace that is going, keeps nobody from what else there is to do."""
+        """An event that cannot be written, as in a namespace that is being deleted, keeps nobody from the rest of the work."""
         try:
             self.cluster.emit(identity.key, event)
         except HudiError as error:

@@ -100,7 +100,7 @@ class Hearing:
         try:
             there, hidden = self._there()
         except HudiError as error:
-            _log.warning("what the watch has missed cannot be told: %s", error)
+            _log.warning("cannot find out what the watch has missed: %s", error)
             return
         unseen = {key for key in before if (key.kind, self._place(key)) in hidden}
         # Whatever was known before the listing began was made before it: what it does not show is gone.
@@ -147,7 +147,7 @@ class Hearing:
         if self.watched is None:
             return
         for place in {self._place(key) for key in self._behind if self._deaf_seconds(key) > DEAF_SECONDS}:
-            _log.warning("the watch of %s does not hear: it is begun anew", place or "all namespaces")
+            _log.warning("the watch of %s receives no changes: it is begun anew", place or "all namespaces")
             self.watched.again(place)
 
     def _deaf_seconds(self, key: Key) -> float:

@@ -90,7 +90,7 @@ def hand_over_partitions(writer: type[Any]) -> Callable[..., Any]:
 
 
 def _source_and_mode(writer: Any) -> tuple[str, str]:
-    """(source, mode) that a writer has been told, `default` where it has not."""
+    """(source, mode) that a writer was given, `default` where it was given none."""
     plan = getattr(writer, "_write", None)
     if plan is not None:
         return plan.source or "", plan.mode or "default"

@@ -85,7 +85,7 @@ def _run(spec: JobSpec) -> JobResult:
 
 
 def _end_spark() -> None:
-    """Once the result is told, what the job has started elsewhere is ended. Only a job that had a Spark loads its modules."""
+    """Once the result is reported, the job ends what it has started elsewhere. Only a job that had a Spark loads its modules."""
     if "hudi_spark.jobs.session" in sys.modules:
         sys.modules["hudi_spark.jobs.session"].end_executors()
 

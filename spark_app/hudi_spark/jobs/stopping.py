@@ -38,5 +38,5 @@ class Stopping:
         self._event.set()
 
     def wait(self, seconds: float) -> None:
-        """So long, or until it is told."""
+        """So long, or until somebody asks to stop."""
         self._event.wait(seconds)

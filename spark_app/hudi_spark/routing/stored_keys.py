@@ -58,7 +58,7 @@ def stored_keys(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt) 
 
 
 def stored_schema(rows: DataFrame, attempt: Attempt) -> st.StructType:
-    """What is told of stored keys."""
+    """The columns of stored keys."""
     ordering = _ordering(attempt)
     return st.StructType(
         [

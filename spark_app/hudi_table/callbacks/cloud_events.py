@@ -33,7 +33,7 @@ def event_of(ctx: TableContext, commit: Commit) -> dict[str, Any]:
 
 
 def data_of(commit: Commit) -> dict[str, Any]:
-    """What is told of a commit, by stable names."""
+    """The data of a commit's event, by stable names."""
     return {
         "instant": commit.instant,
         "action": commit.action,

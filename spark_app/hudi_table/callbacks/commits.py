@@ -49,7 +49,7 @@ _STREAMER_KEYS = (STREAMER_KEY_V2, STREAMER_KEY)
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What others are told of a commit. `completed`: when, aware, in UTC, as far as its name tells; else its instant. `schema_changed`: None where what stood
+    """What receivers learn of a commit. `completed`: when, aware, in UTC, as far as its name tells; else its instant. `schema_changed`: None where what stood
     before it is not known. `checkpoints`: of the ingests that it holds; no other extra metadata leaves the table."""
 
     instant: str
@@ -70,7 +70,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A commit, and the position of who has been told of it and all before it."""
+    """A commit, and the position of a receiver that has it and all before it."""
 
     commit: Commit
     position: Position

@@ -1,4 +1,4 @@
-"""How far somebody is who is told of commits: after which moment, and which instants before it were still open then.
+"""How far a receiver of commits is: after which moment, and which instants before it were still open then.
 
 An instant completes later than others that were requested after it. So a moment alone would leave it out, and waiting for it would hold up all
 others: its time stands beside the moment until it has completed, or is gone.

@@ -35,7 +35,7 @@ VERBS = {
     "query": "the answer of one SELECT over tables",
     "export": "its rows as files of Parquet, CSV or JSON lines, all or what changed",
     **{name: verb.help for name, verb in SERVICE_VERBS.items()},
-    "events": "the commits after an instant, in their order, as others are told of them",
+    "events": "the commits after an instant, in the order in which callbacks send them",
     "wait": "the first commits after an instant, once there are any",
     "checkpoint": "how far its ingests are; sets where one from Kafka goes on",
     "explain": "what an error means and what to do",
@@ -276,7 +276,7 @@ def _selection_arguments(parser: argparse.ArgumentParser) -> None:
     """Which rows and columns."""
     _snapshot_arguments(parser, "cdc")
     images = [str(kind) for kind in Images]
-    parser.add_argument("--images", choices=images, help="cdc: what is told of each change (data_before_after)")
+    parser.add_argument("--images", choices=images, help="cdc: which images each change has (data_before_after)")
     parser.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
     parser.add_argument("--filter", metavar="TEXT", help="""SQL-like, such as "city = 'sf' and ts > 5" """)
 

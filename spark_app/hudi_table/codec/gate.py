@@ -27,9 +27,11 @@ class Gate:
         self._held = None
 
     def shut(self) -> None:
+        """End it: what is written from now on goes nowhere."""
         self._sink = None
 
     def write(self, data: Any) -> int:
+        """Keep the bytes, or pass them on."""
         if self._held is not None:
             self._held.append(bytes(data))
         elif self._sink is not None:
@@ -38,8 +40,10 @@ class Gate:
         return len(data)
 
     def tell(self) -> int:
+        """How many bytes were written."""
         return self._at
 
     def flush(self) -> None:
+        """Flush the file behind it."""
         if self._sink is not None:
             self._sink.flush()

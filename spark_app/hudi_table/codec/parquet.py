@@ -4,7 +4,7 @@ Facts (measured on Hudi 0.15.0): footer keys `hoodie_min_record_key`, `hoodie_ma
 `org.apache.hudi.bloomfilter`, `hoodie_bloom_filter_type_code` (absent for SIMPLE), `parquet.avro.schema`,
 `writer.model.name` = `avro`; none of the first four where the record key column is null. Hudi reads pyarrow's
 three-level lists; its own lists may have two levels, which pyarrow reads. No Arrow schema is stored: the types that
-a table holds are told by Parquet alone, and with it dictionary columns would come back as dictionaries.
+a table holds follow from Parquet alone, and with it dictionary columns would come back as dictionaries.
 """
 
 from __future__ import annotations

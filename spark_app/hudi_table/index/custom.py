@@ -78,7 +78,7 @@ def _offered() -> list[metadata.EntryPoint]:
 
 @dataclass(frozen=True, slots=True)
 class CustomIndex(LookedUp):
-    """An index of another package. What it answers is checked, and what it raises is told as its own."""
+    """An index of another package. What it answers is checked, and what it raises is reported as its own."""
 
     name: str
     inner: KeyIndex

@@ -87,7 +87,7 @@ _RECORD_INDEX = MetadataPartition.RECORD_INDEX
 def prepare_metadata(
     ctx: TableContext, wanted: bool | None, indexes: Iterable[str] = (), limits: ShardLimits | None = None
 ) -> None:
-    """Before a write: build the metadata table if it is wanted, with the partitions `indexes`, drop it if not, and without a wish keep it as it is.
+    """Before a write: build the metadata table if it is wanted, with the partitions `indexes`, drop it if not, and keep it as it is if nothing is asked.
 
     Raises as `build_metadata`.
     """

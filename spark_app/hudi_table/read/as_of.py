@@ -70,7 +70,7 @@ def _taken_back(ctx: TableContext, timeline: Timeline, as_of: str) -> Instant | 
     """The rollback or restore that made another past of the moment, if one did.
 
     A restore does so with every moment after its savepoint, a rollback with that of its instant: of a moment between two
-    writes it cannot be told whether the one that was rolled back had ever been visible.
+    writes nobody knows whether the one that was rolled back had ever been visible.
     """
     limit = comparable_time(as_of)
     for instant in timeline.instants:

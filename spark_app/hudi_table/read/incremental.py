@@ -1,6 +1,6 @@
 """Incremental queries: the rows that changed after one instant and up to another, in their latest state.
 
-Facts (Hudi 0.15.0): the range is (since, until]; a row is told by its `_hoodie_commit_time`, which rewrites keep, compaction
+Facts (Hudi 0.15.0): the range is (since, until]; a row is selected by its `_hoodie_commit_time`, which rewrites keep, compaction
 and clustering included; deleted rows do not appear. In table versions 8 and 9 the range is of the moments at which instants completed, as in
 Hudi 1.1.1, and a row counts by its instant (1.0.2 includes `since` itself, measured). Where the timeline of the range was archived Hudi falls back to a full
 scan if `hoodie.datasource.read.incr.fallback.fulltablescan.enable` says so, and fails otherwise.

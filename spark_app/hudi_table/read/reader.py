@@ -148,7 +148,7 @@ class TableReader:
         `images`: ``"data_before_after"``, ``"data_before"`` or ``"op_key_only"``; the latter two give `op`, `record_key` and
         perhaps `before`. `columns`: which columns the images have. The table need not log change data: what its file slices
         tell is enough. Where commits are archived or their files cleaned ExpiredError names the instant; `full_scan`
-        then begins with all rows of the first commit that can be told, as inserts of it. Raises InvalidOptionError for a
+        then begins with all rows of the first commit whose rows are known, as inserts of it. Raises InvalidOptionError for a
         malformed argument, and for a table without meta columns when it first reads.
         """
         from hudi_table.read.changes.plan import ChangesRequest

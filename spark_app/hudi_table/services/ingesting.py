@@ -95,7 +95,7 @@ def set_positions(ctx: TableContext, ingest: str, text: str, *, by: str, again: 
     """Make an ingest from Kafka go on at other offsets: a commit without rows holds them, and who set them in place of what.
 
     `text`: one topic's, as Hudi Streamer writes them. A topic that the checkpoint knows keeps its id, and partitions that the text does not name their
-    offsets. `again`: rows may be taken a second time, though the ingest inserts them without a look for their keys. Raises InvalidRequestError for a
+    offsets. `again`: rows may be taken a second time, though the ingest inserts them without looking for their keys. Raises InvalidRequestError for a
     text that is none, and for such a step back without `again`; CorruptTableError where the ingest's checkpoint is of another source.
     """
     try:

@@ -86,7 +86,7 @@ def looked(ctx: TableContext, timeline: Timeline, choose: Choose) -> Look:
 
 
 def publish(ctx: TableContext, action: Action, choose: Choose, first: Look | None = None) -> ServicePlan | None:
-    """Publish a plan as `T.<action>.requested`, by an entry of the chain. None, and no claim, if there is nothing to do. `first`: a look that
+    """Publish a plan as `T.<action>.requested`, by an entry of the chain. None, and no claim, if there is nothing to do. `first`: a `Look` that
     was taken just now.
 
     Raises WriteConflictError if others kept moving what it touches, CommitStateUnknownError, and what `choose` raises.

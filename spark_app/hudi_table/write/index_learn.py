@@ -1,7 +1,7 @@
 """After a commit: an index that keeps something beside the table takes in what the table holds now.
 
 The commit stands, whatever comes of it. So a failure is logged and not raised, and an index must give right answers
-without having been told.
+without having learnt of it.
 """
 
 from __future__ import annotations

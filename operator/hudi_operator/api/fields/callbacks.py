@@ -1,4 +1,4 @@
-"""Who is told of a table's commits."""
+"""Receivers of a table's commits."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class CaBundle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodParts:
-    """What a pod may be told, as in a pod."""
+    """What a resource may say of its pods, in the fields of a pod."""
 
     tolerations: tuple[Toleration, ...] = prop("taints that are tolerated", (), max_items=32)
     node_selector: dict[str, str] = prop("labels of the nodes", dict, max_items=32, item_max_length=63)

@@ -1,4 +1,4 @@
-"""What each type of TableService may be told: one section a type, and what a service waits for."""
+"""The options of each type of TableService, one section a type, and what a service waits for."""
 
 from __future__ import annotations
 

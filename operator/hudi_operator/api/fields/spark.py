@@ -23,7 +23,7 @@ class Launcher(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PodSize(PodParts):
-    """Size of a driver or of each executor, and what else its pod is told."""
+    """Size of a driver or of each executor, and the other settings of its pod."""
 
     instances: int = prop("how many; a driver is one", 1, minimum=0, maximum=10_000)
     cores: int = prop("cores of each", 1, minimum=1, maximum=1_000)

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         approved = cluster.patch_service(name, {"metadata": {"resourceVersion": version}, "spec": {"approve": digest}})
     except ObjectExistsError:
-        raise WriteConflictError(f"TableService {name} has changed meanwhile; look at its plan again") from None
+        raise WriteConflictError(f"TableService {name} has changed meanwhile; read its new plan first") from None
     note(f"plan {digest} of {name} is approved")
     if not args.wait:
         note(f"kubectl hudi status {documents.table_of(service)} -n {cluster.namespace} -w follows the table")

@@ -1,6 +1,6 @@
 """what the pod of an attempt says
 
-Of the attempt that is at work, else of the newest. When its pod is gone, what the status keeps of it is told.
+Of the attempt that is at work, else of the newest. When its pod is gone, it prints what the status keeps.
 """
 
 from __future__ import annotations

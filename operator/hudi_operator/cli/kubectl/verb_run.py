@@ -49,14 +49,14 @@ def run(args: argparse.Namespace) -> int:
         more = f"{plan} --to {args.to or 'VERSION'}" if args.type == "Upgrade" else plan
         raise InvalidOptionError(f"type {args.type} runs by a plan that was approved: {more}")
     if args.type in _TAKES_AWAY and not args.yes:
-        raise InvalidOptionError(f"{args.type} takes rows away: give --yes, or look first: {plan}")
+        raise InvalidOptionError(f"{args.type} takes rows away: give --yes, or read its plan first: {plan}")
     cluster = access(args)
     service = cluster.create_service(service_manifest(args, workable(cluster.table(args.name)), "ScheduleAndExecute"))
     name = documents.name_of(service)
     note(f"TableService {name} is made")
     if not args.wait:
         emit(Shown("ServiceRun", _COLUMNS, [_row(service)], single=True), args.output)
-        note(f"kubectl hudi why {args.name} -n {cluster.namespace} tells how it stands")
+        note(f"kubectl hudi why {args.name} -n {cluster.namespace} says how far it is")
         return exits.GOOD
     ended = followed(cluster, name, args.timeout, is_over)
     if ended is not None:

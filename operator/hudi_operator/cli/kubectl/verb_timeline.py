@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     commits = (documents.status_of(table).get("timeline") or {}).get("commits", 0)
     if args.output in ("table", "wide"):
         note(
-            f"as the status tells it; the active timeline has {counted(commits, 'write')}: --storage reads all of it at {_location(table)}"
+            f"as the status reports it; the active timeline has {counted(commits, 'write')}: --storage reads all of it at {_location(table)}"
         )
     return exits.GOOD
 

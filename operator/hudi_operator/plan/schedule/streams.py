@@ -40,8 +40,8 @@ def outdated(run: RunStatus, spec: HudiTableSpec, generation: int) -> str:
 
 
 def ended(run: RunStatus, why: str, now: datetime) -> RunStatus:
-    """A driver that was told to end. What it has committed stays; its successor goes on from there."""
-    return replace(run, phase="Succeeded", message=f"told to end: {why}", finished=rfc3339(now))
+    """A driver that was asked to end. What it has committed stays; its successor goes on from there."""
+    return replace(run, phase="Succeeded", message=f"asked to end: {why}", finished=rfc3339(now))
 
 
 def continuous_batch(work: str, runs: tuple[RunStatus, ...], positions: Positions | None) -> str:

@@ -46,7 +46,10 @@ def findings(spec: HudiTableSpec | None, observed: Observed) -> tuple[Finding, .
         return (Finding(CALLBACKS_DELIVERED, "True", "Delivering", f"{', '.join(behind)}: commits are on their way"),)
     return (
         Finding(
-            CALLBACKS_DELIVERED, "True", "Delivered", f"{counted(len(spec.callbacks), 'receiver')} told of every commit"
+            CALLBACKS_DELIVERED,
+            "True",
+            "Delivered",
+            f"every commit is delivered to {counted(len(spec.callbacks), 'receiver')}",
         ),
     )
 
@@ -89,7 +92,7 @@ def _status(seen: CallbackObservation, before: CallbackStatus, now: datetime) ->
 
 
 def news(before: Iterable[Condition], after: Iterable[Condition]) -> list[Emit]:
-    """An event where a receiver has begun to fail, for a new reason, and where all are told again."""
+    """An event when a receiver begins to fail or fails for a new reason, and when all receive commits again."""
     old = next((each for each in before if each.type == CALLBACKS_DELIVERED), None)
     new = next((each for each in after if each.type == CALLBACKS_DELIVERED), None)
     if new is None:

@@ -1,4 +1,4 @@
-"""What a table owes its services, as conditions: which debt is due, why, and what keeps it from being paid."""
+"""The debts of a table as conditions: which one is due, why, and what keeps a service from working it off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told: each thing once, when it changes between two statuses."""
+"""The events that are reported: each once, when something changes between two statuses."""
 
 from __future__ import annotations
 

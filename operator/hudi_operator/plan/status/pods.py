@@ -14,7 +14,7 @@ _NO_START = frozenset(
         "FailedBinding", "Failed", "ErrImageNeverPull", "InspectFailed", "BackOff", "Evicted", "OutOfcpu", "OutOfmemory", "Preempting",
     }
 )  # fmt: skip
-"""Reasons of events by which scheduler and kubelet say that a pod does not start; a sandbox that cannot be made is told nowhere else."""
+"""Reasons of events by which scheduler and kubelet say that a pod does not start; no other place reports a sandbox that cannot be made."""
 
 
 def start_events(events: Iterable[Document]) -> dict[str, Document]:

@@ -30,7 +30,7 @@ __all__ = ["RUNS_MAX", "data", "human_duration", "ingests", "notes", "services",
 
 
 def timeline(table: TableObservation | None, before: TimelineStatus | None = None) -> TimelineStatus | None:
-    """The active timeline, or None without a table. `before`: as it was told last. Event times that were told stay: the watermark never
+    """The active timeline, or None without a table. `before`: as it was reported last. Event times that were reported stay: the watermark never
     falls, and commits that record them may be archived, or be no more among those that are read."""
     if table is None:
         return None

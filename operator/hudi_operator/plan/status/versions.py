@@ -75,7 +75,7 @@ def _served(spec: HudiTableSpec, table: TableObservation) -> Finding:
     if cannot:
         return Finding(READERS_SERVED, "False", "CannotRead", "; ".join([*cannot, *unknown]))
     if unknown:
-        said = f"{'; '.join(unknown)}: try it, and tell the project"
+        said = f"{'; '.join(unknown)}: try it, and report what you find to the project"
         return Finding(READERS_SERVED, "Unknown", "Unproven", said)
     return Finding(
         READERS_SERVED, "True", "AllProven", f"{', '.join(map(str, readers))}: known to read {', '.join(features)}"

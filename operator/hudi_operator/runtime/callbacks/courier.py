@@ -116,7 +116,7 @@ class Courier:
         return self.tools.cluster.secret(self.desired.identity.key.namespace, name) or {}
 
     def _begins(self, ctx: TableContext | None) -> bool:
-        """Whether the status holds a position, which is taken then; else the one to begin at is told, and it is waited for."""
+        """Whether the status holds a position, which is taken then; else report the one to begin at, and wait for it."""
         stored = self._stored()
         if stored is not None:
             self._position = Position.parse(stored, "UTC")

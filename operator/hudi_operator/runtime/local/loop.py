@@ -114,7 +114,7 @@ class LocalRuntime:
         return not self.watch and value_at(status, '.conditions[?(@.type=="Stalled")].status') == "True"
 
     def _wait(self, keys: list[Key]) -> None:
-        """Until something is due. Meanwhile the progress of jobs is told, and the end of one makes all resources of its table
+        """Until something is due. Meanwhile the progress of jobs is reported, and the end of one makes all resources of its table
         due."""
         while self._due:
             for key, names in list(self._awaited.items()):

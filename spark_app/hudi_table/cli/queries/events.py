@@ -1,4 +1,4 @@
-"""`hudictl events BASE`: the commits that completed after an instant, in their order, as others are told of them."""
+"""`hudictl events BASE`: the commits that completed after an instant, in the order in which callbacks send them."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 The starts of the records are known from the frame around them, so no record has to wait for the one before. Flat fields
 and records of them only (see `types.flat_fields`); everything else is fastavro's. Nine times fastavro's speed (measured).
 
-Records lie far apart, so that each look at a field costs a cache line a record: a number is read as the eight bytes that it may have, and a
+Records lie far apart, so that each access to a field costs a cache line a record: a number is read as the eight bytes that it may have, and a
 field that nobody wants is passed over by one look at its branch and length where no record has null there or a long text.
 """
 

@@ -107,7 +107,7 @@ def scan_blocks(source: Any, *, path: str = "") -> list[LogBlock]:
 
 
 def encode_block(kind: BlockType, header: Mapping[int, str], content: bytes) -> bytes:
-    """One whole block, as it is told."""
+    """One whole block, as the scan gives it."""
     parts = [_header(kind, header), _SIZE.pack(len(content)), content, _INT.pack(0)]
     size = sum(map(len, parts)) + _SIZE.size
     return b"".join([MAGIC, _SIZE.pack(size), *parts, _SIZE.pack(size + len(MAGIC))])

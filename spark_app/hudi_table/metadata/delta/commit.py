@@ -87,7 +87,7 @@ class Delta:
     def write_again(self) -> frozenset[str]:
         """The same after a plan has moved a group: what lies in the slice before is deleted, for nobody has planned it.
 
-        The group may move once more between the writing and the look at where it is now: then nothing lies in the newest slice yet.
+        The group may move once more between the writing and the search for where it is now: then nothing lies in the newest slice yet.
         """
         for _ in range(_MOVES_MAX):
             conflict_keys = self.write()

@@ -1,13 +1,13 @@
 """What a commit says to the record index: in which file group the keys are that it wrote, and which keys are gone.
 
 Facts (measured on Hudi 0.15.0): an entry is the key's partition and file id; removals are delete blocks. Hudi tells inserted keys
-alone; here updated ones are told again, which changes nothing. A key that is told and gone in one commit has moved, and is told.
+alone; here updated ones are recorded again, which changes nothing. A key that is recorded and gone in one commit has moved, and is recorded.
 
 A delete in a log may leave the row if event time decides, so there the entry stays: one of a key that is gone sends the next
 row of that key to a file group that does not hold it, which is right for every merge. Only replaced groups must not be left.
 
 Inserts look no key up, and indexes that are not global only in one partition. A key that is in another file group already would be in
-two, and the index has one place for it: nothing could be told from it any more, so it ends with that commit. An index by partition has
+two, and the index has one place for it: nothing would follow from it any more, so it ends with that commit. An index by partition has
 one in each partition.
 """
 
@@ -58,7 +58,7 @@ def locations_of(
     ctx: TableContext, metadata: CommitMetadata, time: str, timeline: Timeline, *, by_partition: bool
 ) -> list[Entries]:
     """What the commit of the instant `time`, whose snapshot was `timeline`, says to the record index; of one by partition, to each data
-    partition that it writes to, which must have shards then even if no key is told.
+    partition that it writes to, which must have shards then even if no key is recorded.
 
     Raises CorruptTableError if a file that it was made of is not there, UnsupportedTableError if a key is in two file groups then.
     """

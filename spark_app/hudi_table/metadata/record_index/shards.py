@@ -1,6 +1,6 @@
 """The file groups of a record index by partition: which data partitions have some, and how many.
 
-A key lies in number `abs(hash) mod count` of its data partition, so their count must be the same for everybody. It is told by the names of
+A key lies in number `abs(hash) mod count` of its data partition, so their count must be the same for everybody. It follows from the names of
 those that are there for sure: with a base file, or with a log of a write that completed. Whoever writes to a partition that has none
 begins all of them in one delta, so that they are there or not there together.
 """

@@ -1,7 +1,7 @@
 """Where an ingest from Kafka is: the positions that its commits hold, beside what the broker has.
 
 A position is the offset of the next message to read, as the client tells it. Offsets have holes (transactions, compaction), so a difference of two
-of them is no number of rows; here it is told as what it is, at most so many messages. The ids of cluster and topics stand beside the positions: a topic
+of them is no number of rows; here it is reported as what it is, at most so many messages. The ids of cluster and topics stand beside the positions: a topic
 that was made again keeps its name and not its id.
 
 Facts: Hudi Streamer keeps `topic,partition:offset,…` of one topic in the commit, under `deltastreamer.checkpoint.key`, from table version 8 on under

@@ -1,4 +1,4 @@
-"""What a table owes its services."""
+"""The debts of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check sums within what we write, at places that Hudi's readers pass over, so that a changed byte is told from another document.
+"""Check sums within what we write, at places that Hudi's readers pass over, by which a changed byte is found.
 
 Facts (measured on Hudi 0.15.0): commit metadata may hold keys that Hudi does not know, and an Avro schema properties. A document
 that has no seal is another engine's, or of an earlier release, and is taken as it is.

@@ -130,7 +130,7 @@ def _slice_plan(ctx: TableContext, timeline: Timeline, schema: pa.Schema, image:
 
 
 def _steps(ctx: TableContext, timeline: Timeline, request: ChangesRequest, plan: ScanPlan) -> tuple[Step, ...]:
-    """The steps of all commits of the span. With a full scan they begin at the first commit whose rows can be told."""
+    """The steps of all commits of the span. With a full scan they begin at the first commit whose rows are known."""
     span = request.span
     known = check_active(ctx, timeline, span)
     planner = _Planner(ctx, timeline, request.images, plan)

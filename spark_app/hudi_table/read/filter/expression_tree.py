@@ -34,7 +34,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of parts; `options` is what it was told besides, a struct."""
+    """A function of parts; `options` are its other arguments, a struct."""
 
     function: str
     parts: tuple[Part, ...]

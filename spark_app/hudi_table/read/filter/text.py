@@ -91,6 +91,7 @@ class Parser:
         self.next = 0
 
     def error(self, at: int, why: str) -> InvalidOptionError:
+        """An error that names the place in the filter."""
         shown = repr(self.text[at : at + 20].strip()) if self.text[at:].strip() else "the end"
         return InvalidOptionError(f"filter {self.text!r}: {shown} at character {at + 1} {why}")
 
@@ -100,6 +101,7 @@ class Parser:
         return _SQL if called else ""
 
     def take(self, *values: str) -> str | None:
+        """Step over the next token if it is one of these, and give it."""
         kind, value, _ = self.tokens[self.next]
         if kind in ("op", "keyword") and value in values:
             self.next += 1
@@ -107,22 +109,26 @@ class Parser:
         return None
 
     def expect(self, value: str) -> None:
+        """Step over this token. Raises InvalidOptionError if another stands there."""
         if self.take(value) is None:
             raise self.error(self.tokens[self.next][2], f"stands where {value!r} is expected")
 
     def parse(self) -> Predicate:
+        """The condition of the whole text."""
         predicate = self.chain("or")
         if self.tokens[self.next][0] != "end":
             raise self.error(self.tokens[self.next][2], f"is left over{self._hint()}")
         return predicate
 
     def chain(self, op: str) -> Predicate:
+        """Conditions joined by `or`, or by `and`, which binds more closely."""
         parts = [self.chain("and") if op == "or" else self.negation()]
         while self.take(op):
             parts.append(self.chain("and") if op == "or" else self.negation())
         return parts[0] if len(parts) == 1 else Logic(op, tuple(parts))
 
     def negation(self) -> Predicate:
+        """A condition with `not` before it, in parentheses, or as it is."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise InvalidOptionError(f"filter {self.text[:40]!r}…: more than {MAX_DEPTH} levels of parentheses and not")
@@ -137,6 +143,7 @@ class Parser:
         return result
 
     def test(self) -> Predicate:
+        """One comparison."""
         left = self.operand()
         if op := self.take(*COMPARISONS):
             return Test(COMPARISONS[op], (left, self.operand()))
@@ -164,6 +171,7 @@ class Parser:
         raise self.error(self.tokens[self.next][2], "stands where a comparison is expected")
 
     def operand(self) -> Operand:
+        """A column or a value."""
         kind, value, at = self.tokens[self.next]
         self.next += 1
         if kind == "string":
@@ -187,6 +195,7 @@ class Digits(float):
     """A number with a fraction or exponent that remembers its digits, so that decimals stay exact."""
 
     def __new__(cls, digits: str) -> Digits:
+        """The number that these digits say."""
         number = super().__new__(cls, digits)
         number.digits = digits
         return number

@@ -1,7 +1,7 @@
 """The DuckDB relation over a scan: DuckDB's own Parquet reader for the files that it may read, our stream for all others.
 
 Facts (DuckDB 2.0): paths are patterns, of which `[*]` means the character itself; files of one list have the columns of the first;
-statistics do not count NaN, its greatest number, so it must be told that there may be some; it checks no check sums of pages. What a connection refuses (`enable_external_access`) it refuses when the relation is made.
+statistics do not count NaN, its greatest number, so it must learn that there may be some; it checks no check sums of pages. What a connection refuses (`enable_external_access`) it refuses when the relation is made.
 """
 
 from __future__ import annotations

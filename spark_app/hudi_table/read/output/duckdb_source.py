@@ -38,7 +38,7 @@ class HudiDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no type infor
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that there are. DuckDB asks for them as soon as it is told of the data set: that makes the plan."""
+        """The columns that there are. DuckDB asks for them as soon as it gets the data set: that makes the plan."""
         try:
             return self._planned.plan.schema
         except HudiError as error:

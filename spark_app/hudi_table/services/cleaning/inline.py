@@ -1,6 +1,6 @@
 """Cleaning that a writer does itself after its commit, if its options say `hoodie.clean.automatic=true`.
 
-Hudi's writers clean unless they are told not to; ours do not unless they are told to.
+Hudi's writers clean unless an option forbids it; ours do not unless an option asks for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a table owes: plans that wait for their execution, and logs of which the trigger says that it is time; and which files of a
+"""The debt of a table: plans that wait for their execution, and logs of which the trigger says that it is time; and which files of a
 snapshot a plan may name.
 
 Those are the files of decided commits. A log that a writer has put before its decision lies there like any other, and goes when that writer

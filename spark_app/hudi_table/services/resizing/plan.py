@@ -101,7 +101,7 @@ def planned_resize(instant: str, plan: ClusteringPlan) -> Resize | None:
 
 
 def all_counted(view: FileSystemView) -> list[FileSlice]:
-    """Every slice with the files that a reader sees. Raises WriteConflictError while one cannot be told."""
+    """Every slice with the files that a reader sees. Raises WriteConflictError while those of one are not known."""
     found = counted_slices(view, view.latest_slices())
     for item, decided in found:
         if not decided:

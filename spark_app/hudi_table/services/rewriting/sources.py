@@ -102,7 +102,7 @@ def service_metadata(
 
 def rewrite_figures(metadata: CommitMetadata | None, plan: ClusteringPlan | None) -> dict[str, float]:
     """The figures of a committed rewrite; zeros without its metadata. Without the plan the files before are not known: one for
-    each group is told."""
+    each group is counted."""
     stats = metadata.stats if metadata else ()
     groups = len(metadata.replaced_groups) if metadata else 0
     before = groups if plan is None else sum((s.base is not None) + len(s.logs) for s in plan.slices)

@@ -133,7 +133,7 @@ class Transforms:
         return bool(self.steps)
 
     def hints(self, known: pa.Schema | None) -> pa.Schema | None:
-        """Columns of the table that the source has as they are: what they are told of, a text is read as."""
+        """Columns of the table that the source has as they are: their types say how a text is read."""
         if known is None or not self.steps:
             return known
         names = set(known.names)

@@ -120,7 +120,7 @@ def _specs() -> Any:
 
 
 def unmade(error: Exception, settings: KafkaSettings) -> InvalidRequestError:
-    """The client takes its configuration or does not; what it says of it may quote a secret, so only its kind is told."""
+    """The client takes its configuration or does not; what it says of it may quote a secret, so the message names its kind alone."""
     del error
     return InvalidRequestError(
         f"the client refuses its configuration for {settings.brokers} ({settings.protocol}): look at the brokers' addresses, "

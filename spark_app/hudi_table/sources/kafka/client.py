@@ -33,6 +33,7 @@ class Complaints:
         self.worst: Any = None
 
     def __call__(self, error: Any) -> None:
+        """Keep an error if it is the first, or refuses credentials."""
         if self.worst is None or error.name() in _DENIED:
             self.worst = error
 

@@ -42,7 +42,7 @@ class Decoded:
 class Decoding:
     """How messages become rows. `record_key` and `needed`: the columns of the record key, and those that a delete needs, the partition's
     among them. `keys` decodes the keys of tombstones; None: a key is the text of the record key's one column. `error_ratio`: a message that
-    cannot be read is told of instead of raised, up to this part of those of one commit; None: it is raised. `settle`: what is left to do with the rows of all
+    cannot be read is reported instead of raised, up to this part of those of one commit; None: it is raised. `settle`: what is left to do with the rows of all
     values of a commit, and (row, why) of those with which it cannot be done."""
 
     settings: KafkaSettings
@@ -141,7 +141,7 @@ class Decoding:
             raise self._too_many(where, places[error.place], error.why) from error
 
     def _with_keys(self, messages: Messages, gone: npt.NDArray[np.int64], faults: list[Fault]) -> npt.NDArray[np.int64]:
-        """The tombstones that have a key, where those without are told of."""
+        """The tombstones that have a key, where those without are reported."""
         if self.error_ratio is None:
             return gone
         without = [place for place in gone.tolist() if messages.keys[place] is None]

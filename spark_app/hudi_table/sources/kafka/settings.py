@@ -104,7 +104,7 @@ class KafkaSettings:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What the client is told and nobody else; never shown."""
+    """What the client alone gets; never shown."""
 
     config: Mapping[str, Any] = field(repr=False)
 

@@ -127,7 +127,7 @@ class Decider:
             ) from error
 
     def _check_neighbours(self, sequence: int, claimed: Claimed) -> ChainEntry | None:
-        """Look for what other engines did since the snapshot. What is new may be told by the next slot, if it is taken: its entry."""
+        """Look for what other engines did since the snapshot. The next slot, if it is taken, may say what is new: its entry."""
         now = None if self.neighbours is None else self.neighbours.relist()
         if self.neighbours is None or now is None:
             return None

@@ -287,7 +287,7 @@ def _quarantine_over(
 ) -> bool:
     """Whether H has passed since the abort became visible, by the store's timestamps.
 
-    `planned`: the age of the rollback's plan, as listed. It comes behind the abort, so one younger than H saves the look at the entry;
+    `planned`: the age of the rollback's plan, as listed. It comes behind the abort, so one younger than H saves the read of the entry;
     an older one, another engine's perhaps, says nothing.
     """
     young = planned is not None and (now - planned).total_seconds() < ctx.settings.quarantine_seconds

@@ -149,7 +149,7 @@ def folded_entries(
 
 
 def _grouped(tables: Iterable[pa.Table], rows: int, max_bytes: int) -> Iterator[pa.Table]:
-    """The tables, joined until they have so many rows or bytes: each look-up hashes all keys of the log anew."""
+    """The tables, joined until they have so many rows or bytes: each lookup hashes all keys of the log anew."""
     pending: list[pa.Table] = []
     for table in tables:
         pending.append(table)

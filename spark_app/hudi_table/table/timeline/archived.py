@@ -78,7 +78,7 @@ def archive_files(ctx: TableContext, folder: str = "") -> list[ArchiveFile]:
 
 
 def merge_target(ctx: TableContext) -> str | None:
-    """The name of the file that an unfinished merge of Hudi's writes ('' if it cannot be told), None without one.
+    """The name of the file that an unfinished merge of Hudi's writes ('' if it is not known), None without one.
 
     Hudi deletes that file when it takes the merge up again.
     """

@@ -1,6 +1,6 @@
 """What stands in the files of a timeline.
 
-Where they lie a table's `Layout` tells (`model/table/layouts.py`); how they are called is told by `model/timeline/instants.py`. Nothing
+Where they lie a table's `Layout` tells (`model/table/layouts.py`); `model/timeline/instants.py` says how they are called. Nothing
 is read or written here.
 
 Facts: in table version 6 completed writes are JSON, in versions 8 and 9 Avro containers with the same fields; their bytes tell which. Plans

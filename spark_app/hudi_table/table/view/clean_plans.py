@@ -184,7 +184,7 @@ def pending_cleans(ctx: TableContext, timeline: Timeline, since: str = "") -> di
 
 def taken_files(ctx: TableContext, timeline: Timeline, since: str = "") -> dict[str, Files]:
     """What each clean after the instant `since` deleted, or is to delete if it has not completed: names per partition, by its
-    instant. Without those that kept what was current at `since`, as they say: a group that was replaced before may be told no more."""
+    instant. Without those that kept what was current at `since`, as they say: a group that was replaced before may be named no more."""
     done = (i for i in timeline.completed if i.action is Action.CLEAN and comparable_time(i.time) > since)
     records = (read_record(ctx, i) for i in done)
     found: dict[str, Files] = {r.time: r.deleted for r in records if not _keeps(r.retains, since)}

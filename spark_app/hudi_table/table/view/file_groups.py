@@ -171,6 +171,7 @@ class Visible:
         self.limit = comparable_time(as_of) if as_of else None
 
     def __call__(self, instant: str) -> bool:
+        """Whether readers see what this instant wrote."""
         return not self.too_new(instant) and (instant in self.completed or comparable_time(instant) < self.start)
 
     def too_new(self, instant: str) -> bool:

@@ -1,6 +1,6 @@
 """Rows that a caller hands over are looked at before they are written: text in UTF-8, no null where none may be.
 
-Arrow takes such arrays from other libraries unseen; a file with them breaks at its readers. The look costs a few milliseconds for
+Arrow takes such arrays from other libraries unseen; a file with them breaks at its readers. The check costs a few milliseconds for
 a million values: it is Arrow's own, on columns, and of nested ones on the part that belongs to the batch.
 """
 

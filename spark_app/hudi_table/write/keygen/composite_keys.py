@@ -2,7 +2,7 @@
 
 A key of several fields is written `a:1,b:2` without any escape (Hudi's ComplexKeyGenerator), so the values `x,b:y` and `z` make the
 text of `x` and `y,b:z`; and a null is written `__null__`, an empty text `__empty__`. Rows of such keys would be one. Within one
-write they are refused; a row that is stored already cannot be told apart from its update.
+write they are refused; a row that is stored already looks like its update.
 
 Two keys have one text only if `,field:` stands in it more often than the key has such fields: a comma begins that pattern and no
 field's name holds one, so occurrences do not overlap. Those rows alone are compared by their values.
