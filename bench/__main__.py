@@ -96,7 +96,8 @@ def main() -> None:
 
 
 def _indexes(options: argparse.Namespace, folder: Path, record: dict[str, Any], kept: Path) -> None:
-    """The parts of the section of indexes, each kept as soon as it is measured: `--parts` goes on where a run ended."""
+    """The parts of the section of indexes, each kept as soon as it is measured: `--parts` goes on
+    where a run ended."""
     rounds, parts = min(options.rounds, LOG_ROUNDS_MAX), options.parts.split(",")
 
     def measure(name: str, figures: Callable[[], dict[str, Any]]) -> None:

@@ -1,7 +1,8 @@
-"""A store as far away as one wishes: a proxy in a process of its own, which keeps every request waiting and notes when it came and went.
+"""A store as far away as one wishes: a proxy in a process of its own, which keeps every request
+waiting and notes when it came and went.
 
-It serves at most `CONNECTIONS` requests at once. The longest chain of requests one after the other is counted by their times: one begins after another has
-ended.
+It serves at most `CONNECTIONS` requests at once. The longest chain of requests one after the other
+is counted by their times: one begins after another has ended.
 """
 
 from __future__ import annotations

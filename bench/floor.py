@@ -1,7 +1,9 @@
-"""pyarrow alone: the least that a Hudi-like layout costs, on one thread, with no timeline and no protocol.
+"""pyarrow alone: the least that a Hudi-like layout costs, on one thread, with no timeline and no
+protocol.
 
-bulk_insert: one argsort by file and one `take`, meta columns as dictionary constants. upsert: rows in place.
-Buckets are the format's; files are plain Parquet. This is the yardstick that `bench.md` calls the floor.
+bulk_insert: one argsort by file and one `take`, meta columns as dictionary constants. upsert: rows
+in place. Buckets are the format's; files are plain Parquet. This is the yardstick that `bench.md`
+calls the floor.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ class Floor:
 
 
 def _grouped(table: pa.Table) -> tuple[np.ndarray, list[tuple[tuple[int, int], int, int]]]:
-    """The order that brings the rows of each file together, and (year, bucket), start, stop of each."""
+    """The order that brings the rows of each file together, and (year, bucket), start, stop of
+    each."""
     years = table.column(PARTITION).to_numpy()
     codes = (years * BUCKETS + bucket_of([table.column(KEY)], BUCKETS)).astype(np.int16)
     order = np.argsort(codes, kind="stable")

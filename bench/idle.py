@@ -1,4 +1,5 @@
-"""Table services that find nothing to do: the time of each one's job as a process, and whether it started Java."""
+"""Table services that find nothing to do: the time of each one's job as a process, and whether it
+started Java."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class Idle:
 
 
 def idle_times(folder: Path) -> dict[str, Idle]:
-    """Each service's job, asked for Spark, on a table that it has no work on. Raises AssertionError if one fails."""
+    """Each service's job, asked for Spark, on a table that it has no work on. Raises AssertionError
+    if one fails."""
     folder.mkdir()
     env = _with_false_java(folder)
     tables = {name: _table(folder / name, buckets) for name, buckets in (("buckets", _BUCKETS), ("flat", None))}

@@ -1,4 +1,5 @@
-"""The indexes that are raced, by the names that both sides have for them. This module runs in two Pythons."""
+"""The indexes that are raced, by the names that both sides have for them. This module runs in two
+Pythons."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class IndexKind:
-    """`ours`: the resource's name; `hudi`: the value of `hoodie.index.type`; `filters`: files carry bloom filters; `more`: what both sides'
-    writes are told beside."""
+    """`ours`: the resource's name; `hudi`: the value of `hoodie.index.type`; `filters`: files carry
+    bloom filters; `more`: what both sides' writes are told beside."""
 
     ours: str
     hudi: str
@@ -31,5 +32,5 @@ KINDS = {
         },
     ),
 }
-"""Bloom within the partitions of the rows, and a key that is unique in the whole table, looked up in the files or in the metadata
-table."""
+"""Bloom within the partitions of the rows, and a key that is unique in the whole table, looked up
+in the files or in the metadata table."""

@@ -1,7 +1,9 @@
-"""The batch of the race of indexes: a hundredth of the rows, half of them new versions of stored rows in every file, half new keys.
+"""The batch of the race of indexes: a hundredth of the rows, half of them new versions of stored
+rows in every file, half new keys.
 
-Both halves are random and spread over all years, as a stream of changes without order is: the case in which an index has to look into every
-file. Event time decides, as in the other races. Made beside the rows that are raced over, and kept with them.
+Both halves are random and spread over all years, as a stream of changes without order is: the case
+in which an index has to look into every file. Event time decides, as in the other races. Made
+beside the rows that are raced over, and kept with them.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ _NEW_KEY = "new-"
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A folder with the rows, how many are updates and inserts, and what a table holds after them."""
+    """A folder with the rows, how many are updates and inserts, and what a table holds after
+    them."""
 
     rows: Path
     updated: int

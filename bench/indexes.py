@@ -1,7 +1,8 @@
-"""The race of indexes: a hundredth of the rows upserted by random keys, half known and half new, beside Apache Hudi's same index and
-delta-rs's merge.
+"""The race of indexes: a hundredth of the rows upserted by random keys, half known and half new,
+beside Apache Hudi's same index and delta-rs's merge.
 
-Every contender loads its table once; each round upserts into a copy of it, and its rows are checked from outside.
+Every contender loads its table once; each round upserts into a copy of it, and its rows are checked
+from outside.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def race_indexes(
     say: Callable[[str], None],
     entries: Sequence[IndexEntry] = ENTRIES,
 ) -> Results:
-    """One cold round and `rounds` warm ones. Raises AssertionError if a table does not hold what it must."""
+    """One cold round and `rounds` warm ones. Raises AssertionError if a table does not hold what it
+    must."""
     folder.mkdir()
     entries = list(entries)
     results: Results = {entry.worker: {STEP: Times()} for entry in entries}

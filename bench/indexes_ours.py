@@ -22,7 +22,8 @@ class LocalIndexed(Local):
 
 
 class DeltaIndexed(Delta):
-    """delta-rs, which has no index: its merge by the key and the year, or by the key alone, as the index that it stands beside."""
+    """delta-rs, which has no index: its merge by the key and the year, or by the key alone, as the
+    index that it stands beside."""
 
     def __init__(self, kind: str) -> None:
         if kind != "bloom":

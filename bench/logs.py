@@ -1,6 +1,8 @@
-"""The race over logs: merge-on-read tables written, read, written in small steps, and compacted, beside Apache Hudi and hudi-rs.
+"""The race over logs: merge-on-read tables written, read, written in small steps, and compacted,
+beside Apache Hudi and hudi-rs.
 
-Every contender loads its table once; each round begins with a copy of it. After the last step all tables must hold the same.
+Every contender loads its table once; each round begins with a copy of it. After the last step all
+tables must hold the same.
 """
 
 from __future__ import annotations
@@ -64,7 +66,8 @@ TARGETS = (
 
 
 def race_logs(load: Workload, folder: Path, rounds: int, say: Callable[[str], None]) -> Results:
-    """One cold round and `rounds` warm ones. Raises AssertionError if a contender's rows are not those of the others."""
+    """One cold round and `rounds` warm ones. Raises AssertionError if a contender's rows are not
+    those of the others."""
     folder.mkdir()
     results: Results = {entry.worker: {step: Times() for step in STEPS} for entry in ENTRIES}
     small = _small_batches(load, folder)

@@ -1,4 +1,5 @@
-"""Ours in the race over logs, on `LocalEngine` and on Spark; and hudi-rs, which reads what ours wrote."""
+"""Ours in the race over logs, on `LocalEngine` and on Spark; and hudi-rs, which reads what ours
+wrote."""
 
 from __future__ import annotations
 

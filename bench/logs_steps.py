@@ -1,8 +1,9 @@
 """What every contender of the race over logs is asked, and what its answers are checked against.
 
-Steps: `load` (a merge-on-read table from the base rows), `upsert` (a tenth, to logs), `snapshot` and `incremental` (all columns of
-all rows; of what the upsert changed), `small` (10,000 rows to logs) and `compact` (scheduled and executed). Reading steps
-check count and sums, which lie beside the rows in `_expected.json`. This module runs in two Pythons.
+Steps: `load` (a merge-on-read table from the base rows), `upsert` (a tenth, to logs), `snapshot`
+and `incremental` (all columns of all rows; of what the upsert changed), `small` (10,000 rows to
+logs) and `compact` (scheduled and executed). Reading steps check count and sums, which lie beside
+the rows in `_expected.json`. This module runs in two Pythons.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ def check(rows: Path, step: str, count: int, ordering: int) -> None:
 
 
 def before_last(base: Path) -> str:
-    """The instant before the newest completed write (a bulk_insert of Hudi's is a commit): an incremental read from it gives
-    what the newest changed."""
+    """The instant before the newest completed write (a bulk_insert of Hudi's is a commit): an
+    incremental read from it gives what the newest changed."""
     names = (path.name for path in (base / ".hoodie").iterdir())
     return sorted(
         name.partition(".")[0] for name in names if name[0] != "." and name.endswith((".commit", ".deltacommit"))

@@ -1,4 +1,5 @@
-"""Point lookups as a worker of its own: all columns of the rows of some keys, by a scan whose filter names the keys."""
+"""Point lookups as a worker of its own: all columns of the rows of some keys, by a scan whose
+filter names the keys."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Lookups:
 
 
 class Opened:
-    """A storage that remembers which base files were opened for reading, only their footers or more."""
+    """A storage that remembers which base files were opened for reading, only their footers or
+    more."""
 
     def __init__(self, inner: Storage) -> None:
         self._inner = inner

@@ -1,4 +1,5 @@
-"""Point lookups: the rows of 100 random keys, and of one, by each way that there is to leave files alone.
+"""Point lookups: the rows of 100 random keys, and of one, by each way that there is to leave files
+alone.
 
 | way | the table | what leaves files alone |
 |---|---|---|
@@ -7,8 +8,9 @@
 | statistics | the same, with column statistics in the metadata table | ranges there |
 | record index | written in the order of rows, files of that size, with a record index in the metadata table | the file group of each key |
 
-Random keys lie everywhere, so that 100 of them hit nearly every bucket: then a lookup costs what the table's size makes it cost. Bloom filters
-serve writes; a scan does not ask them, so they have no row here.
+Random keys lie everywhere, so that 100 of them hit nearly every bucket: then a lookup costs what
+the table's size makes it cost. Bloom filters serve writes; a scan does not ask them, so they have
+no row here.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ STEP = "lookup"
 
 @dataclass(frozen=True, slots=True)
 class LookupTimes:
-    """What a lookup of `keys` keys cost, how many of the table's base files it opened, the footer alone or more."""
+    """What a lookup of `keys` keys cost, how many of the table's base files it opened, the footer
+    alone or more."""
 
     way: str
     keys: int
@@ -49,7 +52,8 @@ class LookupTimes:
 
 
 def measured_lookups(load: Workload, folder: Path, rounds: int, say: Callable[[str], None]) -> list[LookupTimes]:
-    """Every way and number of keys in turns, the cold round apart. Raises RuntimeError if a lookup gave other rows."""
+    """Every way and number of keys in turns, the cold round apart. Raises RuntimeError if a lookup
+    gave other rows."""
     folder.mkdir()
     files = {way: _table(load, folder / way, way) for way in WAYS}
     say(", ".join(f"{way}: {count} files" for way, count in files.items()))

@@ -1,4 +1,5 @@
-"""The memory of one Python worker: bulk_insert and upsert of many rows on Spark with one task at a time."""
+"""The memory of one Python worker: bulk_insert and upsert of many rows on Spark with one task at a
+time."""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
-"""The operator beside thousands of resources: how soon after a restart all are observed, and what it takes while nothing happens.
+"""The operator beside thousands of resources: how soon after a restart all are observed, and what
+it takes while nothing happens.
 
-`make bench-operator` runs etcd and an API server on loopback, and the operator's process as a chart runs it. Each HudiTable is a real
-table of its own on local disk, each TableService keeps one of them on a schedule that is not due. A resource counts as observed when
-the operator has looked at it: read its table, listed its attempts and compared its status. It is scraped meanwhile as a Prometheus does.
+`make bench-operator` runs etcd and an API server on loopback, and the operator's process as a chart
+runs it. Each HudiTable is a real table of its own on local disk, each TableService keeps one of
+them on a schedule that is not due. A resource counts as observed when the operator has looked at
+it: read its table, listed its attempts and compared its status. It is scraped meanwhile as a
+Prometheus does.
 """
 
 from __future__ import annotations

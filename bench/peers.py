@@ -1,4 +1,5 @@
-"""delta-rs, and Apache Hudi. This module runs in two Pythons, so each peer's library is imported where it is used."""
+"""delta-rs, and Apache Hudi. This module runs in two Pythons, so each peer's library is imported
+where it is used."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ class Delta:
 class Hudi:
     """Apache Hudi's DataFrame writer on Spark 3.5, with as many tasks at once as ours.
 
-    The metadata table is off, which is less work for Hudi: ours keeps none yet. Table version 6 is the one we write.
+    The metadata table is off, which is less work for Hudi: ours keeps none yet. Table version 6 is
+    the one we write.
     """
 
     table_type = "COPY_ON_WRITE"

@@ -1,7 +1,8 @@
-"""Planning beside the size of a table: an upsert that touches few partitions, as far as its plan, on tables of up to 100,000 file groups.
+"""Planning beside the size of a table: an upsert that touches few partitions, as far as its plan,
+on tables of up to 100,000 file groups.
 
-What the tables are made of: `planning_table`. Sizes take their turns round by round, the cold round apart, and a worker keeps one process
-for a table, as a writer would.
+What the tables are made of: `planning_table`. Sizes take their turns round by round, the cold round
+apart, and a worker keeps one process for a table, as a writer would.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ METADATA_STEPS = ("timeline", "plan", "give_up", "listed_touched", "listed_whole
 
 @dataclass(frozen=True, slots=True)
 class PlanningEntry:
-    """A table that is planned on: its file groups, whether it has a metadata table, and the partitions that rows go to."""
+    """A table that is planned on: its file groups, whether it has a metadata table, and the
+    partitions that rows go to."""
 
     groups: int
     metadata: bool
@@ -46,14 +48,16 @@ PlanningResults = dict[PlanningEntry, dict[str, Times]]
 
 
 def sizes(groups: int) -> list[int]:
-    """The numbers of file groups that are measured: `groups`, and a tenth and a hundredth of them."""
+    """The numbers of file groups that are measured: `groups`, and a tenth and a hundredth of
+    them."""
     return [max(10, groups // part) for part in (100, 10, 1)]
 
 
 def measured_planning(
     folder: Path, groups: int, rounds: int, say: Callable[[str], None], touched: Sequence[int] = TOUCHED
 ) -> PlanningResults:
-    """One cold round and `rounds` warm ones for every table. Raises RuntimeError if a worker failed a check."""
+    """One cold round and `rounds` warm ones for every table. Raises RuntimeError if a worker failed
+    a check."""
     folder.mkdir()
     results: PlanningResults = {}
     for metadata in (False, True):

@@ -1,6 +1,8 @@
-"""Planning, as a worker of its own: each step is what a write, or a look at the table, does before the first byte of data.
+"""Planning, as a worker of its own: each step is what a write, or a look at the table, does before
+the first byte of data.
 
-`touched` and `whole` are of the table's folders, `listed_touched` and `listed_whole` of the metadata table's partition `files`.
+`touched` and `whole` are of the table's folders, `listed_touched` and `listed_whole` of the
+metadata table's partition `files`.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class Planning:
         assert load_timeline(open_table(str(base)).context).last_commit is not None
 
     def plan(self, rows: Path, base: Path) -> None:
-        """An upsert of the rows as far as its plan: opened, checked, routed by bucket, claimed, seen, planned."""
+        """An upsert of the rows as far as its plan: opened, checked, routed by bucket, claimed,
+        seen, planned."""
         ctx, data = open_table(str(base)).context, read(rows)
         request = WriteRequest("upsert")
         reader, prepared = check(ctx, data, request, load_timeline(ctx))

@@ -1,8 +1,10 @@
-"""A table of very many file groups, for planning alone: its timeline is whole, its base files are empty.
+"""A table of very many file groups, for planning alone: its timeline is whole, its base files are
+empty.
 
-Synthetic: each partition has `.hoodie_partition_metadata` and one base file of no bytes for each bucket, which a listing shows and planning never
-opens; `COMMITS` commits name all of them, with made-up numbers of rows, as a writer without our chain leaves them. The metadata
-table's partition `files` is built of that listing by `build_metadata`, as of any table.
+Synthetic: each partition has `.hoodie_partition_metadata` and one base file of no bytes for each
+bucket, which a listing shows and planning never opens; `COMMITS` commits name all of them, with
+made-up numbers of rows, as a writer without our chain leaves them. The metadata table's partition
+`files` is built of that listing by `build_metadata`, as of any table.
 """
 
 from __future__ import annotations

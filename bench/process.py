@@ -1,4 +1,5 @@
-"""Driving a contender's process, and what it costs: wall time, processor time and peak memory of its process tree."""
+"""Driving a contender's process, and what it costs: wall time, processor time and peak memory of
+its process tree."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ SAMPLE_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds of wall and processor time; bytes of resident memory at the peak of the tree (shared pages count for
-    each process) and of its largest Python worker."""
+    """Seconds of wall and processor time; bytes of resident memory at the peak of the tree (shared
+    pages count for each process) and of its largest Python worker."""
 
     wall: float
     cpu: float
@@ -52,7 +53,8 @@ class Contender:
         self.close()
 
     def run(self, step: str, rows: Path, base: Path) -> Cost:
-        """One step, measured. The first call waits for the session to stand, outside of what is measured."""
+        """One step, measured. The first call waits for the session to stand, outside of what is
+        measured."""
         if not self._started:
             self._answer()
             self._started = True
@@ -141,5 +143,6 @@ class _Watch:
 
 
 def compiled() -> dict[str, str]:
-    """The environment in which a process keeps what it compiles, as an installation and an image have it."""
+    """The environment in which a process keeps what it compiles, as an installation and an image
+    have it."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

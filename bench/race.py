@@ -70,7 +70,8 @@ Results = dict[str, dict[str, Times]]
 
 
 def race(load: Workload, folder: Path, rounds: int, entries: Iterable[Entry], say: Callable[[str], None]) -> Results:
-    """One cold round and `rounds` warm ones. Raises AssertionError if a table does not hold what it must."""
+    """One cold round and `rounds` warm ones. Raises AssertionError if a table does not hold what it
+    must."""
     entries = list(entries)
     results: Results = {entry.name: {step: Times() for step in STEPS} for entry in entries}
     with ExitStack() as sessions:

@@ -1,7 +1,9 @@
-"""The race of readers: the same base files read by ours, DuckDB, Polars, pyarrow, delta-rs, pyiceberg and hudi-rs; and with a tenth of the rows in logs.
+"""The race of readers: the same base files read by ours, DuckDB, Polars, pyarrow, delta-rs,
+pyiceberg and hudi-rs; and with a tenth of the rows in logs.
 
-Base files are those that ours wrote, meta columns included; delta-rs and pyiceberg get tables over hard links of them. Readers take turns round by
-round, each in a process of its own, and nothing is kept between two reads but what the libraries keep themselves.
+Base files are those that ours wrote, meta columns included; delta-rs and pyiceberg get tables over
+hard links of them. Readers take turns round by round, each in a process of its own, and nothing is
+kept between two reads but what the libraries keep themselves.
 """
 
 from __future__ import annotations
@@ -77,8 +79,8 @@ LOGS_MAX = 2.0
 def race_reads(
     load: Workload, folder: Path, rounds: int, say: Callable[[str], None], only: Sequence[str] = ()
 ) -> Results:
-    """One cold round and `rounds` warm ones; steps over the table with logs are called as `merged` does. Raises RuntimeError if a
-    reader gave another answer than it must."""
+    """One cold round and `rounds` warm ones; steps over the table with logs are called as `merged`
+    does. Raises RuntimeError if a reader gave another answer than it must."""
     entries = [entry for entry in ENTRIES if not only or entry.worker in only]
     tables = make_tables(load, folder, {entry.worker for entry in entries})
     say(f"{load.rows:,} rows written, {load.updated:,} of them once more to logs")
@@ -119,7 +121,8 @@ def with_fastest(results: Results) -> Results:
 
 
 def make_tables(load: Workload, folder: Path, workers: set[str]) -> dict[str, Path]:
-    """A folder without logs and one with them, what lies in them told by `reads_steps`; and the answers beside."""
+    """A folder without logs and one with them, what lies in them told by `reads_steps`; and the
+    answers beside."""
     folder.mkdir(parents=True)
     plain, merged_folder = folder / PLAIN, folder / MERGED
     writer = _Writer()

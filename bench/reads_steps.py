@@ -1,7 +1,9 @@
-"""Readers that are raced: all columns, three columns, and two queries of TPC-H, over the same base files.
+"""Readers that are raced: all columns, three columns, and two queries of TPC-H, over the same base
+files.
 
-Steps: `all` and `three` end with an Arrow table in memory, `q1` and `q6` with the answer of TPC-H's query 1 and 6; each is checked against
-`_expected.json` beside the rows. `base` is a folder with one table for each kind of reader, see `reads`.
+Steps: `all` and `three` end with an Arrow table in memory, `q1` and `q6` with the answer of TPC-H's
+query 1 and 6; each is checked against `_expected.json` beside the rows. `base` is a folder with one
+table for each kind of reader, see `reads`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from bench.settings import ORDERING
 EXPECTED = "_expected.json"
 THREE = ("l_orderkey", "l_extendedprice", "l_shipmode")
 DATA, HUDI, DELTA, ICEBERG = "files.json", "hudi", "delta", "iceberg"
-"""What lies in a folder that is read: the paths of its base files, and what holds them for each kind of reader."""
+"""What lies in a folder that is read: the paths of its base files, and what holds them for each
+kind of reader."""
 
 Q1 = """select l_returnflag, l_linestatus, sum(l_quantity), sum(l_extendedprice), sum(l_extendedprice * (1 - l_discount)),
 sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)), avg(l_quantity), avg(l_extendedprice), avg(l_discount), count(*)

@@ -1,4 +1,5 @@
-"""What the race says: a record for `bench.json`, and the Markdown that is printed and kept as `bench.md`."""
+"""What the race says: a record for `bench.json`, and the Markdown that is printed and kept as
+`bench.md`."""
 
 from __future__ import annotations
 
@@ -84,7 +85,8 @@ def logs_record(load: Workload, rounds: int, results: Results) -> dict[str, Any]
 
 
 def services_record(load: Workload, rounds: int, results: ServicesResults) -> dict[str, Any]:
-    """The race of clusterings, the share of files that filters read by layout, and the jobs that found nothing to do."""
+    """The race of clusterings, the share of files that filters read by layout, and the jobs that
+    found nothing to do."""
     return {
         "rows": load.rows,
         "files_before": results.before,

@@ -1,6 +1,8 @@
-"""The rows that are raced over: TPC-H lineitem with a key, a year and an ordering column, and a random tenth to upsert.
+"""The rows that are raced over: TPC-H lineitem with a key, a year and an ordering column, and a
+random tenth to upsert.
 
-Made once by tpchgen-cli (rows are the standard's, so they are the same on every machine) and kept in `.cache/bench`.
+Made once by tpchgen-cli (rows are the standard's, so they are the same on every machine) and kept
+in `.cache/bench`.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ CHECKED = (KEY, "l_orderkey", "l_quantity", ORDERING)
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What must be equal in every contender's table: rows, distinct keys, and sums that no mixed-up row leaves alone."""
+    """What must be equal in every contender's table: rows, distinct keys, and sums that no mixed-up
+    row leaves alone."""
 
     rows: int
     keys: int
@@ -128,7 +131,8 @@ def _make(folder: Path, rows: int) -> dict[str, object]:
 
 
 def _with_columns(table: pa.Table, start: int) -> pa.Table:
-    """Plain nullable columns (pyarrow cannot take from string views), and the three that a table needs."""
+    """Plain nullable columns (pyarrow cannot take from string views), and the three that a table
+    needs."""
     columns = {
         name: column.cast(pa.string()) if column.type == pa.string_view() else column
         for name, column in zip(table.column_names, table.columns, strict=True)

@@ -1,6 +1,8 @@
-"""The race of table services: a table of many small files, all of it clustered by one column, beside Apache Hudi.
+"""The race of table services: a table of many small files, all of it clustered by one column,
+beside Apache Hudi.
 
-Every contender clusters a copy of the same table. Rows, the number of files, and their order are checked after each round.
+Every contender clusters a copy of the same table. Rows, the number of files, and their order are
+checked after each round.
 """
 
 from __future__ import annotations
@@ -70,7 +72,8 @@ class ServicesResults:
 
 @dataclass(frozen=True, slots=True)
 class FilesRead:
-    """Share of the table's files that filters on both columns of the curve, or on one of them, read; a mean over ranges."""
+    """Share of the table's files that filters on both columns of the curve, or on one of them,
+    read; a mean over ranges."""
 
     both: float
     first: float
@@ -89,7 +92,8 @@ def measured_services(load: Workload, folder: Path, rounds: int, say: Callable[[
 
 
 def small_files(load: Workload, base: Path) -> int:
-    """The table that everybody clusters: no partitions, rows as they came. Returns the number of its files."""
+    """The table that everybody clusters: no partitions, rows as they came. Returns the number of
+    its files."""
     rows = read(load.base)
     table = create_table(
         base, rows.schema.remove_metadata(), record_key=KEY, ordering_fields=ORDERING, type="CopyOnWrite"
@@ -107,8 +111,8 @@ def small_files(load: Workload, base: Path) -> int:
 def race_services(
     load: Workload, table: Path, folder: Path, rounds: int, say: Callable[[str], None]
 ) -> tuple[Results, dict[str, int]]:
-    """One cold round and `rounds` warm ones; and how many files each contender left. Raises AssertionError if a clustering
-    left other rows, files or another order."""
+    """One cold round and `rounds` warm ones; and how many files each contender left. Raises
+    AssertionError if a clustering left other rows, files or another order."""
     results: Results = {entry.worker: {step: Times() for step in STEPS} for entry in ENTRIES}
     files: dict[str, int] = {}
     with ExitStack() as sessions:
@@ -149,7 +153,8 @@ def _clustered(entry: ServicesEntry, mine: Contender, table: Path, base: Path, e
 
 
 def files_read(load: Workload, table: Path, folder: Path, say: Callable[[str], None]) -> dict[str, FilesRead]:
-    """By layout, "unsorted" the first: what filters on the two columns read after clustering by them."""
+    """By layout, "unsorted" the first: what filters on the two columns read after clustering by
+    them."""
     shares = {UNSORTED: _shares_read(load, open_table(str(table)))}
     for layout in LAYOUTS:
         base = folder / layout

@@ -1,4 +1,5 @@
-"""Apache Hudi in the race of table services. This module runs in the Python of the Hudi environment."""
+"""Apache Hudi in the race of table services. This module runs in the Python of the Hudi
+environment."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from bench.services_steps import SORTED_BY, clustering_options
 
 
 class HudiServices(Hudi):
-    """Hudi's clustering procedure, with the row writer that it takes by default: the faster of its two ways."""
+    """Hudi's clustering procedure, with the row writer that it takes by default: the faster of its
+    two ways."""
 
     def __init__(self, version: str) -> None:
         super().__init__(bloom=False, version=version)

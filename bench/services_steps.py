@@ -1,4 +1,5 @@
-"""What every contender of the race of table services is asked: the small files of the whole table, put in order, as few large ones.
+"""What every contender of the race of table services is asked: the small files of the whole table,
+put in order, as few large ones.
 
 This module runs in two Pythons.
 """
@@ -19,7 +20,8 @@ _PLAN = "hoodie.clustering.plan.strategy."
 
 
 def clustering_options(base: Path, outputs: int = OUTPUTS) -> dict[str, str]:
-    """Hudi's options, of which the target size makes so many files of those that lie in the table."""
+    """Hudi's options, of which the target size makes so many files of those that lie in the
+    table."""
     total = sum(file.stat().st_size for file in base.glob("*.parquet"))
     return {
         f"{_PLAN}target.file.max.bytes": str(math.ceil(total / outputs)),

@@ -1,6 +1,8 @@
-"""How long a process takes until it has done the least that it can: imports, help, a question, a small query.
+"""How long a process takes until it has done the least that it can: imports, help, a question, a
+small query.
 
-In turns, each in a fresh process, beside the import of delta-rs' library and of what our own commands cannot do without.
+In turns, each in a fresh process, beside the import of delta-rs' library and of what our own
+commands cannot do without.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Operations on a table in an object store: requests, how many of them follow each other, and wall time at several delays.
+"""Operations on a table in an object store: requests, how many of them follow each other, and wall
+time at several delays.
 
-Every operation begins with a new handle, on a table of its own, which was written without a delay. delta-rs does the same with the same rows.
+Every operation begins with a new handle, on a table of its own, which was written without a delay.
+delta-rs does the same with the same rows.
 """
 
 from __future__ import annotations

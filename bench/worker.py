@@ -1,7 +1,8 @@
 """One contender in a process of its own, kept warm: `python -m bench.worker NAME [--bloom]`.
 
-JSON lines: {"step": a method of the contender, "rows": folder, "base": folder} on stdin, {"seconds": wall} on stdout once
-per line, after a first line when the session stands. A failure ends the process; its traceback is on stderr.
+JSON lines: {"step": a method of the contender, "rows": folder, "base": folder} on stdin,
+{"seconds": wall} on stdout once per line, after a first line when the session stands. A failure
+ends the process; its traceback is on stderr.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A build hook of hudi-spark and hudi-operator: they need the hudi-table of their own version, and no other."""
+"""A build hook of hudi-spark and hudi-operator: they need the hudi-table of their own version, and
+no other."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 
 class Pinned(MetadataHookInterface):
-    """Writes the dependencies: those of `[tool.hatch.metadata.hooks.custom]`, `==` behind each name of the project's own."""
+    """Writes the dependencies: those of `[tool.hatch.metadata.hooks.custom]`, `==` behind each name
+    of the project's own."""
 
     PLUGIN_NAME = "custom"
 

@@ -1,9 +1,10 @@
-"""`make e2e`: the suite against a cluster; the images are given to it unless it is told that it has them.
+"""`make e2e`: the suite against a cluster; the images are given to it unless it is told that it has
+them.
 
     python -m e2e [PYTEST ARGUMENTS, such as -k tour, or e2e/test_1_tour.py]
 
-With E2E_KUBECONFIG the cluster is yours, and has to find the images by itself: E2E_OPERATOR_IMAGE, E2E_SPARK_IMAGE and E2E_S3_IMAGE
-name them.
+With E2E_KUBECONFIG the cluster is yours, and has to find the images by itself: E2E_OPERATOR_IMAGE,
+E2E_SPARK_IMAGE and E2E_S3_IMAGE name them.
 """
 
 from __future__ import annotations

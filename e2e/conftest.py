@@ -1,4 +1,5 @@
-"""What the suite shares: a cluster that somebody made, an S3 server in it, the operator, the table of the tour."""
+"""What the suite shares: a cluster that somebody made, an S3 server in it, the operator, the table
+of the tour."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def installed(kube: Kube, lake: Lake) -> None:
 
 
 def _credentials(kube: Kube) -> tuple[str, str]:
-    """Of the Secret in both namespaces; made once, so that a suite can be repeated on one cluster."""
+    """Of the Secret in both namespaces; made once, so that a suite can be repeated on one
+    cluster."""
     found = kube.find("secret", "s3", "-n", "storage")
     if found is not None:
         data = {key: base64.b64decode(value).decode() for key, value in found["data"].items()}

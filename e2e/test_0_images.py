@@ -1,4 +1,5 @@
-"""The images, as the cluster runs them: without root, with a read-only root file system, in a `restricted` namespace."""
+"""The images, as the cluster runs them: without root, with a read-only root file system, in a
+`restricted` namespace."""
 
 from __future__ import annotations
 
@@ -89,7 +90,8 @@ def test_an_image_runs_without_root_on_a_read_only_root(kube: Kube, name: str, i
 
 @pytest.mark.parametrize(("name", "image"), [("compiled-operator", OPERATOR_IMAGE), ("compiled-spark", SPARK_IMAGE)])
 def test_python_finds_everything_compiled(kube: Kube, name: str, image: str) -> None:
-    """A read-only file system keeps nothing: what is not compiled in the image is compiled at every start."""
+    """A read-only file system keeps nothing: what is not compiled in the image is compiled at every
+    start."""
     look = (
         "import pathlib, sys; root = pathlib.Path(next(p for p in sys.path if p.endswith('site-packages'))); "
         "print([str(p) for p in root.glob('hudi_*/**/*.py') "

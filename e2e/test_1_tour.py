@@ -1,4 +1,5 @@
-"""The tour of docs/tutorials/cluster.md and upkeep.md, step by step, with its manifests: rows as clients from outside see them, boto3 and hudi-rs.
+"""The tour of docs/tutorials/cluster.md and upkeep.md, step by step, with its manifests: rows as
+clients from outside see them, boto3 and hudi-rs.
 
 The steps build upon each other; each is a test, so that the first that fails names what is broken.
 """
@@ -153,7 +154,8 @@ def test_a_deleted_resource_leaves_its_table(kube: Kube, lake: Lake, table: Reso
 
 
 def same_rows(left: object, right: object) -> bool:
-    """Whether both hold the same rows, whatever their order and whichever commit wrote them last."""
+    """Whether both hold the same rows, whatever their order and whichever commit wrote them
+    last."""
     found = []
     for rows in (left, right):
         kept = rows.select([name for name in rows.column_names if not name.startswith("_hoodie")])  # type: ignore[attr-defined]

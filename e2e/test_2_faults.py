@@ -1,4 +1,5 @@
-"""What fails meanwhile: a driver, the operator, the API server. Each table still ends with every row once."""
+"""What fails meanwhile: a driver, the operator, the API server. Each table still ends with every
+row once."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ pytestmark = pytest.mark.usefixtures("installed")
 
 
 def is_whole(kube: Kube, lake: Lake, name: str, rows: int) -> Resource:
-    """The table holds each row once and its resource says so; no attempt has two Jobs, none is left at work."""
+    """The table holds each row once and its resource says so; no attempt has two Jobs, none is left
+    at work."""
     table = Resource(kube, "huditable", name)
     # Not by the status: it counts no rows of a table with log files.
     eventually(lambda: number_of_rows(lake, name) == rows, f"{name} has {rows} rows")

@@ -1,6 +1,8 @@
-"""Spark's driver and executors as pods of their own, by every launcher; the same rows and the same status.
+"""Spark's driver and executors as pods of their own, by every launcher; the same rows and the same
+status.
 
-The public Spark operators run where their charts can be had; elsewhere `e2e.support.spark_controller` submits what they would.
+The public Spark operators run where their charts can be had; elsewhere
+`e2e.support.spark_controller` submits what they would.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""What one namespace does, or what becomes of it, is nobody else's affair: a Secret that no client takes, a namespace that goes, tables
-that are purged while theirs goes; and an ingest that rests while others write.
+"""What one namespace does, or what becomes of it, is nobody else's affair: a Secret that no client
+takes, a namespace that goes, tables that are purged while theirs goes; and an ingest that rests
+while others write.
 """
 
 from __future__ import annotations
@@ -95,7 +96,8 @@ def test_a_namespace_that_is_deleted_costs_no_other_one_anything_and_is_served_a
 
 @pytest.mark.parametrize("place", ["behind others' commits", "in the archive"])
 def test_an_ingest_that_rests_goes_on_where_it_stopped(kube: Kube, lake: Lake, place: str) -> None:
-    """Somebody else writes to its table, which moves the commit that holds its checkpoint back, and out of the timeline."""
+    """Somebody else writes to its table, which moves the commit that holds its checkpoint back, and
+    out of the timeline."""
     name = f"resting-{next(_numbers)}"
     table = loaded(kube, lake, name, type="CopyOnWrite")
     options = {"endpoint": lake.endpoint, "region": REGION, "access_key_id": lake.access_key}

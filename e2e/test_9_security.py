@@ -1,6 +1,7 @@
 """After everything else has run: where the credentials are not, and which rights were used.
 
-The audit log is that of `make cluster-up`; of a foreign cluster, whose log nobody hands us, the rights are not judged.
+The audit log is that of `make cluster-up`; of a foreign cluster, whose log nobody hands us, the
+rights are not judged.
 """
 
 from __future__ import annotations
@@ -78,8 +79,9 @@ def test_no_account_was_refused_anything(kube: Kube) -> None:
 
 
 def test_every_right_of_the_operator_was_used(kube: Kube) -> None:
-    """Its roles name every verb that it may; the audit log every one that it used. Our kinds it reads one by one only after a
-    conflict, an event it counts up only where that comes again: tests/charts/test_life.py brings both about."""
+    """Its roles name every verb that it may; the audit log every one that it used. Our kinds it
+    reads one by one only after a conflict, an event it counts up only where that comes again:
+    tests/charts/test_life.py brings both about."""
     used = {
         (e["objectRef"].get("apiGroup", ""), resource_of(e), e["verb"])
         for e in audited()
@@ -116,8 +118,9 @@ def audited() -> list[dict[str, Any]]:
 
 
 def before_its_roles(event: dict[str, Any], events: list[dict[str, Any]]) -> bool:
-    """Whether the server refused because it has not read its roles yet: for a moment after a start, of which the suite has some, it takes
-    requests and knows a binding to a role and not the role, or not even the binding. Then it said yes to the same before, and soon after."""
+    """Whether the server refused because it has not read its roles yet: for a moment after a start,
+    of which the suite has some, it takes requests and knows a binding to a role and not the role,
+    or not even the binding. Then it said yes to the same before, and soon after."""
     if str(event.get("annotations", {}).get("authorization.k8s.io/reason", "")).endswith(" not found"):
         return True
     moment = received(event)

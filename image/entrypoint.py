@@ -29,7 +29,8 @@ EXECUTOR = {
 
 
 def command(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """The command line that `arguments` ask for. Raises ValueError if it is none, or a variable is missing."""
+    """The command line that `arguments` ask for. Raises ValueError if it is none, or a variable is
+    missing."""
     match list(arguments):
         case ["job", _, _]:
             return [sys.executable, "-m", "hudi_spark.jobs", *arguments[1:]]

@@ -1,4 +1,5 @@
-"""The main file of a SparkApplication: the job of `hudi_spark.jobs`, imported by its name so that executors find its parts."""
+"""The main file of a SparkApplication: the job of `hudi_spark.jobs`, imported by its name so that
+executors find its parts."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""Builds what is published: a source archive and a wheel of each distribution, checked as a package index checks them.
+"""Builds what is published: a source archive and a wheel of each distribution, checked as a package
+index checks them.
 
     python scripts/build_dist.py [--out FOLDER] [--tag TAG] [--repository URL]
 
-`distributions/` links to the sources, which no archive may do: each is built from a copy in which a link is what it leads to, and
-the wheel from the archive. With `--tag v1.2.3` it first makes sure that this is the version of the sources. `--repository` becomes the
-project's URLs: the sources themselves do not know on which forge they lie, the release does.
+`distributions/` links to the sources, which no archive may do: each is built from a copy in which a
+link is what it leads to, and the wheel from the archive. With `--tag v1.2.3` it first makes sure
+that this is the version of the sources. `--repository` becomes the project's URLs: the sources
+themselves do not know on which forge they lie, the release does.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ def version() -> str:
 
 
 def urls(repository: str) -> str:
-    """The project's URLs as a table of pyproject.toml. Raises ValueError for what is no address on the web."""
+    """The project's URLs as a table of pyproject.toml. Raises ValueError for what is no address on
+    the web."""
     if not re.fullmatch(r"https://[\w.:-]+(?:/[\w.~-]+)+", repository):
         raise ValueError(f"the repository {repository!r} is no address such as https://forge.example/owner/name")
     places = {
@@ -44,7 +47,8 @@ def urls(repository: str) -> str:
 
 
 def build(out: Path, repository: str = "") -> list[Path]:
-    """Write the files of every distribution to `out`; what lay there of another build goes. Returns them, sorted."""
+    """Write the files of every distribution to `out`; what lay there of another build goes. Returns
+    them, sorted."""
     more = urls(repository) if repository else ""
     out.mkdir(parents=True, exist_ok=True)
     for old in (*out.glob("hudi_*.whl"), *out.glob("hudi_*.tar.gz")):

@@ -1,9 +1,11 @@
-"""Builds the images of the Dockerfile, with docker, podman or buildah, whichever is there; standard library only.
+"""Builds the images of the Dockerfile, with docker, podman or buildah, whichever is there; standard
+library only.
 
     python scripts/build_images.py [--base IMAGE] [--tag TAG] [operator] [spark]
 
-With buildah, where the base cannot be pulled, one is made of Debian's packages by mmdebstrap and given the base's name. What the
-machine's pip is told (an index, a certificate authority) is handed to the build as secrets, so that none of it stays in a layer.
+With buildah, where the base cannot be pulled, one is made of Debian's packages by mmdebstrap and
+given the base's name. What the machine's pip is told (an index, a certificate authority) is handed
+to the build as secrets, so that none of it stays in a layer.
 """
 
 from __future__ import annotations

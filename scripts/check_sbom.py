@@ -1,4 +1,5 @@
-"""Holds a bill of materials against the lock that its image was made from, and against requirements/floors.toml; standard library only.
+"""Holds a bill of materials against the lock that its image was made from, and against
+requirements/floors.toml; standard library only.
 
     python scripts/check_sbom.py build/sbom/hudi-spark.cdx.json requirements/spark.txt
 

@@ -22,8 +22,9 @@ FATES = ("noticed", "noticed at scale", "equivalent", "missed", "untested")
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change, and what became of it. `fate`: noticed, noticed at scale, missed, untested (no test that is asked calls it), or equivalent.
-    `text` and `tests`: digests of the module and, of what was not noticed, of all tests."""
+    """One change, and what became of it. `fate`: noticed, noticed at scale, missed, untested (no
+    test that is asked calls it), or equivalent. `text` and `tests`: digests of the module and, of
+    what was not noticed, of all tests."""
 
     module: str
     change: str
@@ -38,7 +39,8 @@ class Mutant:
 
 
 def package_of(module: str) -> str:
-    """`hudi_table/read` of a module's path; what lies in no package of its distribution belongs to that."""
+    """`hudi_table/read` of a module's path; what lies in no package of its distribution belongs to
+    that."""
     parts = module.split("/")
     return "/".join(parts[1:3] if len(parts) > 3 else parts[1:2])
 
@@ -63,7 +65,8 @@ def asked_now(options: dict[str, Any]) -> str:
 
 
 class Report:
-    """What is known of mutants, kept after each. `options`: seed, each, files and scale of this run."""
+    """What is known of mutants, kept after each. `options`: seed, each, files and scale of this
+    run."""
 
     def __init__(self, options: dict[str, Any], to: Path = REPORT) -> None:
         self.walked = 0

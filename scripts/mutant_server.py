@@ -1,7 +1,9 @@
-"""Runs tests in a copy of the tree, each time in a process of its own that has the libraries loaded already: for `make mutants`.
+"""Runs tests in a copy of the tree, each time in a process of its own that has the libraries loaded
+already: for `make mutants`.
 
-A line of JSON on its input is a run: the arguments of pytest, its environment, its limits, the file for what it prints. A line on its output is how it ended.
-None of our code is loaded before the process is forked: so it sees the change that lies in the copy.
+A line of JSON on its input is a run: the arguments of pytest, its environment, its limits, the file
+for what it prints. A line on its output is how it ended. None of our code is loaded before the
+process is forked: so it sees the change that lies in the copy.
 """
 
 from __future__ import annotations

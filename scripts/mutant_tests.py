@@ -1,8 +1,10 @@
-"""Which tests are asked of a mutant, in which order, and in which copy of the tree: for `make mutants`.
+"""Which tests are asked of a mutant, in which order, and in which copy of the tree: for `make
+mutants`.
 
-A file of tests is run once without a change. Which of our functions each of its tests called, and what it took, is kept in `.cache/mutants` until the
-code, what tests share or the file itself is another one. Only tests that call the changed function are asked, the cheapest of a file first. One that starts
-other processes of ours is asked too, since their calls are not seen.
+A file of tests is run once without a change. Which of our functions each of its tests called, and
+what it took, is kept in `.cache/mutants` until the code, what tests share or the file itself is
+another one. Only tests that call the changed function are asked, the cheapest of a file first. One
+that starts other processes of ours is asked too, since their calls are not seen.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ NO_TESTS = 5
 """How pytest ends where all tests of a file are left out."""
 CPU_BEYOND = 8.0
 SECONDS_BEYOND = 180.0
-"""Past three times what is usual, a run is taken for one that hangs: of processor time if it spins, else of time, for which a busy machine waits longer."""
+"""Past three times what is usual, a run is taken for one that hangs: of processor time if it spins,
+else of time, for which a busy machine waits longer."""
 WAITS = 20.0
 """How many seconds a second of a processor may take on a busy machine."""
 ALL = -1
@@ -41,7 +44,8 @@ ALL = -1
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One run of pytest: the first test that failed ('' where none did, '(hangs)'), seconds, and those of a processor."""
+    """One run of pytest: the first test that failed ('' where none did, '(hangs)'), seconds, and
+    those of a processor."""
 
     failed: str
     seconds: float
@@ -50,7 +54,8 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """What a file of tests does without a change, as `tests/support/reached.py` writes it down. Tests are named by their numbers."""
+    """What a file of tests does without a change, as `tests/support/reached.py` writes it down.
+    Tests are named by their numbers."""
 
     tests: list[list[Any]]
     failed: list[int]
@@ -58,7 +63,8 @@ class Usual:
     functions: dict[str, dict[str, list[int]]]
 
     def asked(self, path: str, begin: int, end: int) -> list[str]:
-        """The tests that call a function that begins within these lines, the cheapest first; then those that start processes of ours."""
+        """The tests that call a function that begins within these lines, the cheapest first; then
+        those that start processes of ours."""
         lines = self.functions.get(path, {}).items()
         callers = {who for first, whom in lines if begin <= int(first) <= end for who in whom}
         every = set(range(len(self.tests)))
@@ -73,7 +79,8 @@ class Usual:
 
 
 class Tree:
-    """A copy of what git tracks here, into which mutants are written, and the server that runs tests in it. The work tree is never touched."""
+    """A copy of what git tracks here, into which mutants are written, and the server that runs
+    tests in it. The work tree is never touched."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -112,7 +119,8 @@ class Tree:
     def run(
         self, tests: list[str], scale: float = 1, cpu: float | None = None, reached: Path | None = None, each: bool = False
     ) -> Ran:  # fmt: skip
-        """Run tests until one fails, or `each`. `cpu`: what they take of a processor; `reached`: where to write what they call."""
+        """Run tests until one fails, or `each`. `cpu`: what they take of a processor; `reached`:
+        where to write what they call."""
         limit = BASELINE_SECONDS_MAX if cpu is None else 3 * scale * cpu + CPU_BEYOND
         seconds = BASELINE_SECONDS_MAX if cpu is None else WAITS * scale * cpu + SECONDS_BEYOND
         # A mutant is run once: what it compiles is not kept.
@@ -163,7 +171,8 @@ class Tree:
 
 
 def body_around(path: Path, line: int) -> tuple[int, int]:
-    """The first and the last line of the innermost function in whose body a line is; of the whole file where it is in none."""
+    """The first and the last line of the innermost function in whose body a line is; of the whole
+    file where it is in none."""
     found = (0, sys.maxsize)
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef) and node.body[0].lineno <= line <= (node.end_lineno or 0):
@@ -187,8 +196,9 @@ def digest(*names: str) -> str:
 
 
 def tests_of(path: Path, most: int) -> list[str]:
-    """Of its distribution's tests those that mention the module and those of the folder that mirrors its own, or of the nearest above; those
-    that have its name first; at most so many files."""
+    """Of its distribution's tests those that mention the module and those of the folder that
+    mirrors its own, or of the nearest above; those that have its name first; at most so many
+    files."""
     inside = path.relative_to(ROOT).parts[1:]
     dotted = ".".join(inside).removesuffix(".py")
     own = sorted((ROOT / "tests" / inside[0]).rglob("test_*.py"))
@@ -207,7 +217,8 @@ def tests_of(path: Path, most: int) -> list[str]:
 
 @cache
 def grows(test: str) -> bool:
-    """Whether the counts of a file of tests, or of what it imports from the tests, grow with HUDI_TEST_SCALE."""
+    """Whether the counts of a file of tests, or of what it imports from the tests, grow with
+    HUDI_TEST_SCALE."""
     seen, left = set[str](), [test]
     while left:
         name = left.pop()
@@ -224,7 +235,8 @@ def grows(test: str) -> bool:
 
 
 class Baselines:
-    """What files of tests do without a change, each found out when it is first asked for, once for all copies of the tree."""
+    """What files of tests do without a change, each found out when it is first asked for, once for
+    all copies of the tree."""
 
     def __init__(self) -> None:
         self.cpu = 0.0
@@ -233,7 +245,8 @@ class Baselines:
         self._locks: dict[str, threading.Lock] = {}
 
     def of(self, test: str, tree: Tree) -> Usual:
-        """Runs the file, if this is not known. To be called while nothing is changed in the tree."""
+        """Runs the file, if this is not known. To be called while nothing is changed in the
+        tree."""
         with self._locks.setdefault(test, threading.Lock()):
             if test not in self._known:
                 self._known[test] = self._found(test, tree)

@@ -1,12 +1,17 @@
-"""Changes the code in random places, one at a time, and tells which changes the quick tests notice: docs/results/mutants.md and .json.
+"""Changes the code in random places, one at a time, and tells which changes the quick tests notice:
+docs/results/mutants.md and .json.
 
-cosmic-ray makes the mutants. Modules are drawn from all packages alike, by their names and the seed; of a module kinds of change and places, by its text. A
-mutant that differs in nothing but annotations is drawn anew. Its tests are those that mention the module and those of the folder that mirrors its own, if they
-call what is changed (`mutant_tests.py`). What passes all of them runs once more with `--scale`, the counts of `make test-full`: so the report tells what the
-smaller counts of `make test` miss. A hanging test notices, too. What changes nothing that can be seen stands with its reason in `mutants_equivalent.toml`.
+cosmic-ray makes the mutants. Modules are drawn from all packages alike, by their names and the
+seed; of a module kinds of change and places, by its text. A mutant that differs in nothing but
+annotations is drawn anew. Its tests are those that mention the module and those of the folder that
+mirrors its own, if they call what is changed (`mutant_tests.py`). What passes all of them runs once
+more with `--scale`, the counts of `make test-full`: so the report tells what the smaller counts of
+`make test` miss. A hanging test notices, too. What changes nothing that can be seen stands with its
+reason in `mutants_equivalent.toml`.
 
-Mutants are written into copies of the tree, `.cache/mutants/tree-N`, so many at once as `--jobs` says. A run goes on where the last one ended, also on other
-sources: a fate stays while its module does, and what was missed is asked again if a test has changed since.
+Mutants are written into copies of the tree, `.cache/mutants/tree-N`, so many at once as `--jobs`
+says. A run goes on where the last one ended, also on other sources: a fate stays while its module
+does, and what was missed is asked again if a test has changed since.
 
     .venv-mutants/bin/python -m scripts.mutants [--count N] [--each N] [--seed N] [--scale N] [--files N] [--jobs N] [--only TEXT]
 """
@@ -39,7 +44,8 @@ TRIES = 40
 
 
 class _NoAnnotations(ast.NodeTransformer):
-    """What is left of a module when it runs: annotations are never looked at (`from __future__ import annotations`)."""
+    """What is left of a module when it runs: annotations are never looked at (`from __future__
+    import annotations`)."""
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
         node.annotation = None
@@ -71,7 +77,8 @@ def compiles(code: str) -> bool:
 
 
 def modules(seed: int, only: str) -> list[Path]:
-    """In the order in which they are drawn: any first part of it holds of each package a share like its own."""
+    """In the order in which they are drawn: any first part of it holds of each package a share like
+    its own."""
     packages: dict[str, list[Path]] = defaultdict(list)
     for home in HOMES:
         for path in (ROOT / home).rglob("*.py"):
@@ -116,8 +123,9 @@ def drawn(path: Path, seed: int, most: int) -> Iterator[tuple[str, Mutant]]:
 
 
 def tried(tree: Tree, changed: str, mutant: Mutant, options: argparse.Namespace, baselines: Baselines) -> Mutant:
-    """The mutant with its fate. The nearest file of tests that calls what is changed is asked alone: mostly it notices, and the others are not
-    even begun. Only of what passes all are those whose counts grow asked again."""
+    """The mutant with its fate. The nearest file of tests that calls what is changed is asked
+    alone: mostly it notices, and the others are not even begun. Only of what passes all are those
+    whose counts grow asked again."""
     path = ROOT / mutant.module
     asked = False
     found = mutant

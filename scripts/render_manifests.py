@@ -1,9 +1,10 @@
-"""Writes the manifests that follow from others: the definitions into their chart, and both charts' objects into `config` for kustomize.
+"""Writes the manifests that follow from others: the definitions into their chart, and both charts'
+objects into `config` for kustomize.
 
     python -m scripts.render_manifests [FOLDER]
 
-FOLDER is the root of the repository unless it is given. The definitions come from the typed models as `crds/` does; `config` is what Helm
-renders, so nothing is said twice by hand. A test compares.
+FOLDER is the root of the repository unless it is given. The definitions come from the typed models
+as `crds/` does; `config` is what Helm renders, so nothing is said twice by hand. A test compares.
 """
 
 from __future__ import annotations

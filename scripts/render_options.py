@@ -1,4 +1,5 @@
-"""Writes `docs/reference/options.md` from the table of known options: `python -m scripts.render_options` (`make options`). A test compares."""
+"""Writes `docs/reference/options.md` from the table of known options: `python -m
+scripts.render_options` (`make options`). A test compares."""
 
 from __future__ import annotations
 

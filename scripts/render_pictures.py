@@ -1,6 +1,8 @@
-"""Writes the drawings of the pages, `docs/pictures/*.svg`: `python -m scripts.render_pictures` (`make pictures`). A test compares.
+"""Writes the drawings of the pages, `docs/pictures/*.svg`: `python -m scripts.render_pictures`
+(`make pictures`). A test compares.
 
-A picture is boxes on a grid and arrows between them. It carries its own light ground, so that it reads on a dark page, too.
+A picture is boxes on a grid and arrows between them. It carries its own light ground, so that it
+reads on a dark page, too.
 """
 
 from __future__ import annotations
@@ -71,7 +73,8 @@ class Picture:
 
 
 def _arrow(start: Box, end: Box, word: str) -> str:
-    """A straight line from edge to edge: sideways where the boxes stand in one row, else up or down."""
+    """A straight line from edge to edge: sideways where the boxes stand in one row, else up or
+    down."""
     (x1, y1), (x2, y2) = start.corner, end.corner
     if y1 == y2:
         right = x2 > x1

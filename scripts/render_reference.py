@@ -1,7 +1,9 @@
-"""Writes the pages of the reference that follow from the code: `python -m scripts.render_reference` (`make reference`). A test compares.
+"""Writes the pages of the reference that follow from the code: `python -m scripts.render_reference`
+(`make reference`). A test compares.
 
-`docs/reference/commands.md` comes from the parsers of `hudictl`, `docs/reference/fields.md` from the definitions in `crds/`. The packages in
-`docs/architecture.md` and `docs/reference/modules.md` come from the docstrings of packages and modules.
+`docs/reference/commands.md` comes from the parsers of `hudictl`, `docs/reference/fields.md` from
+the definitions in `crds/`. The packages in `docs/architecture.md` and `docs/reference/modules.md`
+come from the docstrings of packages and modules.
 """
 
 from __future__ import annotations

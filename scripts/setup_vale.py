@@ -1,4 +1,5 @@
-"""Builds Vale, the checker of prose, from the locked Go module in tests/prose/vale; instant when done. Prints its path.
+"""Builds Vale, the checker of prose, from the locked Go module in tests/prose/vale; instant when
+done. Prints its path.
 
     python -m scripts.setup_vale            builds it where it is missing
     python -m scripts.setup_vale --path     prints the path and builds nothing

@@ -1,11 +1,13 @@
-"""What a shard of the long tests depends on: its tests, what they import, and what lies beside both.
+"""What a shard of the long tests depends on: its tests, what they import, and what lies beside
+both.
 
-Imports are read, not run. A name of a module in a string counts as an import too: so are subprocesses (`python -m hudi_table`) and registries of
-functions found. Tests of the operator on a cluster start what nothing imports: for them it is all code of the product too. Other tests, of pages
-say, depend on more than imports tell: for them it is the whole tree.
+Imports are read, not run. A name of a module in a string counts as an import too: so are
+subprocesses (`python -m hudi_table`) and registries of functions found. Tests of the operator on a
+cluster start what nothing imports: for them it is all code of the product too. Other tests, of
+pages say, depend on more than imports tell: for them it is the whole tree.
 
-Much of what could be imported never is, since modules are loaded by need. Where a run noted what its processes loaded, the rest does not count.
-Nor do comments and docstrings count there.
+Much of what could be imported never is, since modules are loaded by need. Where a run noted what
+its processes loaded, the rest does not count. Nor do comments and docstrings count there.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ def tracked() -> tuple[str, ...]:
 
 
 def files_of(args: Sequence[str], idle: Sequence[str] = ()) -> tuple[str, ...]:
-    """The files that a shard with these arguments of pytest depends on, sorted; without the modules and packages that a run did not load."""
+    """The files that a shard with these arguments of pytest depends on, sorted; without the modules
+    and packages that a run did not load."""
     asked = _asked(args)
     if _all_in(asked, WITH_ALL_CODE):
         return tuple(sorted({*_reached(asked), *(name for name in tracked() if name.startswith(CODE))}))
@@ -68,7 +71,8 @@ def _all_in(asked: Sequence[str], folders: tuple[str, ...]) -> bool:
 
 
 def idle_of(args: Sequence[str], loaded: Iterable[str]) -> list[str]:
-    """Which modules of the data plane a shard could import and did not load: dotted names, of whole packages where nothing in them was loaded."""
+    """Which modules of the data plane a shard could import and did not load: dotted names, of whole
+    packages where nothing in them was loaded."""
     if not _all_in(_asked(args), BY_IMPORTS):
         return []
     used = {
@@ -81,7 +85,8 @@ def idle_of(args: Sequence[str], loaded: Iterable[str]) -> list[str]:
 
 
 def digest_of(args: Sequence[str], idle: Sequence[str] = ()) -> str:
-    """What stands in the files that a shard depends on, in a line. Of a shard by imports what its code says, and not how it is commented."""
+    """What stands in the files that a shard depends on, in a line. Of a shard by imports what its
+    code says, and not how it is commented."""
     files, total = files_of(args, idle), hashlib.sha256()
     for name in files:
         path = ROOT / name
@@ -107,7 +112,8 @@ def _is_text(line: ast.AST) -> bool:
 
 @functools.cache
 def _reached(asked: tuple[str, ...]) -> tuple[str, ...]:
-    """What the tests at these paths import or start, and what lies beside it: many shards are parts of the same tests."""
+    """What the tests at these paths import or start, and what lies beside it: many shards are parts
+    of the same tests."""
     known, beside = _modules(), _data()
     begun = [name for name in tracked() if name.startswith(asked) or name in _conftests(asked)]
     seen, waiting = set(begun), list(begun)

@@ -1,6 +1,8 @@
-"""Hooks of mkdocs: the pages of errors lie in the package, files of the repository are no pages, and nothing comes from elsewhere.
+"""Hooks of mkdocs: the pages of errors lie in the package, files of the repository are no pages,
+and nothing comes from elsewhere.
 
-mkdocs calls these functions by their names, in `.venv-docs`. A link to a file that is no page of the site becomes the file's path.
+mkdocs calls these functions by their names, in `.venv-docs`. A link to a file that is no page of
+the site becomes the file's path.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Long names in tables break after a dot, a slash or an underscore, and not anywhere: `site.css` forbids the rest."""
+    """Long names in tables break after a dot, a slash or an underscore, and not anywhere:
+    `site.css` forbids the rest."""
 
     def breakable(code: re.Match[str]) -> str:
         return re.sub(r"(?<=\w)([./_])(?=\w)", r"\1<wbr>", code[0])
@@ -59,7 +62,8 @@ def on_page_content(html: str, **_: Any) -> str:
 
 
 def on_post_build(config: Any) -> None:
-    """The site shows itself without a network: no script, style, font or picture is another server's."""
+    """The site shows itself without a network: no script, style, font or picture is another
+    server's."""
     strays = sorted(set(_strays(Path(config.site_dir))))
     if strays:
         raise PluginError("loaded from elsewhere: " + "; ".join(strays))

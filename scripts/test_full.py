@@ -1,7 +1,10 @@
-"""Runs the shards of tests/shards.toml, one pytest each, and writes docs/results/test-full.md and .json.
+"""Runs the shards of tests/shards.toml, one pytest each, and writes docs/results/test-full.md and
+.json.
 
-A shard that passed with what it depends on as it is now, here or where the report was written, is not run again: so an interrupted run goes on
-where it stopped. A failed one is tried anew. Names on the command line choose shards; the report tells the last result of each, and the commit that it is of.
+A shard that passed with what it depends on as it is now, here or where the report was written, is
+not run again: so an interrupted run goes on where it stopped. A failed one is tried anew. Names on
+the command line choose shards; the report tells the last result of each, and the commit that it is
+of.
 
     python -m scripts.test_full [--again] [NAME ...]
 """
@@ -170,7 +173,8 @@ def changed_since(commit: str) -> frozenset[str] | None:
 
 
 def moved_since(shard: Shard, result: Result) -> str:
-    """The packages in which code that a shard depends on differs from that of its result: what that does not vouch for."""
+    """The packages in which code that a shard depends on differs from that of its result: what that
+    does not vouch for."""
     changed = changed_since(result.commit)
     if changed is None:
         return "unknown"

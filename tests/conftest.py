@@ -1,4 +1,5 @@
-"""What every test shares: the rule on skips, the share of the work between processes, figures in the summary."""
+"""What every test shares: the rule on skips, the share of the work between processes, figures in
+the summary."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ FIGURE = "figure"
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Iterator[None]:
-    """What is collected stays to the end: looking for garbage in it takes a third of the collection, and is no use later either."""
+    """What is collected stays to the end: looking for garbage in it takes a third of the
+    collection, and is no use later either."""
     gc.disable()
     try:
         return (yield)
@@ -44,7 +46,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def figure(request: pytest.FixtureRequest) -> Callable[[int, str], None]:
-    """`figure(412, "crash points")` puts a count into the summary of the run, and into its total for that unit."""
+    """`figure(412, "crash points")` puts a count into the summary of the run, and into its total
+    for that unit."""
 
     def note(count: int, unit: str) -> None:
         request.node.user_properties.append((FIGURE, [count, unit]))

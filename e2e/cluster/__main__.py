@@ -7,7 +7,8 @@
     python -m e2e.cluster status          what runs
     python -m e2e.cluster cached          exit 0 if a node could be made here at once, without building a program
 
-kind where Docker is and E2E_CLUSTER does not say `node`; else the real parts of a node, in a network namespace, as root.
+kind where Docker is and E2E_CLUSTER does not say `node`; else the real parts of a node, in a
+network namespace, as root.
 """
 
 from __future__ import annotations

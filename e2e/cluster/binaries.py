@@ -1,8 +1,10 @@
-"""The programs of a cluster, built from locked Go modules: those of `make setup-k8s`, and what a node needs beside them.
+"""The programs of a cluster, built from locked Go modules: those of `make setup-k8s`, and what a
+node needs beside them.
 
     python -m e2e.cluster.binaries    builds what is missing, one program at a time, each whole or not at all
 
-A node's programs lie in .cache/k8s/MODULE-DIGEST, so that nothing that belongs to the tests of the control plane is built anew.
+A node's programs lie in .cache/k8s/MODULE-DIGEST, so that nothing that belongs to the tests of the
+control plane is built anew.
 """
 
 from __future__ import annotations

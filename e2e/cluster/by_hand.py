@@ -1,4 +1,5 @@
-"""The cluster where there is no Docker: each part of a node started by itself, in a network namespace of its own."""
+"""The cluster where there is no Docker: each part of a node started by itself, in a network
+namespace of its own."""
 
 from __future__ import annotations
 

@@ -125,7 +125,8 @@ def _is_ready() -> bool:
 
 
 def _write_audit_policy() -> None:
-    """Who asked for what, of accounts in namespaces: what each right is used for. No bodies: they may hold secrets."""
+    """Who asked for what, of accounts in namespaces: what each right is used for. No bodies: they
+    may hold secrets."""
     quiet = {"level": "None", "userGroups": ["system:nodes", "system:masters"]}
     policy = {
         "apiVersion": "audit.k8s.io/v1",

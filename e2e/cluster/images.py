@@ -1,4 +1,5 @@
-"""Images on the node: those that are one program are made here, the others are handed over by what built them."""
+"""Images on the node: those that are one program are made here, the others are handed over by what
+built them."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def load(archive: Path) -> None:
 
 
 def hand_over(image: str, folder: Path) -> None:
-    """Give the node an image that buildah holds: only the layers that it lacks. `folder` keeps what was handed over before."""
+    """Give the node an image that buildah holds: only the layers that it lacks. `folder` keeps what
+    was handed over before."""
     name = hashlib.sha256(image.encode()).hexdigest()[:16]
     # Not compressed: nobody downloads it.
     command = ["buildah", "push", "--quiet", "--disable-compression", image, f"oci:{folder}:{name}"]

@@ -64,7 +64,8 @@ def up() -> None:
 
 
 def down() -> None:
-    """Remove what containers and pods leave behind: shims, mounts, cgroups. The processes must have been stopped."""
+    """Remove what containers and pods leave behind: shims, mounts, cgroups. The processes must have
+    been stopped."""
     _end_containers()
     mounts = [line.split()[1].replace("\\040", " ") for line in Path("/proc/mounts").read_text().splitlines()]
     for mount in sorted((m for m in mounts if m.startswith((f"{DATA}/", f"{RUN}/"))), reverse=True):
@@ -93,7 +94,8 @@ def _is_ready() -> bool:
 
 
 def _end_containers() -> None:
-    """Shims and containers that outlived containerd: those whose cgroup or command names this cluster."""
+    """Shims and containers that outlived containerd: those whose cgroup or command names this
+    cluster."""
     marks = (f"/{NAME}/", str(CONTAINERD))
     for process in Path("/proc").iterdir():
         if not is_digits(process.name) or int(process.name) == os.getpid():

@@ -8,7 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "hudi-e2e"
 DATA = (ROOT / ".cache" / "cluster").resolve()
-"""What lives as long as the cluster: keys, etcd, images, logs, process ids. As the kernel lists it among the mounts."""
+"""What lives as long as the cluster: keys, etcd, images, logs, process ids. As the kernel lists it
+among the mounts."""
 LOGS = DATA / "logs"
 AUDIT = DATA / "audit.log"
 KUBECONFIG = Path(os.environ.get("E2E_KUBECONFIG") or DATA / "kubeconfig")

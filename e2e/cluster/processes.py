@@ -1,4 +1,5 @@
-"""Processes that outlive the command that starts them: recorded by id and start time, so that only they are ever ended."""
+"""Processes that outlive the command that starts them: recorded by id and start time, so that only
+they are ever ended."""
 
 from __future__ import annotations
 
@@ -17,11 +18,13 @@ from e2e.cluster.telling import wait_for
 RECORDS = DATA / "processes"
 STOP_SECONDS = 20.0
 _START_TIME = 19
-"""Of the fields of /proc/PID/stat after the name: when the process began. A process id alone may be another's by now."""
+"""Of the fields of /proc/PID/stat after the name: when the process began. A process id alone may be
+another's by now."""
 
 
 def start(name: str, *command: str | Path, inside: bool = True) -> None:
-    """Start a program, unless it runs, inside the cluster's network; what it says goes to its log."""
+    """Start a program, unless it runs, inside the cluster's network; what it says goes to its
+    log."""
     if is_running(name):
         return
     RECORDS.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,8 @@ from e2e.support.operator import ROOT
 
 
 def restart_api() -> None:
-    """Kill the API server: of `make cluster-up` by its harness, of any other cluster by the command E2E_RESTART_API."""
+    """Kill the API server: of `make cluster-up` by its harness, of any other cluster by the command
+    E2E_RESTART_API."""
     command = os.environ.get("E2E_RESTART_API")
     if command is None and os.environ.get("E2E_KUBECONFIG"):
         pytest.skip("the API server of a foreign cluster: say with E2E_RESTART_API how it is restarted")

@@ -83,7 +83,8 @@ class Kube:
 
     @contextlib.contextmanager
     def forwarded(self, target: str, namespace: str, port: int) -> Iterator[int]:
-        """A port of this machine that leads to a port in the cluster, whatever the cluster's network is, and whoever restarts it."""
+        """A port of this machine that leads to a port in the cluster, whatever the cluster's
+        network is, and whoever restarts it."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             local = int(free.getsockname()[1])

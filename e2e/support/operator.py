@@ -33,8 +33,9 @@ SETTINGS = (
 
 
 def install(kube: Kube, *more: str) -> None:
-    """Both charts, as the lesson about a cluster installs them, with the images of the suite and the definitions of the public Spark operators, or what
-    has changed of them; return once the operator runs. `more`: namespaces that it watches beside that of the suite."""
+    """Both charts, as the lesson about a cluster installs them, with the images of the suite and
+    the definitions of the public Spark operators, or what has changed of them; return once the
+    operator runs. `more`: namespaces that it watches beside that of the suite."""
     for path in sorted((ROOT / "tests" / "data" / "crds").glob("*.yaml.xz")):
         group, _, plural = path.name.removesuffix(".yaml.xz").rpartition("_")
         if kube.find("crd", f"{plural}.{group}") is None:
@@ -126,7 +127,8 @@ class Resource:
         return self.kube.items("pods", "-n", self.namespace, "-l", f"{OWNER}={found['metadata']['uid']}")
 
     def look(self) -> None:
-        """Have it looked at now, not at the next of the regular looks: any change of the resource does."""
+        """Have it looked at now, not at the next of the regular looks: any change of the resource
+        does."""
         self.kube.need(
             "annotate", self.kind, self.name, "-n", self.namespace, "--overwrite", f"looked-at={time.time_ns()}"
         )

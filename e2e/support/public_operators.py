@@ -1,6 +1,7 @@
 """The two public Spark operators, from their own charts, where the internet can be reached.
 
-Values: our own service accounts and roles serve the drivers, and neither chart is to make any in the tables' namespace.
+Values: our own service accounts and roles serve the drivers, and neither chart is to make any in
+the tables' namespace.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ CHARTS = (
 
 
 def installed(kube: Kube) -> bool:
-    """Install them and wait until they run; False where that is not wanted, or their charts cannot be had. Raises AssertionError if
-    they are demanded."""
+    """Install them and wait until they run; False where that is not wanted, or their charts cannot
+    be had. Raises AssertionError if they are demanded."""
     choice = os.environ.get(CHOICE, "public" if kind.is_chosen() else "none")
     if choice == "none":
         return False

@@ -1,6 +1,8 @@
-"""What a Spark operator does, in little: each SparkApplication, of kubeflow's kind or Apache's, becomes `spark-submit --deploy-mode cluster`.
+"""What a Spark operator does, in little: each SparkApplication, of kubeflow's kind or Apache's,
+becomes `spark-submit --deploy-mode cluster`.
 
-For clusters where the public operators cannot be had. It follows the drivers and writes the states that the launchers read.
+For clusters where the public operators cannot be had. It follows the drivers and writes the states
+that the launchers read.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ from e2e.support.operator import MANIFESTS, NAMESPACE
 
 
 def flights(name: str, namespace: str = NAMESPACE, **spec: Any) -> Document:
-    """The table of the tour under another name and at another place, with an empty bucket path of its own to read from."""
+    """The table of the tour under another name and at another place, with an empty bucket path of
+    its own to read from."""
     found: Document = yaml.safe_load((MANIFESTS / "flights.yaml").read_text())
     found["metadata"] = {"name": name, "namespace": namespace}
     found["spec"] |= {"location": f"s3://lake/{name}", **spec}
@@ -20,7 +21,8 @@ def flights(name: str, namespace: str = NAMESPACE, **spec: Any) -> Document:
 
 
 def transformed(name: str, launcher: str, path: str) -> Document:
-    """The transformed flights, which need Spark, under another name, from another place, on one executor."""
+    """The transformed flights, which need Spark, under another name, from another place, on one
+    executor."""
     found: Document = yaml.safe_load((MANIFESTS / "flights-transformed.yaml").read_text())
     found["metadata"]["name"] = name
     spec: dict[str, Any] = found["spec"]

@@ -1,4 +1,5 @@
-"""Namespaces of others that the operator watches beside that of the suite, each with a Secret of its own."""
+"""Namespaces of others that the operator watches beside that of the suite, each with a Secret of
+its own."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from e2e.support.kube import Document, Kube, eventually
 from e2e.support.lake import Lake
 
 SERVED_SECONDS = 120.0
-"""From a file that lies there to the table that holds it, on a busy machine; a lost operator would take longer."""
+"""From a file that lies there to the table that holds it, on a busy machine; a lost operator would
+take longer."""
 
 
 def watch(kube: Kube, lake: Lake, *names: str) -> None:

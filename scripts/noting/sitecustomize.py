@@ -1,6 +1,8 @@
-"""Notes which modules of the project a process loads, for `scripts.test_full`, which puts this folder on PYTHONPATH.
+"""Notes which modules of the project a process loads, for `scripts.test_full`, which puts this
+folder on PYTHONPATH.
 
-Python imports a module of this name when it starts, in processes that tests start too. Each name is appended at once, since tests kill processes.
+Python imports a module of this name when it starts, in processes that tests start too. Each name is
+appended at once, since tests kill processes.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ PROJECT = ("hudi_table", "hudi_spark", "hudi_operator")
 
 
 class Noting:
-    """A finder that finds nothing: it sees the name of each module that is loaded for the first time."""
+    """A finder that finds nothing: it sees the name of each module that is loaded for the first
+    time."""
 
     @staticmethod
     def find_spec(name: str, *_: object) -> None:

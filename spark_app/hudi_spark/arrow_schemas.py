@@ -1,7 +1,8 @@
 """Schemas of frames that are written, as Arrow's.
 
-Fact (pyspark 4.3): a variant arrives as a struct of its two binary fields, so that a table would hold that and give nothing else back; intervals of months have no Arrow type at all.
-A collation is lost on the way without a word: what a table gives back would be compared byte by byte.
+Fact (pyspark 4.3): a variant arrives as a struct of its two binary fields, so that a table would
+hold that and give nothing else back; intervals of months have no Arrow type at all. A collation is
+lost on the way without a word: what a table gives back would be compared byte by byte.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from hudi_table.errors import InvalidSchemaError
 
 
 def written_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema of rows that are written. Raises InvalidSchemaError that names a column of a type that a table cannot hold."""
+    """The Arrow schema of rows that are written. Raises InvalidSchemaError that names a column of a
+    type that a table cannot hold."""
     for field in schema.fields:
         for kind in _kinds(field.dataType):
             if isinstance(kind, VariantType):

@@ -1,7 +1,8 @@
 """The process that Spark forks its Python workers from, with our imports made once for all of them.
 
-For `spark.python.daemon.module`. Spark ends workers that were idle for a minute, and each new one imports what its
-task needs again, at the first task of every worker: a second of CPU (measured). Forked from here they begin with it.
+For `spark.python.daemon.module`. Spark ends workers that were idle for a minute, and each new one
+imports what its task needs again, at the first task of every worker: a second of CPU (measured).
+Forked from here they begin with it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""`SparkEngine`: independent tasks of `hudi_table` as Spark tasks, over classic Spark and Spark Connect alike."""
+"""`SparkEngine`: independent tasks of `hudi_table` as Spark tasks, over classic Spark and Spark
+Connect alike."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _BATCH_ITEMS = 1_000
 
 
 class SparkEngine:
-    """Runs a function over items, one Spark task for each item. Functions, items and results are pickled."""
+    """Runs a function over items, one Spark task for each item. Functions, items and results are
+    pickled."""
 
     def __init__(self, spark: SparkSession, parallelism: int | None = None) -> None:
         self._spark = spark
@@ -33,7 +35,8 @@ class SparkEngine:
         return self._parallelism
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """`function` of each item, in the order of the items. A failing task fails the call after Spark's retries."""
+        """`function` of each item, in the order of the items. A failing task fails the call after
+        Spark's retries."""
         if not items:
             return []
         rows = [(ordinal, cloudpickle.dumps((function, item))) for ordinal, item in enumerate(items)]

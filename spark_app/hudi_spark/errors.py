@@ -15,7 +15,8 @@ _RAISED = re.compile(r"^(?:hudi_table\.errors\.)(?P<name>\w+Error): (?P<message>
 
 @contextmanager
 def as_hudi_errors() -> Iterator[None]:
-    """Raise the `HudiError` that a task raised, with its message; other errors of Spark pass as they are."""
+    """Raise the `HudiError` that a task raised, with its message; other errors of Spark pass as
+    they are."""
     try:
         yield
     except PySparkException as error:

@@ -30,11 +30,14 @@ _FILE_NUMBER = "number int"
 
 
 def register(spark: SparkSession) -> str:
-    """Register `format("hudi")` and `format("org.apache.hudi")` by hand; returns a sentence that says which source wins in this session.
+    """Register `format("hudi")` and `format("org.apache.hudi")` by hand; returns a sentence that
+    says which source wins in this session.
 
-    Spark finds them by itself where `pyspark_hudi` and `pyspark_org_apache_hudi` are on its Python path; what it refuses sources
-    in Python, the save modes `ignore` and `errorifexists` and `partitionBy`, works after this call, and what its catalog would do alone is refused
-    (`catalog_rules`). A Hudi jar on the class path claims the same names, and a source of the JVM goes before one of Python.
+    Spark finds them by itself where `pyspark_hudi` and `pyspark_org_apache_hudi` are on its Python
+    path; what it refuses sources in Python, the save modes `ignore` and `errorifexists` and
+    `partitionBy`, works after this call, and what its catalog would do alone is refused
+    (`catalog_rules`). A Hudi jar on the class path claims the same names, and a source of the JVM
+    goes before one of Python.
     """
     for source in (HudiDataSource, LongNamedSource):
         if not _is_found(spark, source.name()):
@@ -50,7 +53,8 @@ def register(spark: SparkSession) -> str:
 
 
 def _is_found(spark: SparkSession, name: str) -> bool:
-    """Whether Spark has found a source in Python of this name: to register it again makes Spark print a warning."""
+    """Whether Spark has found a source in Python of this name: to register it again makes Spark
+    print a warning."""
     try:
         return bool(spark._jsparkSession.sessionState().dataSourceManager().dataSourceExists(name))
     except Py4JError:
@@ -71,12 +75,14 @@ def read(
     full_scan: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The newest snapshot of a table, or the one at `as_of`, as a DataFrame; `query`, `since`, `until` and `full_scan` are
-    those of `HudiTable.scan`. `query="cdc"` gives what `HudiTable.changes` does; rows come in no order, `ts_ms` tells it.
+    """The newest snapshot of a table, or the one at `as_of`, as a DataFrame; `query`, `since`,
+    `until` and `full_scan` are those of `HudiTable.scan`. `query="cdc"` gives what
+    `HudiTable.changes` does; rows come in no order, `ts_ms` tells it.
 
-    On local paths Spark reads the chosen base files itself, so column pruning, push-down and counts come free; on
-    object stores tasks read them with pyarrow, and no Hadoop file system is needed. `filter` (SQL-like text) prunes
-    partitions, row groups and rows. Raises what `hudi_table.open_table` and its scan raise.
+    On local paths Spark reads the chosen base files itself, so column pruning, push-down and counts
+    come free; on object stores tasks read them with pyarrow, and no Hadoop file system is needed.
+    `filter` (SQL-like text) prunes partitions, row groups and rows. Raises what
+    `hudi_table.open_table` and its scan raise.
     """
     table = open_table(uri, as_of=as_of, storage_options=storage_options)
     if query == "cdc":
@@ -138,7 +144,8 @@ def _escaped(path: str) -> str:
 
 
 def _writer_classes(spark: SparkSession) -> tuple[type[Any], type[Any], type[Any]]:
-    """The classes whose instances `df.write`, `df.writeTo` and `df.writeStream` give in this session."""
+    """The classes whose instances `df.write`, `df.writeTo` and `df.writeStream` give in this
+    session."""
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         from pyspark.sql.connect import readwriter
         from pyspark.sql.connect.streaming import readwriter as stream_readwriter

@@ -29,10 +29,11 @@ _LOCAL = {
 
 @contextmanager
 def rows(sql: str, tables: Mapping[str, QueriedTable], limit: int | None) -> Iterator[pa.RecordBatchReader]:
-    """The answer, at most `limit` rows of it, which Spark brings into this process (`spark.driver.maxResultSize`).
+    """The answer, at most `limit` rows of it, which Spark brings into this process
+    (`spark.driver.maxResultSize`).
 
-    Raises InvalidRequestError for anything but one SELECT over `tables`, or without a Java; InvalidOptionError for a SELECT that
-    Spark cannot answer; and what reading tables raises.
+    Raises InvalidRequestError for anything but one SELECT over `tables`, or without a Java;
+    InvalidOptionError for a SELECT that Spark cannot answer; and what reading tables raises.
     """
     check_select(sql, tuple(tables), "the query")
     active = SparkSession.getActiveSession()
@@ -55,7 +56,8 @@ def rows(sql: str, tables: Mapping[str, QueriedTable], limit: int | None) -> Ite
 
 
 def local_session() -> SparkSession:
-    """A quiet Spark in this process, on all its cores, in UTC. Raises InvalidRequestError where none starts."""
+    """A quiet Spark in this process, on all its cores, in UTC. Raises InvalidRequestError where
+    none starts."""
     environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         spark = SparkSession.builder.master("local[*]").config(map=dict(_LOCAL)).getOrCreate()

@@ -1,13 +1,16 @@
-"""`write(df, table, operation)`: one exchange by file group, columnar merging in the tasks, one commit by the driver.
+"""`write(df, table, operation)`: one exchange by file group, columnar merging in the tasks, one
+commit by the driver.
 
-1. A first pass over the key and partition columns counts rows per partition and refuses what cannot be written.
+1. A first pass over the key and partition columns counts rows per partition and refuses what cannot
+   be written.
 2. `hudi_table` claims an instant and plans one task per file group; the plan fixes every file id.
-3. Rows get the number of their task and meet there by `repartitionById`; `mapInArrow` then writes: half the CPU of
-   grouping by `applyInArrow`, and no sort (measured).
-4. Tasks return write stats. Retries and speculative attempts write under write tokens of their own; the commit
-   deletes what no stat names before it decides.
+3. Rows get the number of their task and meet there by `repartitionById`; `mapInArrow` then writes:
+   half the CPU of grouping by `applyInArrow`, and no sort (measured).
+4. Tasks return write stats. Retries and speculative attempts write under write tokens of their own;
+   the commit deletes what no stat names before it decides.
 
-Where the rows are few and go to logs of a bucket index, the driver writes them itself instead: see `in_driver`.
+Where the rows are few and go to logs of a bucket index, the driver writes them itself instead: see
+`in_driver`.
 """
 
 from __future__ import annotations
@@ -86,9 +89,10 @@ def write(
 ) -> CommitResult:
     """Write a DataFrame to a Hudi table and commit.
 
-    `operation`, `options`, `extra_metadata`, `batch`, `partitions`: as for `hudi_table.write_hudi`. `df` is evaluated
-    once or more, so it must give the same rows each time; persist it if it does not. `progress` hears the beginning and the end of
-    each step, since tasks end in other processes. `follows`: the commit that the rows go on from. Raises what `write_hudi` raises.
+    `operation`, `options`, `extra_metadata`, `batch`, `partitions`: as for `hudi_table.write_hudi`.
+    `df` is evaluated once or more, so it must give the same rows each time; persist it if it does
+    not. `progress` hears the beginning and the end of each step, since tasks end in other
+    processes. `follows`: the commit that the rows go on from. Raises what `write_hudi` raises.
     """
     opened = table if isinstance(table, HudiTable) else open_table(table)
     write_options = dict(options or {})

@@ -2,7 +2,8 @@
 
 `import hudi_table` loads nothing heavy; the names below are loaded when they are first used.
 
-Here belongs only what a program asks for by name; the layers are described in `docs/architecture.md`.
+Here belongs only what a program asks for by name; the layers are described in
+`docs/architecture.md`.
 
 Begin with `api.py`.
 """

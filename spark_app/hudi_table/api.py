@@ -1,6 +1,7 @@
 """The public surface: `open_table`, `create_table`, `write_hudi`, and what they return.
 
-What creates a table and what writes are imported by the calls that do so: a program that only asks a table loads neither.
+What creates a table and what writes are imported by the calls that do so: a program that only asks
+a table loads neither.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ __all__ = [
 
 @checked_calls
 class HudiTable(ShortCalls):
-    """An opened table. It holds no connection and no lock; every call sees the newest completed state."""
+    """An opened table. It holds no connection and no lock; every call sees the newest completed
+    state."""
 
     @property
     def record_key(self) -> tuple[str, ...]:
@@ -78,7 +80,8 @@ class HudiTable(ShortCalls):
 
     @property
     def properties(self) -> dict[str, str]:
-        """The table's `hoodie.properties` as they are now: one request. Changing what is returned changes nothing."""
+        """The table's `hoodie.properties` as they are now: one request. Changing what is returned
+        changes nothing."""
         return read_properties(self.context.storage, self.context.clock)
 
     def write(
@@ -126,7 +129,8 @@ class HudiTable(ShortCalls):
         return self.write(data, operation="insert", **more)
 
     def delete(self, data: ArrowStream, **more: Unpack[WriteOptions]) -> CommitResult:
-        """Delete the rows of the given keys; `data` needs the record key and partition columns only."""
+        """Delete the rows of the given keys; `data` needs the record key and partition columns
+        only."""
         return self.write(data, operation="delete", **more)
 
 
@@ -136,12 +140,14 @@ def open_table(
 ) -> HudiTable:
     """Open the Hudi table at `uri` (a path, or a URI of local disk, memory or an object store).
 
-    `as_of` (17 digits or a shorter prefix, an ISO date or time, a datetime) fixes the moment that reads see.
+    `as_of` (17 digits or a shorter prefix, an ISO date or time, a datetime) fixes the moment that
+    reads see.
 
     `storage_options` are texts by name. S3 takes `endpoint`, `region`, `access_key_id`,
-    `secret_access_key` and `session_token`; what is absent comes from the environment's `AWS_*`, then
-    from the usual AWS chain. All remote stores take `timeout` and `connect_timeout` (seconds),
-    `retries` and `allow_http`, local disk takes `fsync`. The guide "Stores and credentials" shows how.
+    `secret_access_key` and `session_token`; what is absent comes from the environment's `AWS_*`,
+    then from the usual AWS chain. All remote stores take `timeout` and `connect_timeout` (seconds),
+    `retries` and `allow_http`, local disk takes `fsync`. The guide "Stores and credentials" shows
+    how.
 
     Raises TableNotFoundError, UnsupportedTableError, CorruptTableError, InvalidOptionError,
     UnavailableError and AccessDeniedError.
@@ -181,19 +187,20 @@ def create_table(
 
     `merge_mode`: `"EventTime"` (the larger ordering value wins) or `"CommitTime"` (the later write
     wins), the default without ordering fields. `partial_updates`: `"IgnoreDefaults"` (nulls leave
-    stored values) or `"FillUnavailable"` (so does Debezium's marker). `merger`, `key_generator`: names
-    of functions that `register_merger` and `register_key_generator` made known.
+    stored values) or `"FillUnavailable"` (so does Debezium's marker). `merger`, `key_generator`:
+    names of functions that `register_merger` and `register_key_generator` made known.
 
-    `name`: the last part of `uri` unless given. `version`: the table version 6, 8 or 9; 6 unless given.
-    `if_exists="open"` opens a table of the same identity. `storage_options`: as for `open_table`.
+    `name`: the last part of `uri` unless given. `version`: the table version 6, 8 or 9; 6 unless
+    given. `if_exists="open"` opens a table of the same identity. `storage_options`: as for
+    `open_table`.
 
     `options` takes the same settings as Hudi's writers name them
     (`hoodie.datasource.write.recordkey.field`, `hoodie.index.type`, …); one that contradicts an
-    argument is refused. Without either the table is `"CopyOnWrite"` with a `"Simple"` index. An option
-    of writes and services is not stored: an IgnoredOptionWarning names it.
+    argument is refused. Without either the table is `"CopyOnWrite"` with a `"Simple"` index. An
+    option of writes and services is not stored: an IgnoredOptionWarning names it.
 
-    Raises InvalidRequestError if the location holds something else, InvalidSchemaError naming a column
-    that a Hudi table cannot hold.
+    Raises InvalidRequestError if the location holds something else, InvalidSchemaError naming a
+    column that a Hudi table cannot hold.
     """
     from hudi_table.write.checks.create_table import TableSpec, create
     from hudi_table.write.checks.table_options import warn_of_others, with_names
@@ -240,14 +247,17 @@ def write_hudi(
     """Write rows to a table as one commit: upsert, insert, delete, bulk_insert, insert_overwrite,
     insert_overwrite_table or delete_partition.
 
-    `data`: whatever exports an Arrow stream (pyarrow, polars, pandas, DuckDB); it is read once, in batches, and rows past
-    `max_memory` bytes wait on disk. `options`: known `hoodie.*` keys. `extra_metadata` goes into the commit.
-    `batch` names these rows: a name that the active timeline holds already changes nothing (`replayed`).
-    `progress` hears how far it is, from threads (`hudi_table.model.progress`). `transform`: steps that the rows go through first, such as
-    `[{"sql": "SELECT * FROM source WHERE fare >= 0"}]`, as an ingest's (`hudi_table.services.transforming.steps`).
-    `sort_mode` (none, global, partition) is for bulk_insert, `partitions` (paths) for delete_partition, which takes no data.
-    Raises InvalidRequestError and its kinds before anything is written, WriteConflictError if another writer
-    changed the same file groups, CommitStateUnknownError if it may or may not have committed.
+    `data`: whatever exports an Arrow stream (pyarrow, polars, pandas, DuckDB); it is read once, in
+    batches, and rows past `max_memory` bytes wait on disk. `options`: known `hoodie.*` keys.
+    `extra_metadata` goes into the commit. `batch` names these rows: a name that the active timeline
+    holds already changes nothing (`replayed`). `progress` hears how far it is, from threads
+    (`hudi_table.model.progress`). `transform`: steps that the rows go through first, such as
+    `[{"sql": "SELECT * FROM source WHERE fare >= 0"}]`, as an ingest's
+    (`hudi_table.services.transforming.steps`). `sort_mode` (none, global, partition) is for
+    bulk_insert, `partitions` (paths) for delete_partition, which takes no data. Raises
+    InvalidRequestError and its kinds before anything is written, WriteConflictError if another
+    writer changed the same file groups, CommitStateUnknownError if it may or may not have
+    committed.
     """
     table = (
         table_or_uri
@@ -288,12 +298,14 @@ def upgrade_table(
     savepoint: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> VersionResult | VersionPlan:
-    """Bring a table to a later table version (`to`: 8 or 9). `dry_run`: only say what would be rewritten. `resume`: go on where another process
-    has begun and ended. `readers`: who reads the table, as `engine:version`, such as `Trino:476`. `savepoint`: keep the newest write first.
-    All writers must have ended; see `docs/how-to/table-versions.md`.
+    """Bring a table to a later table version (`to`: 8 or 9). `dry_run`: only say what would be
+    rewritten. `resume`: go on where another process has begun and ended. `readers`: who reads the
+    table, as `engine:version`, such as `Trino:476`. `savepoint`: keep the newest write first. All
+    writers must have ended; see `docs/how-to/table-versions.md`.
 
-    Raises InvalidOptionError for a version that is not written, InvalidRequestError that names what is pending, or a reader that could no longer read the
-    table, UnsupportedTableError for a table that the other version would not take.
+    Raises InvalidOptionError for a version that is not written, InvalidRequestError that names what
+    is pending, or a reader that could no longer read the table, UnsupportedTableError for a table
+    that the other version would not take.
     """
     ctx = _to_bring(uri, to, 1, storage_options)
     return _brought(ctx, to, dry_run=dry_run, resume=resume, readers=readers, savepoint=savepoint)
@@ -310,14 +322,15 @@ def downgrade_table(
     savepoint: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> VersionResult | VersionPlan:
-    """Bring a table to an earlier table version (`to`: 8 or 6); as `upgrade_table`. Of a merge-on-read table that goes to version 6 only the
-    newest version of each file stays."""
+    """Bring a table to an earlier table version (`to`: 8 or 6); as `upgrade_table`. Of a
+    merge-on-read table that goes to version 6 only the newest version of each file stays."""
     ctx = _to_bring(uri, to, -1, storage_options)
     return _brought(ctx, to, dry_run=dry_run, resume=resume, readers=readers, savepoint=savepoint)
 
 
 def _to_bring(uri: str | Path, to: int, way: int, storage_options: Mapping[str, str] | None) -> TableContext:
-    """The table, which lies on the way to that version: 1 is up, -1 down. Raises InvalidRequestError, InvalidOptionError."""
+    """The table, which lies on the way to that version: 1 is up, -1 down. Raises
+    InvalidRequestError, InvalidOptionError."""
     ctx = open_table(uri, storage_options=storage_options).context
     if (to - ctx.config.version) * way < 0:
         what = "a downgrade" if way > 0 else "an upgrade"

@@ -1,4 +1,5 @@
-"""What public calls take: the words of their arguments, the options of a write, rows, and the schema of a new table."""
+"""What public calls take: the words of their arguments, the options of a write, rows, and the
+schema of a new table."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class ArrowSchema(Protocol):
 
 
 SchemaLike: TypeAlias = "ArrowSchema | ArrowStream | Mapping[str, pa.DataType]"
-"""A schema of pyarrow or Polars; rows, of which the schema is taken; or Arrow types by column name."""
+"""A schema of pyarrow or Polars; rows, of which the schema is taken; or Arrow types by column
+name."""
 
 
 class WriteOptions(TypedDict, total=False):
@@ -58,7 +60,8 @@ class WriteOptions(TypedDict, total=False):
 
 
 def schema_of(schema: Any) -> pa.Schema:
-    """The Arrow schema that is meant by a `SchemaLike`. Raises InvalidSchemaError, which names what it cannot take."""
+    """The Arrow schema that is meant by a `SchemaLike`. Raises InvalidSchemaError, which names what
+    it cannot take."""
     import pyarrow as pa
 
     if isinstance(schema, pa.Schema):

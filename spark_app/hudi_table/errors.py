@@ -17,10 +17,11 @@
     ├── CorruptTableError          stop, keep the files, look                    exit 65
     └── InvariantError             a bug in this library                         exit 70
 
-The class name without `Error` is the stable name: it is the reason of a condition, the
-`errorClass` of a JobResult and the heading of the page that `hudictl explain NAME` prints.
-A subclass exists only where somebody reacts differently. Storage has three signals of its own
-(`ObjectNotFoundError`, `ObjectExistsError`, `OutcomeUnknownError`); they never leave the library: see `table/timeline/relisting.py` for the first.
+The class name without `Error` is the stable name: it is the reason of a condition, the `errorClass`
+of a JobResult and the heading of the page that `hudictl explain NAME` prints. A subclass exists
+only where somebody reacts differently. Storage has three signals of its own (`ObjectNotFoundError`,
+`ObjectExistsError`, `OutcomeUnknownError`); they never leave the library: see
+`table/timeline/relisting.py` for the first.
 """
 
 from __future__ import annotations
@@ -28,16 +29,19 @@ from __future__ import annotations
 import re
 
 _PASSWORD = re.compile(r"(?<=://)[^\s/:@]*:[^\s@]*@")
-"""User and password in a URL, which may stand in any value that a message quotes. Keys of S3 may have a slash."""
+"""User and password in a URL, which may stand in any value that a message quotes. Keys of S3 may
+have a slash."""
 
 
 class HudiError(Exception):
-    """Root of the tree. `message` names the offending value and the next step; what is a password in a URL is left out of it."""
+    """Root of the tree. `message` names the offending value and the next step; what is a password
+    in a URL is left out of it."""
 
     exit_code = 1
     retryable = False
     internal = False
-    """Of a subclass that only this library tells apart: for a caller it has the name of the class that it is one of."""
+    """Of a subclass that only this library tells apart: for a caller it has the name of the class
+    that it is one of."""
 
     def __init__(
         self,
@@ -92,7 +96,8 @@ class TableNotFoundError(InvalidRequestError):
 
 
 class ExpiredError(InvalidRequestError):
-    """What the table held at the moment asked for was cleaned or archived; a later moment can be read."""
+    """What the table held at the moment asked for was cleaned or archived; a later moment can be
+    read."""
 
 
 class UnsupportedTableError(HudiError):

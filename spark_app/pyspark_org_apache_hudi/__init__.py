@@ -1,4 +1,5 @@
-"""Found by Spark because of its name: the name by which older jobs ask for Hudi, `format("org.apache.hudi")`."""
+"""Found by Spark because of its name: the name by which older jobs ask for Hudi,
+`format("org.apache.hudi")`."""
 
 from hudi_spark.datasource.source import LongNamedSource as DefaultSource
 

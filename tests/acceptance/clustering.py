@@ -1,10 +1,12 @@
-"""The three clustering walks of the project's seed, through a HudiTable and TableServices in the local runtime.
+"""The three clustering walks of the project's seed, through a HudiTable and TableServices in the
+local runtime.
 
     python -m tests.acceptance.clustering [--scale 0.025] [--only inline,…]
 
-Inserts of 96, 213 and 182 MiB with a file limit of 120 MiB and no packing, then clustering of files below 200 MiB towards
-300 MiB, sorted by `review_date`: inline, asynchronous (two jobs, or one), and semi-asynchronous, whose first plan holds the first
-insert alone. After each step the table is looked at, and what is not as the seed tells it is a failure.
+Inserts of 96, 213 and 182 MiB with a file limit of 120 MiB and no packing, then clustering of files
+below 200 MiB towards 300 MiB, sorted by `review_date`: inline, asynchronous (two jobs, or one), and
+semi-asynchronous, whose first plan holds the first insert alone. After each step the table is
+looked at, and what is not as the seed tells it is a failure.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ NEAR_EQUAL = 1.25
 
 @dataclass(frozen=True)
 class Step:
-    """One step: what is done, by how many files the partition grows, and how many plans wait afterwards."""
+    """One step: what is done, by how many files the partition grows, and how many plans wait
+    afterwards."""
 
     name: str
     service: str | None
@@ -89,7 +92,8 @@ WALKS: Mapping[str, tuple[Mapping[str, str], Sequence[Step]]] = {
 
 @dataclass
 class Walk:
-    """One walk in a folder of its own. `scale` shrinks every size; `row_bytes` is what a row takes on disk."""
+    """One walk in a folder of its own. `scale` shrinks every size; `row_bytes` is what a row takes
+    on disk."""
 
     folder: Path
     options: Mapping[str, str]
@@ -205,7 +209,8 @@ class Walk:
 
 
 def walk_all(folder: Path, scale: float, names: Sequence[str], say: Callable[[str], None]) -> list[str]:
-    """Run the walks and print each beside the seed's table; returns what was not as it should be."""
+    """Run the walks and print each beside the seed's table; returns what was not as it should
+    be."""
     row_bytes = bytes_per_row(folder / "sample")
     say(f"a row takes {row_bytes:.1f} bytes on disk; sizes are {scale:g} of the seed's")
     failures = []

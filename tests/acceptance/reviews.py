@@ -1,4 +1,5 @@
-"""Product reviews as the clustering walks insert them: rows of a known size on disk, their dates in no order."""
+"""Product reviews as the clustering walks insert them: rows of a known size on disk, their dates in
+no order."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ CATEGORY = "Apparel"
 FIRST_DAY, DAYS = 16_436, 365
 """2015, as days since 1970."""
 _BODY_BYTES = 183
-"""Letters of a review: with it a row takes about 175 bytes of zstd Parquet, meta columns included."""
+"""Letters of a review: with it a row takes about 175 bytes of zstd Parquet, meta columns
+included."""
 _ID_BYTES = 14
 _PIECE = 100_000
 _SAMPLE = 100_000

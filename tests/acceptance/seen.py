@@ -1,4 +1,5 @@
-"""What a table looks like after a step: its files and what they hold, its plans, and a checksum of its keys."""
+"""What a table looks like after a step: its files and what they hold, its plans, and a checksum of
+its keys."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ COLUMN = "review_date"
 
 @dataclass(frozen=True)
 class Seen:
-    """`sizes`: bytes of the files that a reader reads, by path; `made`: those of every completed commit, by instant.
+    """`sizes`: bytes of the files that a reader reads, by path; `made`: those of every completed
+    commit, by instant.
 
     `overlap`: in how many files a day lies, on average over the days of the table; 1 is the best.
     """

@@ -1,4 +1,5 @@
-"""The clustering walks of the seed at a fortieth of their size; `make acceptance-clustering` runs them in full."""
+"""The clustering walks of the seed at a fortieth of their size; `make acceptance-clustering` runs
+them in full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The section of indexes at a small size: each part finds what it asks for, and the report says what was measured."""
+"""The section of indexes at a small size: each part finds what it asks for, and the report says
+what was measured."""
 
 from __future__ import annotations
 

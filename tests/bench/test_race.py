@@ -1,4 +1,5 @@
-"""The bench at a small size: it holds every contender to the same rows, and says what was measured."""
+"""The bench at a small size: it holds every contender to the same rows, and says what was
+measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The race of readers at a small size: all give the same rows and answers, and the report tells what misses its target."""
+"""The race of readers at a small size: all give the same rows and answers, and the report tells
+what misses its target."""
 
 from __future__ import annotations
 

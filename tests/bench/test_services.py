@@ -1,4 +1,5 @@
-"""The section of table services at a small size: layouts spare files, and the report tells what was measured."""
+"""The section of table services at a small size: layouts spare files, and the report tells what was
+measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The API server that the tests of the charts share: it writes an audit log, and has what charts need but do not bring."""
+"""The API server that the tests of the charts share: it writes an audit log, and has what charts
+need but do not bring."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def resources(server: ApiServer, helm: Helm) -> None:
 
 @pytest.fixture
 def namespace(server: ApiServer) -> Iterator[str]:
-    """A new one, restricted, for tables. They go at the end: their stores are only here during the test."""
+    """A new one, restricted, for tables. They go at the end: their stores are only here during the
+    test."""
     name = f"lake-{next(_numbers)}"
     server.apply(namespace_of(name))
     yield name

@@ -1,4 +1,5 @@
-"""`helm test` says whether the release works: its pod is admitted, and its questions are answered by a real API server and a real operator.
+"""`helm test` says whether the release works: its pod is admitted, and its questions are answered
+by a real API server and a real operator.
 
 The kubelet is played: what the pods would run runs as processes, with the tokens of their accounts.
 """

@@ -1,5 +1,6 @@
-"""The charts on a real API server, as Helm and kubectl bring them: every object is taken, pods are admitted as `restricted`, and what people
-made outlives every release. No node is there, so that no container runs.
+"""The charts on a real API server, as Helm and kubectl bring them: every object is taken, pods are
+admitted as `restricted`, and what people made outlives every release. No node is there, so that no
+container runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The operator under the account of its chart, through the life of a table: its rights are enough and none is too many, and the
-credentials of the table stand in their Secret and nowhere else.
+"""The operator under the account of its chart, through the life of a table: its rights are enough
+and none is too many, and the credentials of the table stand in their Secret and nowhere else.
 
-The audit log of the API server says what the operator was refused and what it made use of; what etcd holds is read byte by byte.
+The audit log of the API server says what the operator was refused and what it made use of; what
+etcd holds is read byte by byte.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ pytestmark = pytest.mark.timeout(1800)
 
 @dataclass
 class Lived:
-    """What is left to judge after a life. `seen`: key → value of etcd, of all moments that were looked at."""
+    """What is left to judge after a life. `seen`: key → value of etcd, of all moments that were
+    looked at."""
 
     objects: list[dict[str, Any]]
     namespace: str
@@ -46,7 +48,8 @@ class Lived:
     stored: dict[str, bytes] = field(default_factory=dict)
 
     def rights(self) -> dict[str | None, set[Right]]:
-        """Namespace (None: all) → what the operator is granted there, by the bindings that name it."""
+        """Namespace (None: all) → what the operator is granted there, by the bindings that name
+        it."""
         roles = {
             (each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]): each for each in self.objects
         }

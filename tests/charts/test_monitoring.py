@@ -1,4 +1,5 @@
-"""The alerts and the dashboard ask only for what the operator tells, and every alert says what to do."""
+"""The alerts and the dashboard ask only for what the operator tells, and every alert says what to
+do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The pods of attempts on a real API server: a namespace that is `restricted` admits every one of them, whoever makes it."""
+"""The pods of attempts on a real API server: a namespace that is `restricted` admits every one of
+them, whoever makes it."""
 
 from __future__ import annotations
 

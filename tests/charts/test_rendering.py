@@ -1,4 +1,5 @@
-"""What the charts give: well formed for every set of values, checked by their schema, with no more rights or freedom than is needed."""
+"""What the charts give: well formed for every set of values, checked by their schema, with no more
+rights or freedom than is needed."""
 
 from __future__ import annotations
 
@@ -306,7 +307,8 @@ def test_nothing_but_one_port_is_reached(helm: Helm) -> None:
 
 
 def test_a_job_is_reached_by_its_own_kind_alone(helm: Helm) -> None:
-    """Every pod of an attempt has the label that the policy chooses: tests/hudi_operator/manifests/test_pods.py."""
+    """Every pod of an attempt has the label that the policy chooses:
+    tests/hudi_operator/manifests/test_pods.py."""
     ours = [{"podSelector": {"matchExpressions": [{"key": ATTEMPT, "operator": "Exists"}]}}]
     found = {}
     for case in ("role-only", "closed-jobs"):

@@ -1,6 +1,8 @@
-"""The CRDs on a real API server: it takes and refuses just what the models do, says the same words, and prints the columns.
+"""The CRDs on a real API server: it takes and refuses just what the models do, says the same words,
+and prints the columns.
 
-The same documents are judged without a server in tests/hudi_operator/api/test_crds.py; here is the proof that the judge is right.
+The same documents are judged without a server in tests/hudi_operator/api/test_crds.py; here is the
+proof that the judge is right.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
 
 
 def created(server: ApiServer, namespace: str, kind: str, document: dict[str, Any]) -> tuple[bool, dict[str, Any]]:
-    """Whether a creation that is judged and not kept is taken; what would be stored, or what the server says."""
+    """Whether a creation that is judged and not kept is taken; what would be stored, or what the
+    server says."""
     path = f"/apis/{API_VERSION}/namespaces/{namespace}/{PLURALS[kind]}?dryRun=All"
     status, said = server.call("POST", path, manifest("one", kind, **document))
     return status == HTTPStatus.CREATED, said

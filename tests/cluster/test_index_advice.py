@@ -1,6 +1,8 @@
-"""One life of advice on a real API server: a service's job measures it, the status and one event tell it, and it goes when it was followed.
+"""One life of advice on a real API server: a service's job measures it, the status and one event
+tell it, and it goes when it was followed.
 
-A real operator, kubectl and jobs, whose pods a test runs. The advice is about bloom filters that the manifest makes too small.
+A real operator, kubectl and jobs, whose pods a test runs. The advice is about bloom filters that
+the manifest makes too small.
 """
 
 from __future__ import annotations

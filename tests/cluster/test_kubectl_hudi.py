@@ -1,6 +1,8 @@
-"""`kubectl hudi` as the real kubectl finds it, against a real API server with a real operator. The test plays the kubelet.
+"""`kubectl hudi` as the real kubectl finds it, against a real API server with a real operator. The
+test plays the kubelet.
 
-What each verb prints of given documents is in tests/hudi_operator/cli; here it is what the verbs do, and what they meet.
+What each verb prints of given documents is in tests/hudi_operator/cli; here it is what the verbs
+do, and what they meet.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from tests.support.operator_process import operator as operator_process
 from tests.support.shell import ROOT, Shell, lands, path_with_plugin
 
 START_SECONDS = 120.0
-"""An operator starts, leads, and a job of its runs to its end; on a busy machine that takes a while."""
+"""An operator starts, leads, and a job of its runs to its end; on a busy machine that takes a
+while."""
 CANARY = "canary-7f3a91bc"
 
 
@@ -38,7 +41,8 @@ def shell(server: ApiServer, namespace: str, path: str) -> Shell:
 
 @pytest.fixture(scope="module")
 def lake(server: ApiServer, path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    """A namespace with an operator, a kubelet, and a table of two commits whose files are many and small."""
+    """A namespace with an operator, a kubelet, and a table of two commits whose files are many and
+    small."""
     folder = tmp_path_factory.mktemp("lake")
     server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "living"}})
     done = server.kubectl("wait", "--for=create", "--timeout=30s", "serviceaccount/default", "-n", "living")

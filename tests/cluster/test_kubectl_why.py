@@ -1,4 +1,5 @@
-"""`kubectl hudi` where something is wrong: what blocks a table, logs of pods that do or do not run, and what the user may not see.
+"""`kubectl hudi` where something is wrong: what blocks a table, logs of pods that do or do not run,
+and what the user may not see.
 
 A real kubectl, API server and operator; the test plays the kubelet.
 """

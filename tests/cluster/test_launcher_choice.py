@@ -1,4 +1,5 @@
-"""Which launcher an attempt gets: what its table asks for and what the cluster serves, here and now, and what is told if there is none.
+"""Which launcher an attempt gets: what its table asks for and what the cluster serves, here and
+now, and what is told if there is none.
 
 Omitted: what each launcher then does, see test_launchers.
 """
@@ -199,7 +200,8 @@ def test_only_what_may_be_watched_is_watched(bare: ApiServer, namespace: str) ->
 
 @pytest.fixture
 def looked_at(bare: ApiServer, namespace: str, tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """Applies a table with a file that waits for Spark, looks at it once, and returns its conditions by type."""
+    """Applies a table with a file that waits for Spark, looks at it once, and returns its
+    conditions by type."""
     landing = tmp_path / "landing"
     landing.mkdir()
     pq.write_table(pa.table({"id": ["a"], "ts": pa.array([1], pa.int64())}), landing / "1.parquet")

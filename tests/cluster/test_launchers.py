@@ -1,7 +1,9 @@
-"""What every launcher keeps to, whatever runs the attempt: one suite over Jobs, both Spark operators, and local processes.
+"""What every launcher keeps to, whatever runs the attempt: one suite over Jobs, both Spark
+operators, and local processes.
 
-The API server, its controllers and the definitions are real, and the namespaces enforce `restricted`; the test plays the kubelet and
-the Spark operators. Omitted: images that run (no node is there), executors that run.
+The API server, its controllers and the definitions are real, and the namespaces enforce
+`restricted`; the test plays the kubelet and the Spark operators. Omitted: images that run (no node
+is there), executors that run.
 """
 
 from __future__ import annotations
@@ -177,7 +179,8 @@ def test_an_attempt_goes_with_its_resource(cluster: ClusterWay) -> None:
 
 
 def test_the_driver_holds_its_spec_and_references_to_secrets_alone(cluster: ClusterWay) -> None:
-    """The namespace admits only pods that are `restricted`, so that the pod is there says that it is."""
+    """The namespace admits only pods that are `restricted`, so that the pod is there says that it
+    is."""
     launch = cluster.wanted("sleep")
     cluster.launcher().launch(cluster.owner, launch, SECRET)
     pod = cluster.driver(launch)
@@ -251,7 +254,8 @@ def test_a_job_that_gets_no_pod_says_so(applications: ApiServer, namespace: str)
 
 
 def test_a_driver_that_lives_is_running_whatever_its_operator_says(operated: ClusterWay) -> None:
-    """An operator that submitted twice calls the second time a failure, one that waited too long leaves a pod that starts after all."""
+    """An operator that submitted twice calls the second time a failure, one that waited too long
+    leaves a pod that starts after all."""
     launch = operated.wanted("succeed")
     operated.launcher().launch(operated.owner, launch, SECRET)
     pod = operated.driver(launch)

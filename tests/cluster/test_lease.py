@@ -1,4 +1,5 @@
-"""The election on a real API server: one leads, another takes over when nothing is heard of it, and whoever is cut off stops first."""
+"""The election on a real API server: one leads, another takes over when nothing is heard of it, and
+whoever is cut off stops first."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Probes and metrics of a real operator on a real API server: what a scrape tells, and which fault turns which probe red.
+"""Probes and metrics of a real operator on a real API server: what a scrape tells, and which fault
+turns which probe red.
 
-The gauges of each field have tests of their own (tests/hudi_operator/metrics); here it is what the watch brings.
+The gauges of each field have tests of their own (tests/hudi_operator/metrics); here it is what the
+watch brings.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ from tests.support.volumes import POLICIES
 START_SECONDS = 120.0
 OVERDUE_SECONDS = 0.3
 LIMITS = Limits(reconcile=OVERDUE_SECONDS, queue=0.3, behind=0.3, election=1e5, answer=1e5)
-"""A test asks for the Lease once, and a busy machine lets it go on late: only a clock that a test moves passes the limits of the Lease."""
+"""A test asks for the Lease once, and a busy machine lets it go on late: only a clock that a test
+moves passes the limits of the Lease."""
 
 
 class SlowLauncher(ClusterLauncher):

@@ -1,5 +1,5 @@
-"""Several namespaces, by the rights that a Role in each gives: one that goes, or whose rights go, is nobody else's affair, and is never held
-up by a table whose files go with it."""
+"""Several namespaces, by the rights that a Role in each gives: one that goes, or whose rights go,
+is nobody else's affair, and is never held up by a table whose files go with it."""
 
 from __future__ import annotations
 
@@ -202,7 +202,8 @@ def test_without_a_right_that_outlives_its_namespace_no_table_is_held_and_it_say
 def test_namespaces_that_are_deleted_under_load_cost_the_others_no_look(
     server: ApiServer, account: Account, namespace: str, tmp_path: Path
 ) -> None:
-    """In any order, with tables that are purged among theirs, while tables are made in all of them."""
+    """In any order, with tables that are purged among theirs, while tables are made in all of
+    them."""
     account.may_let_go()
     draw, count = random.Random(7), scaled(3)
     going = [f"{namespace}-goes-{number}" for number in range(count)]

@@ -1,4 +1,5 @@
-"""The operator as a process beside a real API server: it watches, reconciles, ends cleanly, and another takes over from one that was killed."""
+"""The operator as a process beside a real API server: it watches, reconciles, ends cleanly, and
+another takes over from one that was killed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The reconcile loop on a real API server: what is asked for is done through Jobs, once, whenever the operator is killed.
+"""The reconcile loop on a real API server: what is asked for is done through Jobs, once, whenever
+the operator is killed.
 
-The test plays the kubelet and runs the real job. Every kill is between two calls of the API, before or after one took effect;
-a new operator then goes on. Omitted: the watch, leader election.
+The test plays the kubelet and runs the real job. Every kill is between two calls of the API, before
+or after one took effect; a new operator then goes on. Omitted: the watch, leader election.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class Lake:
     ran: list[str] = field(default_factory=list)
 
     def look(self) -> None:
-        """One look at each resource by an operator that has just started; one that is killed is started anew."""
+        """One look at each resource by an operator that has just started; one that is killed is
+        started anew."""
         try:
             self._operator(self.rest)
         except Killed:
@@ -95,14 +97,16 @@ class Lake:
         return [job for job in found if job["metadata"]["ownerReferences"][0]["name"] in names]
 
     def stopped(self) -> None:
-        """Wait until the Jobs that were told to end, whose pods never ran, have ended or went with their table."""
+        """Wait until the Jobs that were told to end, whose pods never ran, have ended or went with
+        their table."""
         kubelet.eventually(lambda: all(map(_has_ended, filter(self._has_deadline, self.jobs()))), "a Job does not end")
 
     def _has_deadline(self, job: dict[str, Any]) -> bool:
         return job["spec"].get("activeDeadlineSeconds") is not None and job["metadata"]["name"] not in self.ran
 
     def run_pods(self, ends: Callable[[dict[str, Any], Path], None] | None = None, of: str = "") -> None:
-        """Let every pod that has not run do so, of this work alone; with `ends` it only ends, as that says."""
+        """Let every pod that has not run do so, of this work alone; with `ends` it only ends, as
+        that says."""
         for job in self.jobs():
             name = job["metadata"]["name"]
             if name in self.ran or of not in name:
@@ -127,7 +131,8 @@ class Lake:
         return self.server.get("job", name, "-n", self.table.namespace)
 
     def is_right(self, records: int, *phases: str) -> None:
-        """The table has so many rows and says so; its own attempts, newest first, have ended so, and there were no others."""
+        """The table has so many rows and says so; its own attempts, newest first, have ended so,
+        and there were no others."""
         status = self.status()
         conditions = _conditions(self)
         assert conditions["Ready"] == ("True", "TableReadable"), conditions
@@ -151,7 +156,8 @@ def fed(lake: Lake) -> None:
 
 
 def lost(lake: Lake) -> None:
-    """The first job dies before it has written anything, the second one after its commit, without a word."""
+    """The first job dies before it has written anything, the second one after its commit, without a
+    word."""
 
     def dies_early(pod: dict[str, Any], folder: Path) -> None:
         del folder
@@ -199,7 +205,8 @@ def cleaned(lake: Lake) -> None:
 
 
 def upgraded(lake: Lake) -> None:
-    """A table gets another version by an approved plan; the first job dies half-way, and until the second has ended no ingest is started. Then back."""
+    """A table gets another version by an approved plan; the first job dies half-way, and until the
+    second has ended no ingest is started. Then back."""
     service = Key("TableService", lake.table.namespace, f"{lake.table.name}-version")
 
     def wants(to: int, **more: Any) -> None:

@@ -1,7 +1,9 @@
-"""An API server that goes and comes back, again and again, while tables are written: all converge, and nothing is run twice.
+"""An API server that goes and comes back, again and again, while tables are written: all converge,
+and nothing is run twice.
 
-It is stopped, or killed, at any moment; etcd stays, and is compacted once, so that no watch can go on where it was. With it the controller
-manager is started anew. The test plays the kubelet, whose pods run on meanwhile, and what starts the operator anew should it end. Omitted: nodes, a lost etcd.
+It is stopped, or killed, at any moment; etcd stays, and is compacted once, so that no watch can go
+on where it was. With it the controller manager is started anew. The test plays the kubelet, whose
+pods run on meanwhile, and what starts the operator anew should it end. Omitted: nodes, a lost etcd.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ AWAY = (AssertionError, OSError, HTTPException, ValueError)
 
 @dataclass
 class Machinery:
-    """What a cluster does beside the operator, in threads: pods run, and a Deployment starts its pod anew."""
+    """What a cluster does beside the operator, in threads: pods run, and a Deployment starts its
+    pod anew."""
 
     server: ApiServer
     namespace: str
@@ -126,7 +129,8 @@ class Lakes:
 
 
 def converged(lakes: Lakes, server: ApiServer, namespace: str, since: float) -> float:
-    """Seconds since `since` when all is as it should be. Raises AssertionError that says what is not."""
+    """Seconds since `since` when all is as it should be. Raises AssertionError that says what is
+    not."""
     while wrong := lakes.behind(server, namespace):
         assert time.monotonic() - since < CONVERGED_SECONDS_MAX, wrong
         time.sleep(0.25)
@@ -134,7 +138,8 @@ def converged(lakes: Lakes, server: ApiServer, namespace: str, since: float) -> 
 
 
 def compacted(server: ApiServer) -> None:
-    """Forget every revision of etcd but the newest: a watch that goes on from an older one is told that it is gone."""
+    """Forget every revision of etcd but the newest: a watch that goes on from an older one is told
+    that it is gone."""
 
     def call(path: str, body: dict[str, Any]) -> dict[str, Any]:
         asked = urllib.request.Request(f"{server.etcd_url}/v3/{path}", json.dumps(body).encode())

@@ -1,5 +1,6 @@
-"""The start beside resources that are there: they are listed once, looked at once, and what happens between the listing and the watch,
-or while we write, is not missed. The watch is the real one, in this process.
+"""The start beside resources that are there: they are listed once, looked at once, and what happens
+between the listing and the watch, or while we write, is not missed. The watch is the real one, in
+this process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""JobSpec and JobResult, pinned: the operator renders the first and parses the second, the job the reverse.
+"""JobSpec and JobResult, pinned: the operator renders the first and parses the second, the job the
+reverse.
 
-The golden files change only together with both sides; a field may be added, none may change its meaning.
+The golden files change only together with both sides; a field may be added, none may change its
+meaning.
 """
 
 from __future__ import annotations

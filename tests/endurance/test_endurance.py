@@ -1,8 +1,10 @@
-"""Thousands of commits with every service on: what grows is bounded, what is not needed goes, and a commit costs what it did.
+"""Thousands of commits with every service on: what grows is bounded, what is not needed goes, and a
+commit costs what it did.
 
-A merge-on-read table in memory takes one commit a simulated minute for a week: upserts, inserts and deletes. Services run
-as a person would set them up. `make test` runs a few hundred commits, `make test-full` ten thousand, in parts: each takes up
-the table where the one before left it, in a process of its own.
+A merge-on-read table in memory takes one commit a simulated minute for a week: upserts, inserts and
+deletes. Services run as a person would set them up. `make test` runs a few hundred commits, `make
+test-full` ten thousand, in parts: each takes up the table where the one before left it, in a
+process of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ BYTES_OVER_NEEDED_MAX = 1.1
 KEYS, ROWS = 400, 12
 RETAINED = 10
 WINDOW, SETTLED = 0.1, 80
-"""Share of the commits at either end whose times are compared, and how many come before: until then nothing is archived."""
+"""Share of the commits at either end whose times are compared, and how many come before: until then
+nothing is archived."""
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("value", pa.int64())])
 ENGINE = LocalEngine(1)
 OPTIONS = {
@@ -152,7 +155,8 @@ def orphans(life: Life) -> list[str]:
 
 
 def needed_and_stored(life: Life) -> tuple[int, int]:
-    """Bytes of data files that a reader of the newest or of a retained moment needs, and of all that are there."""
+    """Bytes of data files that a reader of the newest or of a retained moment needs, and of all
+    that are there."""
     ctx = life.table.context
     timeline = load_timeline(ctx)
     needed: dict[str, int] = {}

@@ -1,7 +1,9 @@
-"""A day of looks at many tables: what the operator remembers of them does not grow with what happened, and stays right.
+"""A day of looks at many tables: what the operator remembers of them does not grow with what
+happened, and stays right.
 
-The day is simulated. One table, whose ingest commits a file each minute and which is cleaned and archived as it is due, lies at as many
-locations as there are tables, so that nothing but what is remembered of them takes memory.
+The day is simulated. One table, whose ingest commits a file each minute and which is cleaned and
+archived as it is due, lies at as many locations as there are tables, so that nothing but what is
+remembered of them takes memory.
 """
 
 from __future__ import annotations

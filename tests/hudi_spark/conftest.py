@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
 FAST_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC -XX:MetaspaceSize=256m"
-"""Short queries: the second compiler costs more than it saves, two fifths of a session's processor time (measured). The code of the first one
-fills what it has alone, 48 MiB, and is then thrown away and made again."""
+"""Short queries: the second compiler costs more than it saves, two fifths of a session's processor
+time (measured). The code of the first one fills what it has alone, 48 MiB, and is then thrown away
+and made again."""
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,5 @@
-"""Composite keys: the rule in Arrow and the rule in Spark's columns give one verdict of the same keys."""
+"""Composite keys: the rule in Arrow and the rule in Spark's columns give one verdict of the same
+keys."""
 
 from __future__ import annotations
 

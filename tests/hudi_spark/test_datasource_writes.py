@@ -1,7 +1,9 @@
-"""`df.write.format("hudi")`: Hudi's options make the table, its operations and Spark's modes do what they say, in one commit.
+"""`df.write.format("hudi")`: Hudi's options make the table, its operations and Spark's modes do
+what they say, in one commit.
 
-Aspects: equality with `hudi_spark.write`; every operation and mode; volume; what dies leaves nothing; what is refused before a
-row is staged; both names of the format. Most of it drives the writer as Spark does, without Spark.
+Aspects: equality with `hudi_spark.write`; every operation and mode; volume; what dies leaves
+nothing; what is refused before a row is staged; both names of the format. Most of it drives the
+writer as Spark does, without Spark.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ def held(path: Path | str) -> set[Row]:
 
 
 def operations(path: Path | str) -> list[str]:
-    """Those of the table's commits, oldest first, without the empty one that every table begins with."""
+    """Those of the table's commits, oldest first, without the empty one that every table begins
+    with."""
     return [row["operation"] for row in reversed(open_table(str(path)).history().to_pylist())][1:]
 
 

@@ -1,6 +1,8 @@
-"""What a driver asks of the API server under the account of the chart: it is refused nothing, and every right of its Role is used.
+"""What a driver asks of the API server under the account of the chart: it is refused nothing, and
+every right of its Role is used.
 
-Spark itself starts, replaces and ends its executors in client mode, on a real API server without nodes; no container runs.
+Spark itself starts, replaces and ends its executors in client mode, on a real API server without
+nodes; no container runs.
 """
 
 from __future__ import annotations

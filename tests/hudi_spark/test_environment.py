@@ -1,4 +1,5 @@
-"""A job started by the Python of a virtual environment that is not activated: `/path/.venv/bin/python job.py`."""
+"""A job started by the Python of a virtual environment that is not activated:
+`/path/.venv/bin/python job.py`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""`df.write.format("hudi")` and `hudi_spark.write` are one write in two forms: the same rows and the same commits, whatever the operation.
+"""`df.write.format("hudi")` and `hudi_spark.write` are one write in two forms: the same rows and
+the same commits, whatever the operation.
 
-Copy-on-write and merge-on-read; compared are the rows with Hudi's key and partition columns, and of every commit its operation, its extra metadata and
-what it counted by file group. Only times, file ids and sizes of files may differ.
+Copy-on-write and merge-on-read; compared are the rows with Hudi's key and partition columns, and of
+every commit its operation, its extra metadata and what it counted by file group. Only times, file
+ids and sizes of files may differ.
 """
 
 from __future__ import annotations

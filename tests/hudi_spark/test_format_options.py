@@ -1,4 +1,5 @@
-"""Options of `format("hudi")` as Spark hands them over: sorted, checked, and Hudi's in our terms."""
+"""Options of `format("hudi")` as Spark hands them over: sorted, checked, and Hudi's in our
+terms."""
 
 from __future__ import annotations
 

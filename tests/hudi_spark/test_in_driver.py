@@ -1,4 +1,5 @@
-"""Small writes to logs: one Spark job brings the rows to the driver, which writes what tasks would have written."""
+"""Small writes to logs: one Spark job brings the rows to the driver, which writes what tasks would
+have written."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
 """Where Spark takes a road of its own to the index, it comes to what the local engine comes to.
 
-Matrix: {each index of `tests/support/indexes.py`} × {copy-on-write, merge-on-read}: the same writes go to two tables, to one through
-Spark and to the other through the local engine, and both hold the same rows after each of them. Of a record index also: keys that stay in their partition, and a table that has none.
-Of bloom indexes also: filters of the metadata table.
+Matrix: {each index of `tests/support/indexes.py`} × {copy-on-write, merge-on-read}: the same writes
+go to two tables, to one through Spark and to the other through the local engine, and both hold the
+same rows after each of them. Of a record index also: keys that stay in their partition, and a table
+that has none. Of bloom indexes also: filters of the metadata table.
 
-`make test` takes each road of Spark's once (`LONG` says what it leaves to `make test-full`): copy-on-write where a hash says all; merge-on-read where keys are
-looked up, since keys of logs are found beside those of base files.
+`make test` takes each road of Spark's once (`LONG` says what it leaves to `make test-full`):
+copy-on-write where a hash says all; merge-on-read where keys are looked up, since keys of logs are
+found beside those of base files.
 
 Omitted: what `tests/hudi_table/index/test_conformance.py` holds every index to on the local engine.
 """
@@ -46,7 +48,8 @@ STEPS: tuple[tuple[OperationName, list[tuple[str, str, int]]], ...] = (
 
 @contextlib.contextmanager
 def by_value(module: str) -> Iterator[None]:
-    """A package that only this process has goes to the tasks whole; where it is installed there, its name does."""
+    """A package that only this process has goes to the tasks whole; where it is installed there,
+    its name does."""
     if not module:
         yield
         return

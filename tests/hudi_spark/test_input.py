@@ -1,5 +1,5 @@
-"""Rows as Spark hands them over: stored right, or refused by name with nothing written. Both ways: `hudi_spark.write`, whose tasks write, and
-`df.write.format("hudi")`, which stages rows."""
+"""Rows as Spark hands them over: stored right, or refused by name with nothing written. Both ways:
+`hudi_spark.write`, whose tasks write, and `df.write.format("hudi")`, which stages rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`hoodie.allow.operation.metadata.field` on Spark: tasks write the column `_hoodie_operation`, and DataFrames obey it and do not show it."""
+"""`hoodie.allow.operation.metadata.field` on Spark: tasks write the column `_hoodie_operation`, and
+DataFrames obey it and do not show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Mergers and key generators of one's own reach Spark's tasks; partial updates merge there as they do here."""
+"""Mergers and key generators of one's own reach Spark's tasks; partial updates merge there as they
+do here."""
 
 from __future__ import annotations
 

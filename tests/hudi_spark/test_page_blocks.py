@@ -1,4 +1,5 @@
-"""Single blocks of pages that need a Spark session; whole pages are run by test_spark_sql.py and test_coming_from_hudi.py."""
+"""Single blocks of pages that need a Spark session; whole pages are run by test_spark_sql.py and
+test_coming_from_hudi.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`partitionBy`, and paths and options that mean another table: they act as with Hudi, or are refused by name."""
+"""`partitionBy`, and paths and options that mean another table: they act as with Hudi, or are
+refused by name."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def test_a_read_with_options_of_another_table_is_refused_by_name(option: dict[st
 
 
 def test_a_pattern_is_no_path_of_a_table(tmp_path: Path) -> None:
-    """`load(path + "/*/*")` was needed by older releases of Hudi; a write made a folder of that name."""
+    """`load(path + "/*/*")` was needed by older releases of Hudi; a write made a folder of that
+    name."""
     with pytest.raises(InvalidRequestError, match=r"/\*/\*' is a pattern: give the table's own path"):
         HudiDataSource({"path": f"{tmp_path}/t/*/*"}).schema()
     with pytest.raises(InvalidRequestError, match="is a pattern"):

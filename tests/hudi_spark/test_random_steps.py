@@ -1,4 +1,5 @@
-"""A sample of random steps on Spark agrees with a dictionary; the long run of them is the local engine's."""
+"""A sample of random steps on Spark agrees with a dictionary; the long run of them is the local
+engine's."""
 
 from __future__ import annotations
 

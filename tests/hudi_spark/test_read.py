@@ -1,7 +1,8 @@
 """Tables as DataFrames: `hudi_spark.read` and `format("hudi")` without a jar.
 
-Aspects: rows equal the scan's; columns, filters and moments; pruning seen in the plan; evolved schemas; empty tables; what
-Spark cannot do is refused with advice; the source is found by its module's name.
+Aspects: rows equal the scan's; columns, filters and moments; pruning seen in the plan; evolved
+schemas; empty tables; what Spark cannot do is refused with advice; the source is found by its
+module's name.
 """
 
 from __future__ import annotations

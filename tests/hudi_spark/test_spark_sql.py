@@ -97,7 +97,8 @@ def test_a_table_of_sparks_catalog_that_names_hudi_is_not_altered(spark: SparkSe
 
 
 def test_no_other_door_makes_a_table_of_sparks_catalog_that_names_hudi(spark: SparkSession, tmp_path: Path) -> None:
-    """A new session of the same process, the catalog's own method, and a statement without USING."""
+    """A new session of the same process, the catalog's own method, and a statement without
+    USING."""
     hudi_spark.register(spark)
     statement, schema, place = "create table by_a_door (id string)", StructType().add("id", "string"), str(tmp_path)
     doors: dict[str, Callable[[], Any]] = {
@@ -131,7 +132,8 @@ def test_no_other_door_makes_a_table_of_sparks_catalog_that_names_hudi(spark: Sp
 
 
 def test_no_writer_makes_a_name_of_sparks_catalog(spark: SparkSession, tmp_path: Path) -> None:
-    """With a path or without; the source named, or that of the session. Nothing of another source is in the way."""
+    """With a path or without; the source named, or that of the session. Nothing of another source
+    is in the way."""
     hudi_spark.register(spark)
     rows, feed = spark.sql("select 'a' id"), spark.readStream.format("rate").load()
     path, checkpoint = str(tmp_path / "t"), str(tmp_path / "checkpoint")

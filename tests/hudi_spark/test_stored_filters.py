@@ -1,5 +1,6 @@
-"""With `hoodie.bloom.index.use.metadata` tasks look keys up in filters of the metadata table: files that cannot hold any are not opened, by no
-process, the metadata table is listed by the driver alone, and rows go where the footers would send them.
+"""With `hoodie.bloom.index.use.metadata` tasks look keys up in filters of the metadata table: files
+that cannot hold any are not opened, by no process, the metadata table is listed by the driver
+alone, and rows go where the footers would send them.
 
 What one listing gives to any engine: tests/hudi_table/index/test_stored_filters.py.
 """
@@ -63,7 +64,8 @@ def _in_task(inner: Callable[[], Storage], notes: str) -> Noted:
 
 @pytest.fixture
 def table(tmp_path: Path) -> HudiTable:
-    """Six files of fifty keys, all of nearly the same range, and their filters in a metadata table."""
+    """Six files of fifty keys, all of nearly the same range, and their filters in a metadata
+    table."""
     made = filled(FILES, EACH, uri=str(tmp_path / "t"))
     made.build_metadata(["bloom_filters", "column_stats"])
     return made

@@ -1,4 +1,5 @@
-"""`writeStream.format("hudi")`: every micro-batch is one commit, and once, through crashes, restarts and new checkpoints."""
+"""`writeStream.format("hudi")`: every micro-batch is one commit, and once, through crashes,
+restarts and new checkpoints."""
 
 from __future__ import annotations
 
@@ -110,7 +111,8 @@ def test_a_checkpoint_of_a_table_that_was_made_again_is_refused_and_a_name_of_a_
 
 @pytest.mark.spark
 def test_queries_of_one_name_that_share_a_checkpoint_lose_no_rows_in_silence(spark, tmp_path):
-    """Below a folder of the session the name is the checkpoint: the second query goes on where the first stopped, in another table, too."""
+    """Below a folder of the session the name is the checkpoint: the second query goes on where the
+    first stopped, in another table, too."""
     feed = Feed(spark, tmp_path)
     spark.conf.set("spark.sql.streaming.checkpointLocation", str(tmp_path / "of-the-session"))
     try:

@@ -1,7 +1,9 @@
-"""`readStream.format("hudi")`: every change once, in its latest state, whatever happens between two batches.
+"""`readStream.format("hudi")`: every change once, in its latest state, whatever happens between two
+batches.
 
-Copy-on-write and merge-on-read; stop, crash and restart from a checkpoint; where a stream begins; how much a batch takes;
-writes that are still pending; archived and cleaned instants; columns that come later.
+Copy-on-write and merge-on-read; stop, crash and restart from a checkpoint; where a stream begins;
+how much a batch takes; writes that are still pending; archived and cleaned instants; columns that
+come later.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ def source(spark: SparkSession, table: HudiTable, **options: str) -> DataFrame:
 
 
 def take(spark: SparkSession, table: HudiTable, folder: Path, **options: str) -> list[Row]:
-    """One run with `availableNow` from the checkpoint in `folder`; all rows that the sink holds now."""
+    """One run with `availableNow` from the checkpoint in `folder`; all rows that the sink holds
+    now."""
     query = (
         source(spark, table, **options).writeStream.format("parquet").trigger(availableNow=True)
         .option("checkpointLocation", str(folder / "checkpoint")).start(str(folder / "out"))

@@ -1,8 +1,9 @@
 """`hudi_spark.write`: what Spark writes is what the local engine would have written.
 
-Matrix: {bucket, simple, global simple, bloom, global bloom} × {partitioned, not}: insert, upsert with duplicates and new keys, delete, compared
-with a dictionary. Then what is Spark's own: key types and composite keys computed in the JVM and in Python, colons, time
-zones, task retries, errors of tasks, replays, object stores.
+Matrix: {bucket, simple, global simple, bloom, global bloom} × {partitioned, not}: insert, upsert
+with duplicates and new keys, delete, compared with a dictionary. Then what is Spark's own: key
+types and composite keys computed in the JVM and in Python, colons, time zones, task retries, errors
+of tasks, replays, object stores.
 """
 
 from __future__ import annotations
@@ -313,7 +314,8 @@ def test_a_task_that_fails_after_its_file_and_is_retried_leaves_one_file(spark, 
 
 
 class _FailsOnce:
-    """Writes the file group, then fails if nobody has before: the retry writes it again under another token."""
+    """Writes the file group, then fails if nobody has before: the retry writes it again under
+    another token."""
 
     def __init__(self, flag: str) -> None:
         self.flag = flag

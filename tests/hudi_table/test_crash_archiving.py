@@ -1,10 +1,13 @@
-"""A fault at every storage call of an archiving that also merges the archive and trims the chain, and of a second archiver beside it.
+"""A fault at every storage call of an archiving that also merges the archive and trims the chain,
+and of a second archiver beside it.
 
-Readers see the same rows; the timeline loads; writers go on without a repair; and the next archiving succeeds. No instant is
-lost: active and archived timeline together hold every one that was there.
+Readers see the same rows; the timeline loads; writers go on without a repair; and the next
+archiving succeeds. No instant is lost: active and archived timeline together hold every one that
+was there.
 
-Matrix: {bucket partitioned, simple flat with logs and a compaction, the latter of version 9} × each storage call × {crash before, crash after, torn write,
-lost reply}, on an in-memory store whose objects are eight days old; hudi-rs reads every distinct layout.
+Matrix: {bucket partitioned, simple flat with logs and a compaction, the latter of version 9} × each
+storage call × {crash before, crash after, torn write, lost reply}, on an in-memory store whose
+objects are eight days old; hudi-rs reads every distinct layout.
 """
 
 from __future__ import annotations
@@ -61,7 +64,8 @@ def aged(store: Storage) -> AgedStorage:
 
 
 def archived_once(layout: Layout) -> Storage:
-    """A table that was archived before, with six more commits, in one case a compaction among them."""
+    """A table that was archived before, with six more commits, in one case a compaction among
+    them."""
     store = with_logs(layout) if layout.type is TableType.MERGE_ON_READ else prepared(layout)
     table = opened(store)
     table.write(rows(("a", "x", 9)), operation="upsert")
@@ -106,7 +110,8 @@ def test_a_fault_at_any_storage_call_of_an_archiving_loses_no_row_and_no_instant
 
 
 def check_goes_on(store: Storage, before: Rows, known: Instants, where: str) -> None:
-    """The next write needs no repair, and the next archiving goes through and leaves what it should."""
+    """The next write needs no repair, and the next archiving goes through and leaves what it
+    should."""
     opened(store).write(rows(NEXT), operation="upsert")
     assert read(store) == before | {NEXT}, where
     archive(aged(store))

@@ -1,8 +1,10 @@
-"""A fault at every storage call of a clean's planning and execution, and of a savepoint's making and letting go: readers see the
-same rows as before, writers go on without a repair, what must stay is there, and the retry completes what was begun.
+"""A fault at every storage call of a clean's planning and execution, and of a savepoint's making
+and letting go: readers see the same rows as before, writers go on without a repair, what must stay
+is there, and the retry completes what was begun.
 
-Matrix: {bucket partitioned with an emptied partition, simple flat with logs} × {schedule, execute, savepoint, delete} × each
-storage call × {crash before, crash after, torn write, lost reply}, on an in-memory store; hudi-rs reads every distinct layout.
+Matrix: {bucket partitioned with an emptied partition, simple flat with logs} × {schedule, execute,
+savepoint, delete} × each storage call × {crash before, crash after, torn write, lost reply}, on an
+in-memory store; hudi-rs reads every distinct layout.
 """
 
 from __future__ import annotations
@@ -107,7 +109,8 @@ def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_completes_it(
 
 
 def check_moments(store: Storage, moments: list[tuple[str, Rows]], where: str) -> None:
-    """A reader of any moment has its rows or is told that they are gone; those that are retained it has."""
+    """A reader of any moment has its rows or is told that they are gone; those that are retained it
+    has."""
     assert read(store) == moments[-1][1], where
     for number, (time, expected) in enumerate(moments):
         try:
@@ -119,7 +122,8 @@ def check_moments(store: Storage, moments: list[tuple[str, Rows]], where: str) -
 
 
 def check_goes_on(store: Storage, moments: list[tuple[str, Rows]], suspect: float, where: str) -> None:
-    """The next write needs no repair; a clean after it leaves nothing pending, and every file that is needed."""
+    """The next write needs no repair; a clean after it leaves nothing pending, and every file that
+    is needed."""
     table = opened(store, suspect=suspect)
     table.write(rows(NEXT, ("z", "y", 1)), operation="upsert")
     assert read(store) == moments[-1][1] | {NEXT, ("z", "y", 1)}, where

@@ -1,8 +1,10 @@
-"""A fault at every storage call of a clustering's scheduling, of its execution and of giving a void plan up: readers see the
-same rows as before, writers go on without a repair, and the retry completes the plan that was published, if one was.
+"""A fault at every storage call of a clustering's scheduling, of its execution and of giving a void
+plan up: readers see the same rows as before, writers go on without a repair, and the retry
+completes the plan that was published, if one was.
 
-Matrix: {copy-on-write partitioned, merge-on-read flat} × {schedule, execute, give up} × each storage call × {crash before, crash
-after, torn write, lost reply}, on an in-memory store; hudi-rs reads every distinct layout.
+Matrix: {copy-on-write partitioned, merge-on-read flat} × {schedule, execute, give up} × each
+storage call × {crash before, crash after, torn write, lost reply}, on an in-memory store; hudi-rs
+reads every distinct layout.
 """
 
 from __future__ import annotations
@@ -104,7 +106,8 @@ def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_ends_the_plan(
 
 
 def check_goes_on(store: Storage, expected: Rows, suspect: float, where: str) -> None:
-    """The next write, elsewhere, needs no repair and publishes a plan that was decided; nothing of it is ever taken for dead."""
+    """The next write, elsewhere, needs no repair and publishes a plan that was decided; nothing of
+    it is ever taken for dead."""
     table = opened(store, suspect=suspect)
     before = plans(store)
     table.write(rows(NEXT), operation="upsert", options={"hoodie.parquet.small.file.limit": "0"} | ALLOW)

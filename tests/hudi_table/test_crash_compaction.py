@@ -1,8 +1,10 @@
-"""A fault at every storage call of a compaction's scheduling and of its execution: readers see the same rows as before,
-writers go on without a repair, and the retry completes the plan that was published, if one was.
+"""A fault at every storage call of a compaction's scheduling and of its execution: readers see the
+same rows as before, writers go on without a repair, and the retry completes the plan that was
+published, if one was.
 
-Matrix: {bucket partitioned, simple flat} × {schedule, execute, log compaction} × each storage call × {crash before, crash
-after, torn write, lost reply}, on an in-memory store; hudi-rs reads every distinct layout of the first two.
+Matrix: {bucket partitioned, simple flat} × {schedule, execute, log compaction} × each storage call
+× {crash before, crash after, torn write, lost reply}, on an in-memory store; hudi-rs reads every
+distinct layout of the first two.
 """
 
 from __future__ import annotations
@@ -113,7 +115,8 @@ def compact_logs(table: HudiTable) -> None:
 
 
 def check_goes_on(store: Storage, suspect: float, where: str) -> None:
-    """The next write needs no repair and publishes a plan that was decided; a compaction after it leaves no log."""
+    """The next write needs no repair and publishes a plan that was decided; a compaction after it
+    leaves no log."""
     table = opened(store, suspect=suspect)
     table.write(rows(NEXT), operation="upsert")
     assert read(store) == AFTER | {NEXT}, where

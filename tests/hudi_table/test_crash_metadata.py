@@ -1,8 +1,9 @@
-"""A fault at every storage call of what writes to the metadata table: where it is ready, it lists what is committed, before and after
-the next write, and readers see the old or the new rows.
+"""A fault at every storage call of what writes to the metadata table: where it is ready, it lists
+what is committed, before and after the next write, and readers see the old or the new rows.
 
-Matrix: {bucket partitioned, simple flat, and the same with logs} × {a write, the write that builds it, a write beside a failed one,
-a compaction of it, a clean of the table} × each storage call × {crash before, crash after, torn write, lost reply}, on an in-memory store.
+Matrix: {bucket partitioned, simple flat, and the same with logs} × {a write, the write that builds
+it, a write beside a failed one, a compaction of it, a clean of the table} × each storage call ×
+{crash before, crash after, torn write, lost reply}, on an in-memory store.
 """
 
 from __future__ import annotations
@@ -149,7 +150,8 @@ def test_a_write_that_was_given_up_leaves_no_log_and_no_instant_in_the_metadata(
 
 
 class Run:
-    """One operation with every fault at every call. `kept` counts the points after which the metadata table was ready."""
+    """One operation with every fault at every call. `kept` counts the points after which the
+    metadata table was ready."""
 
     def __init__(
         self,

@@ -1,10 +1,12 @@
-"""A fault at every storage call of every operation: readers see the old or the new rows, never anything else.
+"""A fault at every storage call of every operation: readers see the old or the new rows, never
+anything else.
 
-Matrix: {bucket, simple, global simple} × {partitioned, not} × each operation × each storage call × {crash before, crash
-after, torn write, lost reply}, on an in-memory store. After the fault a reader that knows nothing reads; then the next
-write runs with no repair, with a young failed write left alone and with one taken for dead at once; then it is read
-again. An operation that reported success must be there; one that reported failure without a doubt must not. hudi-rs
-reads every distinct layout that a fault leaves, Apache Hudi a sample (`tests/interop/test_crash_layouts.py`).
+Matrix: {bucket, simple, global simple} × {partitioned, not} × each operation × each storage call ×
+{crash before, crash after, torn write, lost reply}, on an in-memory store. After the fault a reader
+that knows nothing reads; then the next write runs with no repair, with a young failed write left
+alone and with one taken for dead at once; then it is read again. An operation that reported success
+must be there; one that reported failure without a doubt must not. hudi-rs reads every distinct
+layout that a fault leaves, Apache Hudi a sample (`tests/interop/test_crash_layouts.py`).
 
 Omitted: several processes at work at once (their races are another test), faults of the local disk.
 """
@@ -58,7 +60,8 @@ from tests.support.fault_points import (
 from tests.support.faults import Crash, Fault, FaultPlan, FaultyStorage
 
 EVERY_POINT = (LAYOUTS[0], LAYOUTS[3])
-"""A partitioned and a flat table, of two indexes: `make test` meets every call of a write there. In the others a write makes the same calls."""
+"""A partitioned and a flat table, of two indexes: `make test` meets every call of a write there. In
+the others a write makes the same calls."""
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -95,8 +98,8 @@ def test_a_fault_while_a_failed_write_is_recovered_changes_nothing_else(layout, 
 
 
 class Run:
-    """One operation on one layout, with every fault at every call. `suspect`: after how many seconds without a sign of
-    life the operation takes another write for dead."""
+    """One operation on one layout, with every fault at every call. `suspect`: after how many
+    seconds without a sign of life the operation takes another write for dead."""
 
     def __init__(self, start: Storage, layout: Layout, name: str, suspect: float, folder: Path) -> None:
         self.operation, expected = OPERATIONS[name]

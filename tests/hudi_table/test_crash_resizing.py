@@ -1,8 +1,10 @@
-"""A fault at every storage call of a resize's scheduling, of its execution, and of taking it back: readers see the same rows as before, each in one bucket of the number that counts; writers either go on without a repair or are
-refused by the name of the plan; and the retry completes it.
+"""A fault at every storage call of a resize's scheduling, of its execution, and of taking it back:
+readers see the same rows as before, each in one bucket of the number that counts; writers either go
+on without a repair or are refused by the name of the plan; and the retry completes it.
 
-Matrix: {copy-on-write, merge-on-read} × {schedule, execute, roll back}, of which a quick run takes each step once, × each storage
-call × {crash before, crash after, torn write, lost reply}, on an in-memory store; hudi-rs reads every distinct layout.
+Matrix: {copy-on-write, merge-on-read} × {schedule, execute, roll back}, of which a quick run takes
+each step once, × each storage call × {crash before, crash after, torn write, lost reply}, on an
+in-memory store; hudi-rs reads every distinct layout.
 """
 
 from __future__ import annotations
@@ -112,7 +114,8 @@ def check_buckets(store: Storage, where: str) -> int | None:
 
 
 def check_goes_on(store: Storage, suspect: float, where: str) -> None:
-    """The next write, elsewhere, needs no repair, or is refused until the plan that is published is executed."""
+    """The next write, elsewhere, needs no repair, or is refused until the plan that is published is
+    executed."""
     table = opened(store, suspect=suspect)
     refused = False
     try:

@@ -1,8 +1,9 @@
-"""A fault at every storage call of a rollback and of a restore: readers see the rows of before or after, writers go on without a
-repair, and the retry completes it.
+"""A fault at every storage call of a rollback and of a restore: readers see the rows of before or
+after, writers go on without a repair, and the retry completes it.
 
-Matrix: {copy-on-write bucket partitioned, merge-on-read simple flat} × {rollback, restore} × each storage call × {crash before, crash
-after, torn write, lost reply}, on an in-memory store; hudi-rs reads every distinct layout.
+Matrix: {copy-on-write bucket partitioned, merge-on-read simple flat} × {rollback, restore} × each
+storage call × {crash before, crash after, torn write, lost reply}, on an in-memory store; hudi-rs
+reads every distinct layout.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ SAVED: Rows = frozenset(FIRST)
 
 
 def written(layout: Layout) -> tuple[Storage, str]:
-    """A savepoint with two writes after it, of which the first has three rows and the second takes one away."""
+    """A savepoint with two writes after it, of which the first has three rows and the second takes
+    one away."""
     store = prepared(layout)
     table = opened(store)
     saved = keep(table)
@@ -99,7 +101,8 @@ def test_a_fault_at_any_storage_call_leaves_the_rows_of_before_or_after(
 
 
 def check_goes_on(store: Storage, seen: Rows, suspect: float, where: str) -> None:
-    """The next write needs no repair, and finishes what was decided. It may bring about what was decided and not published."""
+    """The next write needs no repair, and finishes what was decided. It may bring about what was
+    decided and not published."""
     opened(store, suspect=suspect).write(rows(NEXT), operation="upsert")
     found = read(store) - {NEXT}
     assert found == seen or seen == BEFORE, where

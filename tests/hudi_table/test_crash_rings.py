@@ -1,8 +1,10 @@
-"""A fault at every storage call of a write to a table of hash rings, of the scheduling of a split, of its execution, and of taking it back:
-readers see the old or the new rows, every key is found by the ring that counts, and whoever comes next goes on without a repair.
+"""A fault at every storage call of a write to a table of hash rings, of the scheduling of a split,
+of its execution, and of taking it back: readers see the old or the new rows, every key is found by
+the ring that counts, and whoever comes next goes on without a repair.
 
-Matrix: {upsert into a new partition, insert_overwrite, delete_partition, schedule, execute, roll back} × each storage call × {crash before, crash
-after, torn write, lost reply}, on an in-memory store; hudi-rs reads every distinct layout.
+Matrix: {upsert into a new partition, insert_overwrite, delete_partition, schedule, execute, roll
+back} × each storage call × {crash before, crash after, torn write, lost reply}, on an in-memory
+store; hudi-rs reads every distinct layout.
 """
 
 from __future__ import annotations
@@ -145,7 +147,8 @@ def check_goes_on(store: Storage, suspect: float, where: str) -> None:
 
 
 def check_retry(store: Storage, operate: Callable[[HudiTable], None], where: str) -> None:
-    """Again, at once, by a process that knows nothing; and then all that there is to split is split."""
+    """Again, at once, by a process that knows nothing; and then all that there is to split is
+    split."""
     operate(opened(store))
     assert read(store) == AFTER, where
     execute(opened(store))

@@ -1,10 +1,12 @@
 """A fault at every storage call of an upgrade and of a downgrade, and a writer beside them at any.
 
-Readers see the same rows, in the old or in the new version; no instant is lost; a write is either refused by name or counts; and the next run of the
-upgrade, which needs no repair before it, brings the table where it was to come.
+Readers see the same rows, in the old or in the new version; no instant is lost; a write is either
+refused by name or counts; and the next run of the upgrade, which needs no repair before it, brings
+the table where it was to come.
 
-Matrix: {copy-on-write, merge-on-read, archived} × {6 → 8, 6 → 9, 8 → 9, 9 → 8, 9 → 6} × each storage call × {crash before, crash after, torn write,
-lost reply}, in memory; hudi-rs reads each distinct layout.
+Matrix: {copy-on-write, merge-on-read, archived} × {6 → 8, 6 → 9, 8 → 9, 9 → 8, 9 → 6} × each
+storage call × {crash before, crash after, torn write, lost reply}, in memory; hudi-rs reads each
+distinct layout.
 """
 
 from __future__ import annotations
@@ -74,7 +76,8 @@ def is_whole(table: HudiTable) -> None:
 
 
 def goes_on(store: Storage, target: int, where: str) -> None:
-    """The next run ends it; then the table is written, and has nothing of the other version left."""
+    """The next run ends it; then the table is written, and has nothing of the other version
+    left."""
     if store.list(".hoodie/.upgrade"):
         with pytest.raises(InvalidRequestError, match=f"to {target}; if the process that began it has ended"):
             bring_to(opened(store).context, target)
@@ -189,7 +192,8 @@ def test_a_write_that_has_not_ended_keeps_the_table_from_being_upgraded(source: 
 
 
 def test_a_run_that_slept_does_nothing_more_once_another_has_gone_on(figure: Callable[[int, str], None]) -> None:
-    """What lies where it was writing is the table by then, or will be: it looks at the note before it writes or deletes."""
+    """What lies where it was writing is the table by then, or will be: it looks at the note before
+    it writes or deletes."""
     start = table_of(COW, 6, archived=True)
     counting = AtCall(copied(start), 0, lambda: None)
     upgrade(9)(counting)

@@ -1,4 +1,5 @@
-"""What public calls are given: every argument of another type is refused by name before anything is done."""
+"""What public calls are given: every argument of another type is refused by name before anything is
+done."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def _asked(service: Any) -> Any:
 
 
 def _answer(call: Callable[..., Any], name: str) -> str:
-    """What a call says of an argument that can be none of its kinds, beside right ones where it needs them."""
+    """What a call says of an argument that can be none of its kinds, beside right ones where it
+    needs them."""
     needed = {
         "uri": "x", "table_or_uri": "x", "to": 8, "schema": None, "data": None, "instant": "1", "savepoint": "1", "findings": (),
         "options": {}, "buckets": 4, "time": "1", "index": "Bloom", "plan": ServicePlan(ServiceType.CLEANING, "due"),

@@ -1,6 +1,8 @@
-"""What a reader, a writer or a service has listed goes away before it is opened: given up, rewritten and cleaned, archived.
+"""What a reader, a writer or a service has listed goes away before it is opened: given up,
+rewritten and cleaned, archived.
 
-Whoever asks for the newest state goes on by themselves. The past is told to be gone only where it is; nothing is called damaged.
+Whoever asks for the newest state goes on by themselves. The past is told to be gone only where it
+is; nothing is called damaged.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ def given_up(store: Storage) -> None:
 
 
 def rewritten(store: Storage) -> None:
-    """The same, and all that is there is rewritten; what was there before is cleaned and archived at once."""
+    """The same, and all that is there is rewritten; what was there before is cleaned and archived
+    at once."""
     given_up(store)
     table = opened(AgedStorage(store))
     if table.context.config.type is TableType.MERGE_ON_READ:
@@ -251,8 +254,9 @@ def test_planned_files_that_a_clean_took_after_rows_were_given_are_expired() -> 
 
 
 def test_commits_that_are_archived_while_a_log_that_was_given_up_is_looked_for_end_no_read(monkeypatch):
-    """Each slice that misses such a log asks the commits of a new listing, which may be archived before they are read. Rows of other
-    slices have been given then, so no newer plan can take the place of the first."""
+    """Each slice that misses such a log asks the commits of a new listing, which may be archived
+    before they are read. Rows of other slices have been given then, so no newer plan can take the
+    place of the first."""
     many = [(f"k{city}", f"m{city}", 1) for city in range(16)]
     store = with_logs(GROUPS)
     for _ in range(3):
@@ -278,7 +282,8 @@ def test_commits_that_are_archived_while_a_log_that_was_given_up_is_looked_for_e
 
 
 def test_a_commit_that_has_left_the_timeline_is_asked_in_the_archive_and_one_that_is_nowhere_counts_as_any():
-    """A log of Hudi 1.1.1 has the token of the log before it: its name does not tell whether a commit wrote it."""
+    """A log of Hudi 1.1.1 has the token of the log before it: its name does not tell whether a
+    commit wrote it."""
     store = with_logs(GROUPS)
     for value in range(4):
         opened(store).write(rows(("a", "x", value)), operation="upsert")

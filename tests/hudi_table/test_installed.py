@@ -1,4 +1,5 @@
-"""The distributions as `make dist` builds them, installed into fresh environments: each alone, and with each of its extras.
+"""The distributions as `make dist` builds them, installed into fresh environments: each alone, and
+with each of its extras.
 
 An environment gets what the wheel asks for, as it is locked, and nothing else.
 """
@@ -38,7 +39,8 @@ WITH = {
     "hudi-spark": "import hudi_spark.writer, hudi_spark.jobs.service, pyspark_hudi",
     "hudi-operator[local]": "import hudi_operator.cli.local, hudi_spark.jobs.service",
 }
-"""What each distribution and each extra is for; the base install of hudi-table has tests of its own."""
+"""What each distribution and each extra is for; the base install of hudi-table has tests of its
+own."""
 LARGE = {"hudi-spark", "hudi-operator[local]"}
 """300 MB of Spark, and built from source where that was not kept."""
 BRINGS = {
@@ -86,7 +88,8 @@ UV = Path(sys.executable).with_name("uv")
 
 
 def needed(requirements: list[str]) -> set[str]:
-    """The distributions that these requirements bring, their own requirements too; the project's own among them."""
+    """The distributions that these requirements bring, their own requirements too; the project's
+    own among them."""
     found: set[str] = set()
     left = [Requirement(text) for text in requirements]
     while left:
@@ -110,7 +113,8 @@ def needed(requirements: list[str]) -> set[str]:
 
 
 def install(place: Path, *what: str | Path) -> None:
-    """Install into an environment, as the locks say: from what uv has kept of the set-up, else from the machine's index."""
+    """Install into an environment, as the locks say: from what uv has kept of the set-up, else from
+    the machine's index."""
     command: list[str | Path] = [
         UV,
         "pip",
@@ -137,8 +141,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def environment(built: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The interpreter of a fresh environment by what is asked for (`hudi-table[query]`), made when it is first asked for: our wheels,
-    and what they declare that they need."""
+    """The interpreter of a fresh environment by what is asked for (`hudi-table[query]`), made when
+    it is first asked for: our wheels, and what they declare that they need."""
     wheels = {path.name.split("-")[0].replace("_", "-"): path for path in built if path.suffix == ".whl"}
     locks = [(ROOT / "requirements" / f"{name}.txt").read_text() for name in ("build", "dev")]
     pins = {found[1]: found[0] for text in locks for found in LOCKED.finditer(text)}

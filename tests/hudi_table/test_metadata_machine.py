@@ -1,8 +1,10 @@
-"""Writes and every table service in random order, on tables that keep a metadata table: after every step it agrees with the folders.
+"""Writes and every table service in random order, on tables that keep a metadata table: after every
+step it agrees with the folders.
 
-Matrix: {bucket, simple} × {copy-on-write, merge-on-read}. Where its partition `files` is ready, its listing is what lies in the folders,
-views by either have the same groups now and at the moments of pinned readers, and every visible base file has its bloom filter and its
-column statistics. What takes commits back drops it, and the next write builds it again.
+Matrix: {bucket, simple} × {copy-on-write, merge-on-read}. Where its partition `files` is ready, its
+listing is what lies in the folders, views by either have the same groups now and at the moments of
+pinned readers, and every visible base file has its bloom filter and its column statistics. What
+takes commits back drops it, and the next write builds it again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What the packages promise to a type checker: a user's own script passes `mypy --strict`, and each mistake in one is found."""
+"""What the packages promise to a type checker: a user's own script passes `mypy --strict`, and each
+mistake in one is found."""
 
 from __future__ import annotations
 
@@ -89,7 +90,8 @@ CACHE = Path(__file__).parents[2] / ".mypy_cache" / "of-a-user"
 
 
 def findings(folder: Path, *scripts: str) -> set[tuple[str, int, str]]:
-    """(script, line, code) of each fault that `mypy --strict` finds in scripts, by nothing but what is installed."""
+    """(script, line, code) of each fault that `mypy --strict` finds in scripts, by nothing but what
+    is installed."""
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={CACHE}", *scripts]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert "Found" in done.stdout or "Success" in done.stdout, done.stdout + done.stderr

@@ -1,7 +1,9 @@
-"""A changed byte anywhere in a table ends in the right rows or in a named error, and never ends the doctor.
+"""A changed byte anywhere in a table ends in the right rows or in a named error, and never ends the
+doctor.
 
-Bits are flipped, files cut, stretches swapped and filled with one byte, over every kind of file of tables that have them all. The
-tables and the damage are the same in every run: a failure comes again, and a run that passed passes again.
+Bits are flipped, files cut, stretches swapped and filled with one byte, over every kind of file of
+tables that have them all. The tables and the damage are the same in every run: a failure comes
+again, and a run that passed passes again.
 """
 
 from __future__ import annotations
@@ -82,7 +84,8 @@ class Dated(AgedStorage):
 
 
 def grown(layout: Layout, monkeypatch: pytest.MonkeyPatch, *, metadata: bool = False) -> Storage:
-    """A table that has seen every action: writes, overwrites, a rollback, a savepoint, cleans, an archiving, rewrites, a plan that waits."""
+    """A table that has seen every action: writes, overwrites, a rollback, a savepoint, cleans, an
+    archiving, rewrites, a plan that waits."""
     store = with_logs(layout)
     table = opened(Dated(store))
     if metadata:
@@ -128,7 +131,8 @@ TABLES: dict[str, Callable[[pytest.MonkeyPatch], Storage]] = {
 
 @cache
 def _built(name: str) -> Storage:
-    """One of `TABLES`, in every run with the same names and bytes: clocks stand or tick by themselves, and ids come from `name`."""
+    """One of `TABLES`, in every run with the same names and bytes: clocks stand or tick by
+    themselves, and ids come from `name`."""
     ticks, ids = count(), random.Random(name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SystemClock, "now", lambda _: BEGINNING + timedelta(milliseconds=10 * next(ticks)))
@@ -173,7 +177,8 @@ def damaged(data: bytes, chance: random.Random) -> tuple[str, bytes]:
 
 
 def difference(whole: bytes, changed: bytes) -> str:
-    """Where two files first differ, and the bytes there, so that a failure can be made again by hand."""
+    """Where two files first differ, and the bytes there, so that a failure can be made again by
+    hand."""
     place = next((i for i, (a, b) in enumerate(zip(whole, changed, strict=False)) if a != b), len(changed))
     return f"{len(whole)} to {len(changed)} bytes, from {place} on {whole[place : place + 8].hex()} to {changed[place : place + 8].hex()}"
 

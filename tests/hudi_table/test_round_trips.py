@@ -1,7 +1,8 @@
-"""How many requests an operation sends to an object store, and how many of them one after the other: exact counts.
+"""How many requests an operation sends to an object store, and how many of them one after the
+other: exact counts.
 
-Tables of 4 partitions × 2 buckets, each operation by a new handle. A count that changes is a change of what users wait for: say it in
-docs/explanation/performance.md.
+Tables of 4 partitions × 2 buckets, each operation by a new handle. A count that changes is a change
+of what users wait for: say it in docs/explanation/performance.md.
 """
 
 from __future__ import annotations
@@ -154,7 +155,8 @@ def test_an_upsert_beside_older_commits_waits_no_more(store: Store, logged: str)
 
 
 def test_a_compaction_of_eight_file_groups(store: Store) -> None:
-    """Planned, decided, executed and committed. The files that a plan is made of are listed once."""
+    """Planned, decided, executed and committed. The files that a plan is made of are listed
+    once."""
     uri = store.table("MergeOnRead", logs=3)
     found = store.counted(uri, lambda table: table.compact(force=True))
     assert (found.total, found.in_sequence) == (85, 20), found

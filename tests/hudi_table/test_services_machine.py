@@ -1,8 +1,9 @@
 """Writes and every table service in random order, beside readers that are pinned to an instant.
 
-Matrix: {bucket, simple} × {copy-on-write, merge-on-read} × {version 6, 9}, drawn per history. After every step the table holds the rows of a
-dictionary, and each pinned reader its own, or it is told that its moment has expired. A clean deletes nothing that a pending
-plan, a savepoint or a retained moment needs. Time moves by hours, so that rollbacks and archiving come about.
+Matrix: {bucket, simple} × {copy-on-write, merge-on-read} × {version 6, 9}, drawn per history. After
+every step the table holds the rows of a dictionary, and each pinned reader its own, or it is told
+that its moment has expired. A clean deletes nothing that a pending plan, a savepoint or a retained
+moment needs. Time moves by hours, so that rollbacks and archiving come about.
 
 Omitted: faults (test_crash_*.py), several writers (tests/hudi_table/write/test_conflicts.py).
 """
@@ -339,7 +340,8 @@ def test_readers_and_rows_survive_every_order_of_writes_and_services(
 
 
 def test_the_newest_moment_stays_readable_when_the_replacement_of_what_a_clean_deleted_is_archived() -> None:
-    """Found by a history: without the archived commit, the deleted file group looked as if it had never been replaced."""
+    """Found by a history: without the archived commit, the deleted file group looked as if it had
+    never been replaced."""
     machine = type("Served", (ServedTable,), {"buckets": False, "logs": True})()
     machine.create()
     machine.archive()
@@ -359,8 +361,8 @@ def test_the_newest_moment_stays_readable_when_the_replacement_of_what_a_clean_d
 
 
 def test_a_savepoint_keeps_what_an_older_plan_made_of_its_rows_after_it() -> None:
-    """Found by a history: a clustering that was planned before a savepoint and executed after it is a part of its past, and a
-    clean deleted what it had written; the restore lost rows."""
+    """Found by a history: a clustering that was planned before a savepoint and executed after it is
+    a part of its past, and a clean deleted what it had written; the restore lost rows."""
     machine = type("Served", (ServedTable,), {"buckets": False, "logs": False})()
     machine.create()
     machine.wait(hours=0.01)

@@ -1,4 +1,5 @@
-"""What a start loads: counts of modules, in processes of their own. What nobody asked for is not imported."""
+"""What a start loads: counts of modules, in processes of their own. What nobody asked for is not
+imported."""
 
 from __future__ import annotations
 

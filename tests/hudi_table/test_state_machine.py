@@ -1,12 +1,14 @@
 """Random writes agree with a dictionary, step by step, now and at every earlier instant.
 
-Matrix: {bucket, simple, global simple} × {partitioned, not} × {copy-on-write by commit time, by event time, merge-on-read} × {with a
-metadata table, without}, drawn per run; steps are upserts (flagged deletes, duplicates and moves among them), deletes, inserts, bulk inserts, overwrites, dropped partitions, added
-columns, a widened column, reopening, and of merge-on-read tables compactions, planned and executed apart. The table is read
-after every step.
+Matrix: {bucket, simple, global simple} × {partitioned, not} × {copy-on-write by commit time, by
+event time, merge-on-read} × {with a metadata table, without}, drawn per run; steps are upserts
+(flagged deletes, duplicates and moves among them), deletes, inserts, bulk inserts, overwrites,
+dropped partitions, added columns, a widened column, reopening, and of merge-on-read tables
+compactions, planned and executed apart. The table is read after every step.
 
-Omitted: inserts of known keys, which keep both rows (test_operations.py); several writers; ordering fields of merge-on-read
-tables, whose rules are tested against Hudi (tests/interop/test_log_blocks.py).
+Omitted: inserts of known keys, which keep both rows (test_operations.py); several writers; ordering
+fields of merge-on-read tables, whose rules are tested against Hudi
+(tests/interop/test_log_blocks.py).
 """
 
 from __future__ import annotations
@@ -60,8 +62,8 @@ class Kind:
 
     @property
     def last_wins(self) -> bool:
-        """Whether of rows of one key in a batch the last counts, and not that with the larger `ts`. By commit time versions 8 and 9 ask no ordering field, as
-        Hudi 1.1.1 does not."""
+        """Whether of rows of one key in a batch the last counts, and not that with the larger `ts`.
+        By commit time versions 8 and 9 ask no ordering field, as Hudi 1.1.1 does not."""
         return self.logs or (self.version > 6 and not self.event_time)
 
     @property

@@ -1,4 +1,5 @@
-"""What of tables of versions 8 and 9 this release does not do: every surface refuses it by name, and leaves every file as it was. All else works."""
+"""What of tables of versions 8 and 9 this release does not do: every surface refuses it by name,
+and leaves every file as it was. All else works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the harness of the end-to-end cluster promises without a cluster: it ends its own processes alone, and makes images.
+"""What the harness of the end-to-end cluster promises without a cluster: it ends its own processes
+alone, and makes images.
 
 That the parts make a cluster is tested by `make e2e`.
 """

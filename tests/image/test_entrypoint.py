@@ -1,4 +1,5 @@
-"""The entry point of the spark image: which command line each verb becomes. The image itself is tested by `e2e`."""
+"""The entry point of the spark image: which command line each verb becomes. The image itself is
+tested by `e2e`."""
 
 from __future__ import annotations
 

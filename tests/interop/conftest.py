@@ -1,8 +1,10 @@
-"""One warm process for each version of Apache Hudi, shared by the whole run; and which cases a quick run takes.
+"""One warm process for each version of Apache Hudi, shared by the whole run; and which cases a
+quick run takes.
 
-Hudi's JVMs need half an hour of a processor for all cases. `make test` takes every test with a twelfth of its cases (of twelve and fewer, one), others of
-each test; and of tests that both versions pass alike, marked `by_turns`, one with the one version and the next with the other. `make test-full` takes
-all, and so does whoever names tests of this folder.
+Hudi's JVMs need half an hour of a processor for all cases. `make test` takes every test with a
+twelfth of its cases (of twelve and fewer, one), others of each test; and of tests that both
+versions pass alike, marked `by_turns`, one with the one version and the next with the other. `make
+test-full` takes all, and so does whoever names tests of this folder.
 """
 
 from __future__ import annotations
@@ -65,7 +67,8 @@ class Hudis:
         return self._warm[version]
 
     def each(self, work: Callable[[HudiOracle], T]) -> dict[str, T]:
-        """`work` with every one of them at once; the first failure is raised with its version noted."""
+        """`work` with every one of them at once; the first failure is raised with its version
+        noted."""
 
         def run(oracle: HudiOracle) -> T:
             try:

@@ -1,4 +1,5 @@
-"""A table as another writer might have made it, with what ours never writes: no payload class, other timestamp types."""
+"""A table as another writer might have made it, with what ours never writes: no payload class,
+other timestamp types."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ INSTANT = "20240101000000000"
 
 
 def foreign_table(base: Path, rows: pa.Table, *, buckets: int = 2) -> None:
-    """A non-partitioned bucket table of `rows`: record key `id`, ordering field `ts`, one commit."""
+    """A non-partitioned bucket table of `rows`: record key `id`, ordering field `ts`, one
+    commit."""
     (base / ".hoodie").mkdir(parents=True)
     properties = {
         "hoodie.table.name": "table",

@@ -1,4 +1,5 @@
-"""The further releases of Hudi: a process each, fetched and started by the first test that asks for it."""
+"""The further releases of Hudi: a process each, fetched and started by the first test that asks for
+it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,8 @@ START = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def rows(numbers: Iterable[int], version: int, schema: pa.Schema = SCHEMA) -> pa.Table:
-    """One row for each number: its key and city follow from the number alone, all else also from `version`."""
+    """One row for each number: its key and city follow from the number alone, all else also from
+    `version`."""
     return pa.Table.from_pylist([_row(number, version) for number in numbers], schema=schema)
 
 
@@ -40,7 +41,8 @@ def _row(number: int, version: int) -> dict[str, Any]:
 
 
 class Model:
-    """Rows by `id`, changed by the same operations as the table. Without `partitioned` all rows are one partition."""
+    """Rows by `id`, changed by the same operations as the table. Without `partitioned` all rows are
+    one partition."""
 
     def __init__(self, *, partitioned: bool) -> None:
         self.partitioned = partitioned
@@ -57,7 +59,8 @@ class Model:
         return list(self.found.values())
 
     def apply(self, operation: str, data: pa.Table) -> None:
-        """Change the rows as `operation` with `data` does. `delete_partition` takes the partitions of `data`."""
+        """Change the rows as `operation` with `data` does. `delete_partition` takes the partitions
+        of `data`."""
         given = {row["id"]: row for row in data.to_pylist()}
         match operation:
             case "delete":

@@ -44,7 +44,8 @@ def write(base: Path, operation, data: pa.Table, *, options: Mapping[str, str] |
 
 
 def read(base: Path | str, *, meta: bool = False) -> pa.Table:
-    """The table's rows as we read them; `meta` adds the meta columns that mean the same in every engine."""
+    """The table's rows as we read them; `meta` adds the meta columns that mean the same in every
+    engine."""
     found = open_table(str(base)).scan(meta=meta).to_arrow()
     return found.select([name for name in found.column_names if name not in ALL_META or name in META])
 
@@ -58,10 +59,11 @@ def assert_all_read(
     hudi_rs_sees: pa.Table | None = None,
     **options: str,
 ) -> None:
-    """We, hudi-rs and `oracle` read exactly the `expected` rows, and give them the same keys, partitions and times.
+    """We, hudi-rs and `oracle` read exactly the `expected` rows, and give them the same keys,
+    partitions and times.
 
-    `hudi_sees` turns our rows into those that `oracle` shows where it is known to differ, `hudi_rs_sees` are those of
-    hudi-rs where it is; `options` are for the oracle's read.
+    `hudi_sees` turns our rows into those that `oracle` shows where it is known to differ,
+    `hudi_rs_sees` are those of hudi-rs where it is; `options` are for the oracle's read.
     """
     mine = read(base, meta=True)
     data = [name for name in mine.column_names if name not in META]

@@ -1,4 +1,5 @@
-"""Timelines that we archived, in Hudi's hands: read, listed, written on and archived further; and ours after Hudi's archiving."""
+"""Timelines that we archived, in Hudi's hands: read, listed, written on and archived further; and
+ours after Hudi's archiving."""
 
 from __future__ import annotations
 
@@ -98,7 +99,8 @@ def keyed(entries: Iterable[Entry]) -> dict[tuple[str, str, str], Entry]:
 
 
 def listed_by(oracle: HudiOracle, base: Path) -> set[str]:
-    """The commits that Hudi finds in the archive; it parses what they did. On a copy: 0.15.0's CREATE TABLE drops keys of ours."""
+    """The commits that Hudi finds in the archive; it parses what they did. On a copy: 0.15.0's
+    CREATE TABLE drops keys of ours."""
     base = Path(shutil.copytree(base, base.with_name(f"{base.name}-listed")))
     name = f"t{uuid.uuid4().hex}"
     oracle.run(f"CREATE TABLE {name} USING hudi LOCATION '{base}'")

@@ -1,5 +1,5 @@
-"""Timelines of versions 8 and 9 that we archived, in the hands of Hudi 1.1.1: read, listed, asked for changes, written on and archived further; and ours
-after its archiving."""
+"""Timelines of versions 8 and 9 that we archived, in the hands of Hudi 1.1.1: read, listed, asked
+for changes, written on and archived further; and ours after its archiving."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Apache Hudi commits between our snapshot and our decision: no update is lost, of either, and both engines read the same afterwards.
+"""Apache Hudi commits between our snapshot and our decision: no update is lost, of either, and both
+engines read the same afterwards.
 
-Matrix: {copy-on-write, merge-on-read} × what Hudi does there: an upsert of the same bucket, of another partition, and one that first rolls
-back what it takes for failed.
+Matrix: {copy-on-write, merge-on-read} × what Hudi does there: an upsert of the same bucket, of
+another partition, and one that first rolls back what it takes for failed.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ def test_an_update_beside_a_commit_of_hudi_is_lost_in_no_case(
 
 
 class Late:
-    """What another engine does when the next attempt of ours at a table is about to decide, once."""
+    """What another engine does when the next attempt of ours at a table is about to decide,
+    once."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._waiting: dict[str, Callable[[], None]] = {}

@@ -1,7 +1,9 @@
-"""Bloom indexes shared with Apache Hudi: each finds by the other's filters every key that the other wrote.
+"""Bloom indexes shared with Apache Hudi: each finds by the other's filters every key that the other
+wrote.
 
-Matrix: {bloom, global bloom} × {Hudi 0.15.0, 1.1.1} × {table of ours, table of Hudi's}: upserts of known and new keys, and
-for the global index moving ones, in turn, so that either writer looks keys up in files of both. Filters beside an index that needs none: test_differences.py.
+Matrix: {bloom, global bloom} × {Hudi 0.15.0, 1.1.1} × {table of ours, table of Hudi's}: upserts of
+known and new keys, and for the global index moving ones, in turn, so that either writer looks keys
+up in files of both. Filters beside an index that needs none: test_differences.py.
 """
 
 from __future__ import annotations
@@ -111,7 +113,8 @@ def test_hudi_and_we_upsert_in_turn_on_a_table_of_hudis_that_stores_no_index(
 def test_told_to_leave_a_moved_key_where_it_is_hudi_lets_its_column_contradict_its_partition(
     hudis: Hudis, tmp_path: Path
 ) -> None:
-    """Why we refuse `hoodie.bloom.index.update.partition.path=false`: a read that filters by the column misses the row."""
+    """Why we refuse `hoodie.bloom.index.update.partition.path=false`: a read that filters by the
+    column misses the row."""
     base = tmp_path / "table"
     ours.create(base, index="global-bloom", partitioned=True, schema=SCHEMA)
     ours.write(base, "insert", batch(1, *range(6)))

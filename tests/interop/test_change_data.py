@@ -1,4 +1,5 @@
-"""Change data of both sides: Hudi reads the changes that we logged, and we read Hudi's, in every logging mode."""
+"""Change data of both sides: Hudi reads the changes that we logged, and we read Hudi's, in every
+logging mode."""
 
 from __future__ import annotations
 
@@ -89,7 +90,8 @@ def _shown(image: dict[str, Any] | None) -> str:
 
 
 def assert_told_alike(hudis: Hudis, base: Path, kind: str) -> None:
-    """Both Hudis tell the same changes as we do, but for cases 20 and 21 of docs/reference/compatibility.md."""
+    """Both Hudis tell the same changes as we do, but for cases 20 and 21 of
+    docs/reference/compatibility.md."""
     mine, replaced = by_us(base), {path.name[:17] for path in (base / ".hoodie").glob("*.replacecommit")}
     assert {op for op, *_ in mine} == {"i", "u", "d"}
     theirs = by_hudi(hudis["0.15.0"], base)

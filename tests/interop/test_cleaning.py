@@ -1,5 +1,6 @@
-"""Cleaning and savepoints across engines: tables that we cleaned go on in every engine, plans of each are executed by the other,
-the same history is cleaned of the same files, and each respects the other's savepoints."""
+"""Cleaning and savepoints across engines: tables that we cleaned go on in every engine, plans of
+each are executed by the other, the same history is cleaned of the same files, and each respects the
+other's savepoints."""
 
 from __future__ import annotations
 
@@ -179,7 +180,8 @@ HISTORIES = [(kind, seed, policy) for seed in range(scaled(2)) for kind in TABLE
 def test_of_one_history_hudi_deletes_what_we_would_delete(
     hudis: Hudis, tmp_path: Path, kind: str, seed: int, policy: str
 ) -> None:
-    """Hudi 0.15.0's own plan, file by file: writes of every kind, compactions, a plan that is pending, a savepoint, an earlier clean."""
+    """Hudi 0.15.0's own plan, file by file: writes of every kind, compactions, a plan that is
+    pending, a savepoint, an earlier clean."""
     oracle = hudis["0.15.0"]
     name, options, argument = POLICIES[policy]
     options = options | {"hoodie.clean.policy": name}

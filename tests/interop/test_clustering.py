@@ -36,7 +36,8 @@ tables = pytest.mark.parametrize(("type_", "partitioned"), TABLES, ids=["copy-pa
 
 
 def written(base: Path, type_: str, partitioned: bool) -> Model:
-    """A table after `STEPS`, and its rows; the second kind has logs that hold updates and deletes."""
+    """A table after `STEPS`, and its rows; the second kind has logs that hold updates and
+    deletes."""
     model = Model(partitioned=partitioned)
     ours.create(base, index="simple", partitioned=partitioned, type=type_)
     go_on(base, model, STEPS)

@@ -1,4 +1,5 @@
-"""Compaction across engines: ours read while it is pending and when it is done, our plans executed by Hudi, Hudi's by us."""
+"""Compaction across engines: ours read while it is pending and when it is done, our plans executed
+by Hudi, Hudi's by us."""
 
 from __future__ import annotations
 
@@ -50,8 +51,8 @@ def go_on(base: Path, model: Model, steps: tuple[tuple[str, range, int], ...]) -
 
 
 def assert_all_queries(base: Path, oracle: HudiOracle, model: Model, since: str, moment: str) -> None:
-    """Snapshot, read-optimised, time travel and incremental: as we answer, so does Hudi. hudi-rs misses what was written
-    beside a pending plan (docs/reference/compatibility.md, case 28)."""
+    """Snapshot, read-optimised, time travel and incremental: as we answer, so does Hudi. hudi-rs
+    misses what was written beside a pending plan (docs/reference/compatibility.md, case 28)."""
     table = open_table(str(base))
     plans = pending(table)
     missing = table.scan(as_of=plans[0], meta=True).to_arrow() if plans else None
@@ -162,7 +163,8 @@ def test_we_read_beside_a_pending_plan_of_hudi_write_on_and_execute_it(
 def test_every_engine_reads_our_log_compaction_and_hudi_compacts_it(
     hudis: Hudis, tmp_path: Path, index: str, partitioned: bool
 ) -> None:
-    """Executed after writes beside its plan: engines that apply its log and those that it stands for read the same."""
+    """Executed after writes beside its plan: engines that apply its log and those that it stands
+    for read the same."""
     base = tmp_path / "table"
     table, model, since, moment = written(base, index, partitioned)
     go_on(base, model, (("upsert", range(8, 14), 4),))
@@ -224,7 +226,8 @@ def test_hudi_executes_a_compaction_whose_lost_files_were_given_up_and_goes_on_a
 def test_an_index_of_hudi_that_looks_keys_up_misses_a_key_that_only_a_log_holds(
     hudis: Hudis, tmp_path: Path, index: str
 ) -> None:
-    """Case 29 of docs/reference/compatibility.md: Hudi alone doubles such a key; our own upsert finds it."""
+    """Case 29 of docs/reference/compatibility.md: Hudi alone doubles such a key; our own upsert
+    finds it."""
 
     def each(oracle: HudiOracle) -> None:
         base = tmp_path / oracle.version

@@ -1,5 +1,6 @@
-"""Consistent hashing across engines: ours read and upserted on by Hudi, Hudi's by us, before and after a split and a merge by either, and
-after what replaces file groups. Every row lies where its key's hash belongs, and comes once."""
+"""Consistent hashing across engines: ours read and upserted on by Hudi, Hudi's by us, before and
+after a split and a merge by either, and after what replaces file groups. Every row lies where its
+key's hash belongs, and comes once."""
 
 from __future__ import annotations
 
@@ -82,7 +83,8 @@ def properties(base: Path) -> str:
 
 
 def options_of(base: Path) -> dict[str, str]:
-    """What we have to be told of a table: of one of Hudi's the index, which version 6 does not store."""
+    """What we have to be told of a table: of one of Hudi's the index, which version 6 does not
+    store."""
     return {} if "hoodie.index.type" in properties(base) else HASHED
 
 

@@ -1,5 +1,5 @@
-"""Apache Hudi reads what a crash of ours left, as we do: a sample of the points of `test_crash_points.py` and
-`test_crash_compaction.py`."""
+"""Apache Hudi reads what a crash of ours left, as we do: a sample of the points of
+`test_crash_points.py` and `test_crash_compaction.py`."""
 
 from __future__ import annotations
 

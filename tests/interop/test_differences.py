@@ -1,6 +1,8 @@
-"""Where the engines differ among themselves: each engine's answer is pinned to the case that docs/reference/compatibility.md names.
+"""Where the engines differ among themselves: each engine's answer is pinned to the case that
+docs/reference/compatibility.md names.
 
-Cases 6 and 7 are also in test_golden.py and test_layouts.py, 8 in test_types.py, 9 to 11 in test_key_generators.py.
+Cases 6 and 7 are also in test_golden.py and test_layouts.py, 8 in test_types.py, 9 to 11 in
+test_key_generators.py.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ COLONS = ("a:b", "2024-01-01 10:00:00", "id:k000", "x:")
 def test_a_single_key_with_a_colon_lies_in_the_bucket_of_the_recorded_generation(
     hudis: Hudis, tmp_path: Path, rule: str
 ) -> None:
-    """Case 1: the generation that the table names finds our rows; the other one writes every moved key a second time."""
+    """Case 1: the generation that the table names finds our rows; the other one writes every moved
+    key a second time."""
     base = tmp_path / "table"
     schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
     index = {"type": "Bucket", "buckets": BUCKETS}
@@ -66,7 +69,8 @@ def test_a_single_key_with_a_colon_lies_in_the_bucket_of_the_recorded_generation
 
 
 def test_a_comma_in_a_composite_key_moves_it_between_the_generations(hudis: Hudis, tmp_path: Path) -> None:
-    """Case 14: 0.15 splits the whole key at commas, 1.x at the fields only; our rule 0.15 agrees with 0.15.0."""
+    """Case 14: 0.15 splits the whole key at commas, 1.x at the fields only; our rule 0.15 agrees
+    with 0.15.0."""
     base = tmp_path / "table"
     schema = pa.schema([("id", pa.string()), ("region", pa.string()), ("ts", pa.int64())])
     create_table(
@@ -97,7 +101,8 @@ OLDER = pa.table({"id": ["a", "b", "b"], "v": ["older", "3000", "2000"], "ts": [
 
 
 def test_without_a_stored_payload_class_the_generations_merge_differently(hudis: Hudis, tmp_path: Path) -> None:
-    """Case 2. Tables of ours store it; this one is made as a table of another writer that does not."""
+    """Case 2. Tables of ours store it; this one is made as a table of another writer that does
+    not."""
     base = tmp_path / "table"
     foreign_table(base, pa.table({"id": ["a", "b"], "v": ["base"] * 2, "ts": [1000] * 2}, schema=ORDERED))
     assert written(hudis, base, "a") == {"0.15.0": "older", "1.1.1": "base"}
@@ -184,7 +189,8 @@ def fails(call: Callable[[], object], reason: str) -> None:
 def test_a_timestamp_column_of_the_timestamp_key_generator_is_hard_to_read_back(
     hudis: Hudis, tmp_path: Path, pattern: str
 ) -> None:
-    """Case 15: 0.15.0 reads such a table only if the pattern has slashes, 1.1.1 only with values taken from the path."""
+    """Case 15: 0.15.0 reads such a table only if the pattern has slashes, 1.1.1 only with values
+    taken from the path."""
     base = tmp_path / "table"
     kind = pa.timestamp("us", tz="UTC")
     schema = pa.schema([("id", pa.string()), ("at", kind), ("ts", pa.int64())])
@@ -215,7 +221,8 @@ def test_hudi_refuses_another_index_than_the_one_that_we_stored(hudis: Hudis, tm
 
 @pytest.mark.parametrize("blooms", [True, False], ids=["with-blooms", "without-blooms"])
 def test_the_bloom_index_of_hudi_needs_bloom_filters(hudis: Hudis, tmp_path: Path, blooms: bool) -> None:
-    """On a table that stores no index: with filters of ours it finds every key; without, its upsert fails."""
+    """On a table that stores no index: with filters of ours it finds every key; without, its upsert
+    fails."""
     base = tmp_path / "table"
     ours.create(base, index="simple", partitioned=False, schema=ORDERED)
     properties = base / ".hoodie" / "hoodie.properties"
@@ -241,7 +248,8 @@ def test_the_bloom_index_of_hudi_needs_bloom_filters(hudis: Hudis, tmp_path: Pat
 
 
 def test_hudi_leaves_inserts_into_small_files_out_of_its_change_data(hudis: Hudis, tmp_path: Path) -> None:
-    """Case 16: after such an insert Hudi cannot read the changes of the table; of ours it can, and we read both."""
+    """Case 16: after such an insert Hudi cannot read the changes of the table; of ours it can, and
+    we read both."""
     base = tmp_path / "table"
     schema = pa.schema([("id", pa.string()), ("v", pa.string()), ("ts", pa.int64())])
     create_table(base, schema, record_key="id", ordering_fields="ts", options={"hoodie.table.cdc.enabled": "true"})

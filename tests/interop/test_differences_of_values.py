@@ -1,4 +1,5 @@
-"""Where the engines differ about values that they read back or rewrite: cases 38 to 41 of docs/reference/compatibility.md."""
+"""Where the engines differ about values that they read back or rewrite: cases 38 to 41 of
+docs/reference/compatibility.md."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def listed(ts: int, *ids: str) -> pa.Table:
 def test_an_upsert_of_0_15_loses_lists_that_the_row_writer_wrote_and_it_copies(
     hudis: Hudis, tmp_path: Path, *, row_writer: bool
 ) -> None:
-    """Case 40: two rows of one file, of which one is updated. Ours keep them on a table of either version."""
+    """Case 40: two rows of one file, of which one is updated. Ours keep them on a table of either
+    version."""
     told = {
         "hoodie.table.name": "table",
         "hoodie.datasource.write.recordkey.field": "id",
@@ -96,7 +98,8 @@ def test_an_upsert_of_0_15_loses_lists_that_the_row_writer_wrote_and_it_copies(
 def test_an_upsert_of_1_1_fails_where_the_ordering_column_is_a_decimal(
     hudis: Hudis, tmp_path: Path, kind: TableTypeName
 ) -> None:
-    """Case 41: with 0.15.0 and with ours the larger value wins; of merge-on-read tables all are right."""
+    """Case 41: with 0.15.0 and with ours the larger value wins; of merge-on-read tables all are
+    right."""
     base = tmp_path / "table"
     create_table(base, COSTLY, record_key="id", ordering_fields="d", type=kind)
     ours.write(base, "insert", costly("first", "5.00"))

@@ -1,4 +1,5 @@
-"""Tables that Apache Hudi made, with each operation that it has: we read what it reads, after every one of them."""
+"""Tables that Apache Hudi made, with each operation that it has: we read what it reads, after every
+one of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
-"""Further releases of Apache Hudi beside ours: 1.0.2, which made version 8, and 1.2.0. And what 1.0.2 can and cannot do on version 6.
+"""Further releases of Apache Hudi beside ours: 1.0.2, which made version 8, and 1.2.0. And what
+1.0.2 can and cannot do on version 6.
 
-Matrix: {1.0.2 on 8, 1.2.0 on 8 and 9} × {copy-on-write, merge-on-read} × {bucket, simple}, tables of ours, theirs, and golden ones that we continued; and
-of version 6, where it is kept, the record index. Omitted: consistent hashing and bloom indexes on new tables, archives, and plans of services: 1.1.1 alone executes them.
+Matrix: {1.0.2 on 8, 1.2.0 on 8 and 9} × {copy-on-write, merge-on-read} × {bucket, simple}, tables
+of ours, theirs, and golden ones that we continued; and of version 6, where it is kept, the record
+index. Omitted: consistent hashing and bloom indexes on new tables, archives, and plans of services:
+1.1.1 alone executes them.
 """
 
 from __future__ import annotations

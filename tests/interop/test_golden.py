@@ -1,4 +1,5 @@
-"""Tables that Apache Hudi 0.15.0 wrote: read by us as its manifest says, continued by us, read again by every engine."""
+"""Tables that Apache Hudi 0.15.0 wrote: read by us as its manifest says, continued by us, read
+again by every engine."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ MILLIS = {"hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS"}
 
 @dataclass(frozen=True)
 class Continuation:
-    """How a golden table is continued: what a writer must be told of it, its key, and a column that is no key."""
+    """How a golden table is continued: what a writer must be told of it, its key, and a column that
+    is no key."""
 
     options: dict[str, str] = field(default_factory=lambda: dict(SIMPLE))
     key: tuple[str, ...] = ("id",)
@@ -43,7 +45,8 @@ CONTINUED = {name: Continuation() for name in golden.COPY_ON_WRITE} | {
 
 
 def stored(table: golden.Golden) -> pa.Table:
-    """The manifest's rows with the values as the files hold them (docs/reference/compatibility.md, cases 6 and 7)."""
+    """The manifest's rows with the values as the files hold them (docs/reference/compatibility.md,
+    cases 6 and 7)."""
     rows = table.rows()
     if table.name == "tskg":
         return rows.set_column(rows.schema.get_field_index("ts"), "ts", pa.array([1000], pa.int64()))

@@ -1,7 +1,9 @@
-"""HFiles of ours through the readers of Apache Hudi: its own in 0.15.0 and 1.1.1, HBase's in 0.15.0.
+"""HFiles of ours through the readers of Apache Hudi: its own in 0.15.0 and 1.1.1, HBase's in
+0.15.0.
 
-Aspects: many blocks, both compressions, entries larger than a block, keys longer than 127 bytes and beyond ASCII, a file without entries, and
-blocks whose size lies where checksums are counted in two ways.
+Aspects: many blocks, both compressions, entries larger than a block, keys longer than 127 bytes and
+beyond ASCII, a file without entries, and blocks whose size lies where checksums are counted in two
+ways.
 """
 
 from __future__ import annotations

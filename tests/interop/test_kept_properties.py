@@ -1,5 +1,6 @@
-"""What `CREATE TABLE … LOCATION` of Apache Hudi drops from the properties of a table of ours: it is seen, nothing is written by weaker rules, and
-mended the table is what it was, for us and for Hudi."""
+"""What `CREATE TABLE … LOCATION` of Apache Hudi drops from the properties of a table of ours: it is
+seen, nothing is written by weaker rules, and mended the table is what it was, for us and for
+Hudi."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Keys and partition paths that Hudi itself makes, held against ours for the same rows; and where its versions differ.
+"""Keys and partition paths that Hudi itself makes, held against ours for the same rows; and where
+its versions differ.
 
-Aspects: the text of every type; composite keys with missing parts; a complex key of one field (whose encoding changed
-between the versions); timestamps through the row writer; `:` in the first folder. Tables going back and forth between
-the engines with each key generator: `test_layouts.py`.
+Aspects: the text of every type; composite keys with missing parts; a complex key of one field
+(whose encoding changed between the versions); timestamps through the row writer; `:` in the first
+folder. Tables going back and forth between the engines with each key generator: `test_layouts.py`.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def options(operation: str, key: str, partition: str, generator: str, **more: st
 
 
 def keys_of(base: Path) -> list[tuple[str, str]]:
-    """(record key, partition path) of the rows in order of `i32`, read by ourselves from the files."""
+    """(record key, partition path) of the rows in order of `i32`, read by ourselves from the
+    files."""
     found = open_table(str(base)).scan(["i32", "_hoodie_record_key", "_hoodie_partition_path"], meta=True).to_arrow()
     rows = found.sort_by("i32").to_pylist()
     return [(row["_hoodie_record_key"], row["_hoodie_partition_path"]) for row in rows]
@@ -94,8 +96,9 @@ def test_hudi_gives_every_type_the_text_that_we_give_it(hudis: Hudis, tmp_path: 
 
 
 def test_a_complex_key_of_one_field_is_written_as_the_files_show(hudis: Hudis, tmp_path: Path) -> None:
-    """On a table of their own, 0.15.0 writes `v` and 1.1.1 `id:v`, or `v` by an option that it does not store, as 1.0.2 does; our
-    upserts find them all. On ours both write `v`, with no option given."""
+    """On a table of their own, 0.15.0 writes `v` and 1.1.1 `id:v`, or `v` by an option that it does
+    not store, as 1.0.2 does; our upserts find them all. On ours both write `v`, with no option
+    given."""
 
     def theirs(oracle: HudiOracle) -> None:
         checked = {"hoodie__write__complex__keygen__validation__enable": "false"}

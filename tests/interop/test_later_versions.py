@@ -1,4 +1,5 @@
-"""Our tables of versions 8 and 9, after each operation of ours: we, hudi-rs and Hudi 1.1.1 read them, Hudi writes on them, and we go on."""
+"""Our tables of versions 8 and 9, after each operation of ours: we, hudi-rs and Hudi 1.1.1 read
+them, Hudi writes on them, and we go on."""
 
 from __future__ import annotations
 

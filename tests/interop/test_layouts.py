@@ -1,6 +1,7 @@
 """Keys and partition paths of our tables: read and upserted on by Apache Hudi, continued by us.
 
-Types: `test_types.py`; schemas: `test_merging.py`; the text of single keys: `test_key_generators.py`.
+Types: `test_types.py`; schemas: `test_merging.py`; the text of single keys:
+`test_key_generators.py`.
 """
 
 from __future__ import annotations
@@ -31,13 +32,15 @@ WORDS = ("plain", "s f/é%:=", "a b+c", "x.y~z", "per%20cent", "q'uote\"s")
 
 @dataclass(frozen=True)
 class Layout:
-    """Columns beside `id`, `v` and `ts`, each with the value of a row's number, and how the table is made of them."""
+    """Columns beside `id`, `v` and `ts`, each with the value of a row's number, and how the table
+    is made of them."""
 
     columns: Mapping[str, tuple[pa.DataType, Callable[[int], Any]]]
     table: Mapping[str, Any] = field(default_factory=dict)
     key_type: pa.DataType = field(default_factory=pa.string)
     generated: str | None = None
-    """The partition field of the timestamp key generator, which no Hudi reads back as it is stored."""
+    """The partition field of the timestamp key generator, which no Hudi reads back as it is
+    stored."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -63,7 +66,8 @@ class Layout:
         return stored.set_column(at, self.generated, paths)
 
     def reads_paths(self, oracle: HudiOracle) -> bool:
-        """Whether `oracle` must be told to take the field from the path, since it fails on the stored type."""
+        """Whether `oracle` must be told to take the field from the path, since it fails on the
+        stored type."""
         return oracle.is_1x and self.generated is not None and pa.types.is_timestamp(self.columns[self.generated][0])
 
     def _key(self, number: int) -> Any:

@@ -1,7 +1,9 @@
-"""Random sequences of log blocks: our rows are Hudi 0.15.0's, and but for three named cases hudi-rs's.
+"""Random sequences of log blocks: our rows are Hudi 0.15.0's, and but for three named cases
+hudi-rs's.
 
-Every table has one file group: a base file, and log files of data, delete, corrupt and rollback blocks that completed, pending
-and rolled back instants wrote, with bytes that look like the beginning of a block inside contents.
+Every table has one file group: a base file, and log files of data, delete, corrupt and rollback
+blocks that completed, pending and rolled back instants wrote, with bytes that look like the
+beginning of a block inside contents.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Our tables, after each operation of ours: every engine reads them, each Hudi upserts on them, and we go on from there.
+"""Our tables, after each operation of ours: every engine reads them, each Hudi upserts on them, and
+we go on from there.
 
-What a foreign writer is told is the operation and the table's name alone (docs/reference/compatibility.md).
+What a foreign writer is told is the operation and the table's name alone
+(docs/reference/compatibility.md).
 """
 
 from __future__ import annotations

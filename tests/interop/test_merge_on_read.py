@@ -1,4 +1,5 @@
-"""Our merge-on-read tables: every engine reads them, each Hudi upserts and compacts them, and we go on from there."""
+"""Our merge-on-read tables: every engine reads them, each Hudi upserts and compacts them, and we go
+on from there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Who wins: merge modes, flagged deletes and evolved schemas, the same in Apache Hudi and in ours."""
+"""Who wins: merge modes, flagged deletes and evolved schemas, the same in Apache Hudi and in
+ours."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""The metadata table across engines: one of Hudi's that we keep, one of ours that Hudi keeps, each read by both versions of Hudi.
+"""The metadata table across engines: one of Hudi's that we keep, one of ours that Hudi keeps, each
+read by both versions of Hudi.
 
-After each step it must list exactly what the folders hold; Hudi's own comparison (the procedure `validate_metadata_table_files`) must
-find no difference, and both versions must read the same rows with it and without. Its file index does read it: a listing that
-lacks a file loses its rows there. The validator of Hudi's utilities is not part of the Spark bundle, and is not run.
+After each step it must list exactly what the folders hold; Hudi's own comparison (the procedure
+`validate_metadata_table_files`) must find no difference, and both versions must read the same rows
+with it and without. Its file index does read it: a listing that lacks a file loses its rows there.
+The validator of Hudi's utilities is not part of the Spark bundle, and is not run.
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ def written_by_hudi(oracle: HudiOracle, base: Path, kind: str, operation: str, d
 
 
 def assert_whole(base: Path, model: Model, hudis: Hudis, where: str) -> None:
-    """The metadata table is there, agrees, and everyone reads the model's rows, with it and without."""
+    """The metadata table is there, agrees, and everyone reads the model's rows, with it and
+    without."""
     ctx = open_table(str(base)).context
     assert "files" in read_partitions(ctx).ready, where
     assert differences(ctx) == [], where
@@ -229,8 +232,9 @@ def test_statistics_of_ours_serve_hudi_and_indexes_of_hudi_are_kept(kind, tmp_pa
 
 
 def test_hudi_finds_keys_by_filters_of_the_metadata_table_that_are_in_part_ours(tmp_path, hudis: Hudis):
-    """Its lookup asks no footer then, and fails where an entry is missing. It sends its file system view to tasks, which Java 17 lets Kryo
-    do only if `java.util.concurrent.locks` is opened: `hudi_server.py` does, Spark does not."""
+    """Its lookup asks no footer then, and fails where an entry is missing. It sends its file system
+    view to tasks, which Java 17 lets Kryo do only if `java.util.concurrent.locks` is opened:
+    `hudi_server.py` does, Spark does not."""
     base, model = tmp_path / "t", Model(partitioned=True)
     ours.create(base, index="bloom", partitioned=True)
     for operation, numbers, version, options in (

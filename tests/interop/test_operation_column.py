@@ -1,4 +1,5 @@
-"""`hoodie.allow.operation.metadata.field`: tables whose files have `_hoodie_operation`, ours and Hudi's, read and continued by each other."""
+"""`hoodie.allow.operation.metadata.field`: tables whose files have `_hoodie_operation`, ours and
+Hudi's, read and continued by each other."""
 
 from __future__ import annotations
 

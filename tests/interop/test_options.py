@@ -1,7 +1,9 @@
-"""The options that users of Hudi set most: the same, given to Apache Hudi 1.1.1 and to us, make equal tables.
+"""The options that users of Hudi set most: the same, given to Apache Hudi 1.1.1 and to us, make
+equal tables.
 
-Each case is a life of a table, told to both by nothing but rows and options: first rows, updates, rows whose ordering value is older, deletes. Both
-read both tables: the same rows, record keys, partition paths and folders, and where an option names a property of the table, the same property.
+Each case is a life of a table, told to both by nothing but rows and options: first rows, updates,
+rows whose ordering value is older, deletes. Both read both tables: the same rows, record keys,
+partition paths and folders, and where an option names a property of the table, the same property.
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ LIFE: tuple[tuple[str, pa.Table], ...] = (
 
 @dataclass(frozen=True)
 class Case:
-    """Options, and the writes that they come with. `properties`: those of the table that both must have stored alike."""
+    """Options, and the writes that they come with. `properties`: those of the table that both must
+    have stored alike."""
 
     options: Mapping[str, str]
     life: tuple[tuple[str, pa.Table], ...] = LIFE

@@ -1,5 +1,5 @@
-"""Numbers of buckets by partition across engines: Hudi 1.1.1 upserts by those that we store, and we by those that it was told. Hudi 0.15.0
-does not know them: it reads."""
+"""Numbers of buckets by partition across engines: Hudi 1.1.1 upserts by those that we store, and we
+by those that it was told. Hudi 0.15.0 does not know them: it reads."""
 
 from __future__ import annotations
 

@@ -1,10 +1,14 @@
-"""The record index by partition across engines: one that we built is used and written on by Hudi 1.1.1, its own by us; 0.15.0 keeps away.
+"""The record index by partition across engines: one that we built is used and written on by Hudi
+1.1.1, its own by us; 0.15.0 keeps away.
 
-Matrix: {copy-on-write of ours, merge-on-read of Hudi's}: writes of both sides in turns, each finding keys by the index that the other
-has written to last: updates, keys in several partitions, new partitions of either side (one with a name that is escaped), deletes, a
-compaction of the metadata table by either. After each turn no key is doubled in a partition, and the index agrees with a scan. 0.15.0: refuses
-a table that stores the index, and drops the index of one that does not. Omitted: the global one (`test_record_index.py`); batches of Hudi's
-that hold a key in two partitions, of which 1.1.1 writes the row of one into the file of the other (measured, on tables of its own too).
+Matrix: {copy-on-write of ours, merge-on-read of Hudi's}: writes of both sides in turns, each
+finding keys by the index that the other has written to last: updates, keys in several partitions,
+new partitions of either side (one with a name that is escaped), deletes, a compaction of the
+metadata table by either. After each turn no key is doubled in a partition, and the index agrees
+with a scan. 0.15.0: refuses a table that stores the index, and drops the index of one that does
+not. Omitted: the global one (`test_record_index.py`); batches of Hudi's that hold a key in two
+partitions, of which 1.1.1 writes the row of one into the file of the other (measured, on tables of
+its own too).
 """
 
 from __future__ import annotations
@@ -51,7 +55,8 @@ class ByPartition:
                 self.found[place] = row
 
     def assert_holds(self, base: Path, where: str) -> None:
-        """Every key is once in each of its partitions, with its newest row, and the index says where."""
+        """Every key is once in each of its partitions, with its newest row, and the index says
+        where."""
         assert_same_rows(ours.read(base), list(self.found.values()), key=PLACE, of=where)
         table = open_table(str(base))
         assert "record_index" in read_partitions(table.context).ready, where

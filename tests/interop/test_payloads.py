@@ -1,6 +1,8 @@
-"""Hudi's payload classes: the same batches end in the same rows in Apache Hudi 0.15.0 and in ours, and each reads the other's.
+"""Hudi's payload classes: the same batches end in the same rows in Apache Hudi 0.15.0 and in ours,
+and each reads the other's.
 
-Every key is a history of its own: a stored row, then what two upserts bring. Ordering values tell in the names what is older.
+Every key is a history of its own: a stored row, then what two upserts bring. Ordering values tell
+in the names what is older.
 """
 
 from __future__ import annotations
@@ -174,7 +176,8 @@ DIFFERENT_IN_1X = {
     }
     - {"unavailable insert"},
 }
-"""Cases 19 and 21 to 24: histories that 1.1.1 reads from the logs of version 6 otherwise than 0.15.0 does."""
+"""Cases 19 and 21 to 24: histories that 1.1.1 reads from the logs of version 6 otherwise than
+0.15.0 does."""
 LATER, KEPT = (150, "A2", None, "C2", 1), (200, None, 11, None, 1)
 STANDS, LEFT = (150, "A2", None, None), (200, U, 11, None)
 SHOWN_BY_1X: dict[str, tuple[Row | None, ...]] = {
@@ -188,7 +191,8 @@ SHOWN_BY_1X: dict[str, tuple[Row | None, ...]] = {
     "EventTimeAvroPayload": (KEPT, KEPT, None, (*LEFT, 1)),
     "PostgresDebeziumAvroPayload": (KEPT, None, (*STANDS, 2), (*LEFT, 1)),
 }  # fmt: skip
-"""Of each class: logs in disorder, an older delete after a row, an older row after a delete, and Debezium's marker."""
+"""Of each class: logs in disorder, an older delete after a row, an older row after a delete, and
+Debezium's marker."""
 
 
 @pytest.mark.parametrize("payload", NAMES)

@@ -1,9 +1,12 @@
-"""The record-level index across engines: one that we built is used and written on by both versions of Hudi, theirs by us.
+"""The record-level index across engines: one that we built is used and written on by both versions
+of Hudi, theirs by us.
 
-Matrix: {0.15.0, 1.1.1} × {copy-on-write of ours, merge-on-read of Hudi's}: writes of both sides in turns, each finding keys by the index that the
-other has written to last, with updates, inserts, deletes, rows that name another partition, and a compaction of the metadata table
-by either. After each turn no key is doubled, and the index agrees with a scan. Omitted: the index by
-partition, which 1.1.1 has too (`test_partitioned_record_index.py`), the partitions `files`, `column_stats` and `bloom_filters` (`test_metadata_table.py`).
+Matrix: {0.15.0, 1.1.1} × {copy-on-write of ours, merge-on-read of Hudi's}: writes of both sides in
+turns, each finding keys by the index that the other has written to last, with updates, inserts,
+deletes, rows that name another partition, and a compaction of the metadata table by either. After
+each turn no key is doubled, and the index agrees with a scan. Omitted: the index by partition,
+which 1.1.1 has too (`test_partitioned_record_index.py`), the partitions `files`, `column_stats` and
+`bloom_filters` (`test_metadata_table.py`).
 """
 
 from __future__ import annotations
@@ -45,8 +48,8 @@ def moved(data: pa.Table, city: str) -> pa.Table:
 
 
 def assert_one_place_each(base: Path, model: Model, where: str) -> None:
-    """Every key is there once, with its newest row, and the index says where. Where event time decides between logs it may tell of keys that
-    are gone, too."""
+    """Every key is there once, with its newest row, and the index says where. Where event time
+    decides between logs it may tell of keys that are gone, too."""
     assert_same_rows(ours.read(base), model.rows(), of=where)
     table = open_table(str(base))
     assert "record_index" in read_partitions(table.context).ready, where

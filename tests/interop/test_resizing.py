@@ -1,5 +1,5 @@
-"""Resizing across engines: Hudi reads and upserts by the new number of buckets, refuses to write beside our plan, and does not
-carry it out as a clustering."""
+"""Resizing across engines: Hudi reads and upserts by the new number of buckets, refuses to write
+beside our plan, and does not carry it out as a clustering."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Rollback, restore and quarantine across engines: what we took back is gone for everybody, Hudi writes on, and we after Hudi's."""
+"""Rollback, restore and quarantine across engines: what we took back is gone for everybody, Hudi
+writes on, and we after Hudi's."""
 
 from __future__ import annotations
 
@@ -99,7 +100,8 @@ def test_every_engine_reads_what_is_left_after_our_rollback_and_restore_and_hudi
 def test_we_restore_a_savepoint_of_hudi_and_write_on_after_hudi_restores_it(
     hudis: Hudis, tmp_path: Path, kind: str
 ) -> None:
-    """With a simple index: procedures of Hudi 0.15.0 fail on a bucket index, whose key they are not told."""
+    """With a simple index: procedures of Hudi 0.15.0 fail on a bucket index, whose key they are not
+    told."""
     base = tmp_path / "table"
     model = written(base, kind, "simple", True)
 
@@ -159,7 +161,8 @@ def test_the_doctor_finds_nothing_wrong_with_a_metadata_table_after_hudi_restore
 
 @pytest.mark.parametrize("name", ["rb", "rbm"])
 def test_we_write_on_after_a_rollback_or_restore_of_hudi(hudis: Hudis, tmp_path: Path, name: str) -> None:
-    """Golden tables: `rb` was restored to a savepoint, of `rbm` the newest deltacommit was rolled back, its log left."""
+    """Golden tables: `rb` was restored to a savepoint, of `rbm` the newest deltacommit was rolled
+    back, its log left."""
     table = open_table(str(golden.unpack(name, tmp_path).base))
     options = {"hoodie.index.type": "SIMPLE"}
     before = table.scan().to_arrow()

@@ -1,5 +1,5 @@
-"""Services of ours on tables of versions 8 and 9, and plans that one engine makes and the other executes: after each step we, hudi-rs and
-Hudi 1.1.1 read the same rows."""
+"""Services of ours on tables of versions 8 and 9, and plans that one engine makes and the other
+executes: after each step we, hudi-rs and Hudi 1.1.1 read the same rows."""
 
 from __future__ import annotations
 
@@ -234,7 +234,8 @@ def test_a_failed_write_of_either_is_taken_back_by_the_other(hudis: Hudis, tmp_p
 
 
 def test_rows_of_one_key_in_one_write(hudis: Hudis, tmp_path: Path) -> None:
-    """By commit time the last row of a batch wins, as with Hudi 1.1.1; by event time the one with the larger ordering value."""
+    """By commit time the last row of a batch wins, as with Hudi 1.1.1; by event time the one with
+    the larger ordering value."""
     schema = pa.schema([("id", pa.string()), ("city", pa.string()), ("name", pa.string()), ("ts", pa.int64())])
     data = pa.table({"id": ["a", "a", "b", "b"], "city": ["x"] * 4, "name": ["1", "2", "3", "4"], "ts": [9, 1, 1, 9]}, schema=schema)  # fmt: skip
     modes: list[tuple[MergeModeName, str]] = [

@@ -1,4 +1,5 @@
-"""Our timeline in Hudi's hands: cleaning, archiving, rolling back a write of ours that died, rewriting the properties."""
+"""Our timeline in Hudi's hands: cleaning, archiving, rolling back a write of ours that died,
+rewriting the properties."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def timeline(base: Path, suffix: str) -> list[str]:
 
 @pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "flat"])
 def test_hudi_cleans_and_archives_our_commits(hudis: Hudis, tmp_path: Path, partitioned: bool) -> None:
-    """Commits and replacecommits of ours, and the files that they superseded, go the way of Hudi's own."""
+    """Commits and replacecommits of ours, and the files that they superseded, go the way of Hudi's
+    own."""
     base, model = tmp_path / "table", Model(partitioned=partitioned)
     ours.create(base, index="bucket", partitioned=partitioned)
     for version in range(1, 8):
@@ -105,7 +107,8 @@ DYING: dict[str, tuple[str, str, dict[str, str], int]] = {
 
 @pytest.mark.parametrize("case", DYING)
 def test_hudi_rolls_back_a_write_of_ours_that_died(hudis: Hudis, tmp_path: Path, case: str) -> None:
-    """Its files are marked in Hudi's batched form, so Hudi undoes them before it writes; until then nobody sees them."""
+    """Its files are marked in Hudi's batched form, so Hudi undoes them before it writes; until then
+    nobody sees them."""
     index, kind, options, more = DYING[case]
     base, model = tmp_path / "table", Model(partitioned=True)
     ours.create(base, index=index, partitioned=True, type=kind)

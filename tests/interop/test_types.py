@@ -1,7 +1,9 @@
-"""Every type that a table of ours holds: each Hudi reads it, rewrites the file, and we read what it wrote.
+"""Every type that a table of ours holds: each Hudi reads it, rewrites the file, and we read what it
+wrote.
 
-Aspects: scalars at their bounds, decimals of every width, nesting, nulls; null items of lists, which Hudi reads and cannot
-rewrite. Not here: types that we refuse (tests/hudi_table/codec), widening of types (schema evolution).
+Aspects: scalars at their bounds, decimals of every width, nesting, nulls; null items of lists,
+which Hudi reads and cannot rewrite. Not here: types that we refuse (tests/hudi_table/codec),
+widening of types (schema evolution).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Tables that we brought to another version, in Hudi's hands: 1.1.1 reads and writes on what we upgraded, 0.15.0 on what we downgraded; and tables of Hudi's
-own, upgraded and downgraded by us."""
+"""Tables that we brought to another version, in Hudi's hands: 1.1.1 reads and writes on what we
+upgraded, 0.15.0 on what we downgraded; and tables of Hudi's own, upgraded and downgraded by us."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Search instances by hand: `python -m tests.model K3 K9 [--without GUARD] [--strict] [--lost N] [--trace]`."""
+"""Search instances by hand: `python -m tests.model K3 K9 [--without GUARD] [--strict] [--lost N]
+[--trace]`."""
 
 from __future__ import annotations
 

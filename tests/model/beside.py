@@ -1,7 +1,9 @@
-"""Our writers beside a writer of another engine, without a lock (section 2.6): it publishes completed files and knows no chain.
+"""Our writers beside a writer of another engine, without a lock (section 2.6): it publishes
+completed files and knows no chain.
 
-Two windows are left out, in which neither sees the other: from our last listing until our completed file is there, and from the other engine's
-check until its completed file is. Two guards are these windows themselves: without them an update is lost.
+Two windows are left out, in which neither sees the other: from our last listing until our completed
+file is there, and from the other engine's check until its completed file is. Two guards are these
+windows themselves: without them an update is lost.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from tests.model.writer import Writer
 
 
 class WriterBeside(Writer):
-    """Lists the timeline once more before each attempt at a slot; a completed instant that the chain does not know is a conflict."""
+    """Lists the timeline once more before each attempt at a slot; a completed instant that the
+    chain does not know is a conflict."""
 
     def in_window(self, at: Location) -> bool:
         """Whether it has looked, and what it decides is not to be seen yet."""
@@ -41,7 +44,8 @@ class WriterBeside(Writer):
 
 
 class OtherEngine(NaiveWriter):
-    """Checks against completed instants and publishes, in one step as its window is left out. Its instant is the newest of its snapshot."""
+    """Checks against completed instants and publishes, in one step as its window is left out. Its
+    instant is the newest of its snapshot."""
 
     def __init__(self, name: str, operation: int, without: Guards, **options: Any):
         super().__init__(name, operation, exclusive=True, fresh=True, **options)

@@ -1,4 +1,5 @@
-"""Clustering of one group by a plan (section 2.3): executors that give the plan up if the group has moved since."""
+"""Clustering of one group by a plan (section 2.3): executors that give the plan up if the group has
+moved since."""
 
 from __future__ import annotations
 
@@ -12,10 +13,11 @@ from tests.model.store import Store, bases_in_view, claimed, committed, decided,
 
 
 class Clusterer(Planner):
-    """Plans that `group` becomes `outputs`, then executes it. A plan says which slice it takes, and what each output holds.
+    """Plans that `group` becomes `outputs`, then executes it. A plan says which slice it takes, and
+    what each output holds.
 
-    `rejects`: all writers reject groups of a pending clustering, so that no plan may ever be lost to one. `parts` are the masks
-    of the operations that go to each output.
+    `rejects`: all writers reject groups of a pending clustering, so that no plan may ever be lost
+    to one. `parts` are the masks of the operations that go to each output.
     """
 
     def __init__(
@@ -186,7 +188,8 @@ class Clusterer(Planner):
 
 
 class ClusteringExecutor(Clusterer):
-    """Another executor: of any pending clustering. `parts` of its own: it does not write what the plan says."""
+    """Another executor: of any pending clustering. `parts` of its own: it does not write what the
+    plan says."""
 
     mortal = False
 

@@ -1,4 +1,5 @@
-"""Compaction of one group (section 2.3): a plan that is a chain entry, its executors, and stray task attempts."""
+"""Compaction of one group (section 2.3): a plan that is a chain entry, its executors, and stray
+task attempts."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from tests.model.store import Key, Store, decided, start_of, tail, timeline
 
 
 class Compactor(Planner):
-    """Plans, publishes the plan, executes it. Content is deterministic, so that any executor may resume it."""
+    """Plans, publishes the plan, executes it. Content is deterministic, so that any executor may
+    resume it."""
 
     def __init__(self, name: str = "C", without: Guards = frozenset(), *, group: str = "f"):
         super().__init__(name, without)
@@ -140,7 +142,8 @@ class Executor(Compactor):
 
 
 class SecondAttempt(Process):
-    """Another attempt of a task of the first process (speculation, zombie executor), ending whenever it likes."""
+    """Another attempt of a task of the first process (speculation, zombie executor), ending
+    whenever it likes."""
 
     def __init__(self, name: str = "Z", without: Guards = frozenset(), *, group: str = "n1", operation: int = 1):
         self.name, self.without, self.group, self.operation = name, without, group, operation

@@ -1,4 +1,5 @@
-"""Instances of table versions 8 and 9: completion times that are decided, slices that go by them."""
+"""Instances of table versions 8 and 9: completion times that are decided, slices that go by
+them."""
 
 from __future__ import annotations
 

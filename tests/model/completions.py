@@ -1,8 +1,10 @@
-"""Table versions 8 and 9 (section 2.4): completed files tell when their instant completed, and slices go by that.
+"""Table versions 8 and 9 (section 2.4): completed files tell when their instant completed, and
+slices go by that.
 
-Names, beside those of `store.py`: ('ct', T, c) the completed file `T_c.action`, which is there whenever ('c', T) is; ('at', T, c) the row of T in the
-archive. A log is ('l', group, 0, T): its name tells no slice. A commit entry tells its completion time last: ('C', T, body, touches, c). Instants and
-completion times share one line of numbers.
+Names, beside those of `store.py`: ('ct', T, c) the completed file `T_c.action`, which is there
+whenever ('c', T) is; ('at', T, c) the row of T in the archive. A log is ('l', group, 0, T): its
+name tells no slice. A commit entry tells its completion time last: ('C', T, body, touches, c).
+Instants and completion times share one line of numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ COMMIT_WITH_COMPLETION = 5
 
 
 def completion(store: Store, instant: int) -> int:
-    """When a counted instant completed: by its file's name, else by the archive; a legacy instant, of which neither tells it, at its own time."""
+    """When a counted instant completed: by its file's name, else by the archive; a legacy instant,
+    of which neither tells it, at its own time."""
     told = (k[2] for kind in ("ct", "at") for k in store if k[0] == kind and k[1] == instant)
     return next(told, instant)
 
@@ -38,12 +41,14 @@ def chain_completions(store: Store, upto: int) -> list[int]:
 
 
 def newest_time(store: Store) -> int:
-    """The newest instant or completion time of the timeline and of the chain: in the code one running maximum that each entry carries."""
+    """The newest instant or completion time of the timeline and of the chain: in the code one
+    running maximum that each entry carries."""
     return max(newest(store), chain_max(store), *completions(store), *chain_completions(store, tail(store)))
 
 
 def slices(store: Store) -> dict[str, tuple[int, list[Key]]]:
-    """{group: (mask of the newest completed base file, the logs that a reader puts on it or on the slice of a pending compaction behind it)}."""
+    """{group: (mask of the newest completed base file, the logs that a reader puts on it or on the
+    slice of a pending compaction behind it)}."""
     known, first = {k[1] for k in store if k[0] == "c"}, start_of(store)
     if not known:
         return {}
@@ -74,7 +79,8 @@ def view_by_completion(store: Store) -> dict[str, int]:
 
 
 def completions_violated(store: Store) -> str | None:
-    """I10: completion times rise along the chain, the archive tells what the name told, and a plan takes what readers put before it; I3: no log counts twice."""
+    """I10: completion times rise along the chain, the archive tells what the name told, and a plan
+    takes what readers put before it; I3: no log counts twice."""
     chain = [entry for _, entry in sorted((k[1], v) for k, v in store.items() if k[0] == "h")]
     commits = [entry for entry in chain if len(entry) == COMMIT_WITH_COMPLETION and entry[0] == "C"]
     times = [entry[4] for entry in commits]
@@ -101,7 +107,8 @@ def plan_logs(entry: Any) -> tuple[Key, ...]:
 
 
 class TimedWriter(Writer):
-    """A writer that decides its completion time with its commit. `ahead`: offsets of a free clock; `rewrites`: it merges its groups' logs into base files."""
+    """A writer that decides its completion time with its commit. `ahead`: offsets of a free clock;
+    `rewrites`: it merges its groups' logs into base files."""
 
     def __init__(self, *arguments: Any, ahead: tuple[int, ...] = (0,), rewrites: bool = False, **more: Any):
         super().__init__(*arguments, timed=True, **more)
@@ -158,7 +165,8 @@ class TimedWriter(Writer):
 
 
 def completion_floor(store: Store, instant: int, known: int, without: Guards) -> int:
-    """What a completion time decided behind entry `known` must exceed: every instant and completion time up to there, and the instant itself."""
+    """What a completion time decided behind entry `known` must exceed: every instant and completion
+    time up to there, and the instant itself."""
     told = [] if "completions above completions" in without else chain_completions(store, known)
     entries = (store.get(("h", n), ("", 0)) for n in range(1, known + 1))
     plans = () if "completions above instants" in without else (entry[1] for entry in entries)
@@ -166,7 +174,8 @@ def completion_floor(store: Store, instant: int, known: int, without: Guards) ->
 
 
 class TimedCompactor(Compactor):
-    """Plans by completion time what completed before the plan's instant; its commit has a completion time as any other."""
+    """Plans by completion time what completed before the plan's instant; its commit has a
+    completion time as any other."""
 
     def __init__(self, *arguments: Any, **more: Any):
         super().__init__(*arguments, **more)

@@ -1,5 +1,5 @@
-"""Writers, recovery and cleans of a table with a metadata table (section 2.8): the delta of a commit, written before its decision; that
-of a clean, written before it completes."""
+"""Writers, recovery and cleans of a table with a metadata table (section 2.8): the delta of a
+commit, written before its decision; that of a clean, written before it completes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from tests.model.store import Key, Store, tail
 from tests.model.writer import Writer
 
 TOLD = "mn"
-"""Of the entry of a clean, whose file, the inflight one, is there already: its tombstones are written."""
+"""Of the entry of a clean, whose file, the inflight one, is there already: its tombstones are
+written."""
 
 
 class ListedWriter(Writer):
-    """A writer that tells the metadata table between its files and its decision, and again behind a plan that moves the file group.
+    """A writer that tells the metadata table between its files and its decision, and again behind a
+    plan that moves the file group.
 
-    Locations between: mprove, mlist, mprops, mtime, mlog, mdrop, each with the items of `decide`; then the kind of the proof, and the
-    place of the log.
+    Locations between: mprove, mlist, mprops, mtime, mlog, mdrop, each with the items of `decide`;
+    then the kind of the proof, and the place of the log.
     """
 
     def may_write(self, at: Location) -> int:
@@ -90,7 +92,8 @@ class ListedWriter(Writer):
         yield Step(f"PUT delta of {at[1]} behind its decision", ("publish", *at[1:]), writes)
 
     def _behind(self, steps: Iterator[Step], at: Location, store: Store) -> Iterator[Step]:
-        """The walk goes on by way of the delta, where the entry that it has passed is a plan that moves the file group."""
+        """The walk goes on by way of the delta, where the entry that it has passed is a plan that
+        moves the file group."""
         again = moves(store.get(("h", at[2] + 1))) and "deltas again behind a plan" not in self.without
         for step in steps:
             if again and step.to[0] == "decide" and "delta before decision" not in self.without:
@@ -104,7 +107,8 @@ class ListedWriter(Writer):
 class ListedCleaner(CleanPlanner):
     """A clean that tells what it has deleted, and enters the chain before it completes.
 
-    Locations between: caught, mlist, mlog, mdrop, enter, each with the instant, the files and the known tail; then the place of the log.
+    Locations between: caught, mlist, mlog, mdrop, enter, each with the instant, the files and the
+    known tail; then the place of the log.
     """
 
     def follows(self, instant: int, slot: int, draft: Any) -> Location:
@@ -168,7 +172,8 @@ class ListedCleaner(CleanPlanner):
 
 
 class ListedRecovery(Recovery):
-    """A recovery that deletes deltas as it deletes data files: before the quarantine, and what appeared after it."""
+    """A recovery that deletes deltas as it deletes data files: before the quarantine, and what
+    appeared after it."""
 
     def at_delete(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         delta = _delta(store, at[1])

@@ -1,6 +1,8 @@
-"""Dropping the metadata table beside building one (section 2.8). ('mv', D): the note of a drop of D.
+"""Dropping the metadata table beside building one (section 2.8). ('mv', D): the note of a drop of
+D.
 
-That a note is older than H, and of a process whose requests have ended, is not modelled: who dies leaves his note for good.
+That a note is older than H, and of a process whose requests have ended, is not modelled: who dies
+leaves his note for good.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ from tests.model.store import Key, Store
 
 FILES = ("mt", "ml", "mb", "mc", "mk")
 PROPERTIES: Key = ("mo",)
-"""Those of the metadata table itself: once they were deleted their deletion is noted, for instances without drops have none."""
+"""Those of the metadata table itself: once they were deleted their deletion is noted, for instances
+without drops have none."""
 
 
 class Dropping(Process):
-    """A note, the properties, what is listed behind the note, the note. `drop` is where it begins, with the location where it ends."""
+    """A note, the properties, what is listed behind the note, the note. `drop` is where it begins,
+    with the location where it ends."""
 
     without: Guards = frozenset()
 
@@ -60,7 +64,8 @@ class Dropper(Dropping):
 
 
 class BuilderBesideDrops(MetadataBuilder, Dropping):
-    """A builder that looks for notes: in the snapshot of its plan, before its decision, before it names what it has built, and behind that."""
+    """A builder that looks for notes: in the snapshot of its plan, before its decision, before it
+    names what it has built, and behind that."""
 
     def draft(self, store: Store, env: Env) -> Any:
         if store.get(("mp",)) == READY or building(store):

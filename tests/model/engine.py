@@ -1,10 +1,11 @@
 """Breadth-first search over all interleavings of a few processes on one store.
 
-Every step of a process is one storage call. Pausing is implicit: a process may be left unscheduled for ever, so a
-crash and a zombie that wakes later are the same transition system. A request whose reply is lost is parked in
-flight; it is applied at any later time or never. Time is modelled where the protocol needs it: what a proof of the
-right to write permits is a state that the process may lose at any moment (`expired`), and whoever counts `H` waits
-for exactly those states and requests that began before his counting did.
+Every step of a process is one storage call. Pausing is implicit: a process may be left unscheduled
+for ever, so a crash and a zombie that wakes later are the same transition system. A request whose
+reply is lost is parked in flight; it is applied at any later time or never. Time is modelled where
+the protocol needs it: what a proof of the right to write permits is a state that the process may
+lose at any moment (`expired`), and whoever counts `H` waits for exactly those states and requests
+that began before his counting did.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class InFlight:
 
 @dataclass(slots=True)
 class Step:
-    """One storage call: where it leads, what it writes (None deletes), what it acknowledges or gives up (masks)."""
+    """One storage call: where it leads, what it writes (None deletes), what it acknowledges or
+    gives up (masks)."""
 
     label: str
     to: Location
@@ -51,7 +53,8 @@ class Step:
 class Env:
     """What a time-based guard may look at beside the store.
 
-    `archives`, `trims`: whether any process archives or trims. Where none does, sleeping past a listing cannot matter.
+    `archives`, `trims`: whether any process archives or trims. Where none does, sleeping past a
+    listing cannot matter.
     """
 
     processes: list[Process]
@@ -89,15 +92,18 @@ class Process:
         return at[1] if len(at) > 1 and at[0] != "draw" else 0
 
     def may_write(self, at: Location) -> int:
-        """The instant of which this process may still send data files, under a proof older than any decision of it."""
+        """The instant of which this process may still send data files, under a proof older than any
+        decision of it."""
         return 0
 
     def may_publish(self, at: Location, store: Store) -> int:
-        """The instant of which this process may still send a timeline file, or decide, under a fresh listing."""
+        """The instant of which this process may still send a timeline file, or decide, under a
+        fresh listing."""
         return 0
 
     def fresh_tail(self, at: Location) -> int | None:
-        """The tail behind which this process may still send a chain entry, if its listing is younger than the trim age."""
+        """The tail behind which this process may still send a chain entry, if its listing is
+        younger than the trim age."""
         return None
 
 
@@ -119,9 +125,11 @@ def no_more(store: Store) -> None:
 
 @dataclass(slots=True)
 class Instance:
-    """Processes on a first store, with the rows that each operation must show (`rows`: operation -> groups).
+    """Processes on a first store, with the rows that each operation must show (`rows`: operation ->
+    groups).
 
-    `view`: what a reader sees of a store; `rules`: invariants beside those of every instance, as a text if one is violated.
+    `view`: what a reader sees of a store; `rules`: invariants beside those of every instance, as a
+    text if one is violated.
     """
 
     name: str
@@ -141,7 +149,8 @@ class Instance:
 
 @dataclass(slots=True)
 class Result:
-    """What a search found: `violations` kind -> (text, state), a `stuck` state of a liveness check, all states' parents."""
+    """What a search found: `violations` kind -> (text, state), a `stuck` state of a liveness check,
+    all states' parents."""
 
     states: int
     complete: bool
@@ -293,7 +302,8 @@ class Search:
         return all(self._finishes_alone(number, state) for number in self.instance.alone)
 
     def _finishes_alone(self, number: int, state: State) -> bool:
-        """Obstruction freedom: with every other process frozen for ever, this one reaches its end."""
+        """Obstruction freedom: with every other process frozen for ever, this one reaches its
+        end."""
         case, store, places = self.instance, dict(state[0]), state[1]
         process, at = case.processes[number], places[number]
         frozen = tuple(("dead", case.processes[j].instant(x)) for j, x in enumerate(places))
@@ -314,7 +324,8 @@ class Search:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """States are tuples in tuples, of which no circle can be: looking for one takes a sixth of a search."""
+    """States are tuples in tuples, of which no circle can be: looking for one takes a sixth of a
+    search."""
     was_on = gc.isenabled()
     gc.disable()
     try:

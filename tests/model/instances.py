@@ -1,4 +1,5 @@
-"""The instances that are searched: processes on a first store, as functions of the guards that are removed."""
+"""The instances that are searched: processes on a first store, as functions of the guards that are
+removed."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ UNPUBLISHED: Store = {
     ("c", 3): ((("d", "g", 3, 0),), (), ("g",)),
     ("r", 3): "old",
 }
-"""Nothing archived yet; the writer of 2 is asleep between decision and publication, and a helper has published."""
+"""Nothing archived yet; the writer of 2 is asleep between decision and publication, and a helper
+has published."""
 
 
 def k1(p: Parts) -> Instance:

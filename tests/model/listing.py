@@ -1,9 +1,12 @@
-"""The metadata table in the store of the model, and what its readers see: one partition, `files`, of one file group.
+"""The metadata table in the store of the model, and what its readers see: one partition, `files`,
+of one file group.
 
-Names: ('mp',) the properties -> 'inflight' or 'ready', ('mt', T) the delta of T on the metadata table's timeline, ('ml', base, T) its log
-on the slice of `base` -> data files, ('mb', base) a base file -> data files, ('mc', base) the compaction or building that made it is completed,
-('mk', C) plan of a compaction -> (base, logs), ('mi', B) plan of a building, ('md', B) the building is completed; of data files that a clean
-deleted, logs hold ('gone', file); ('mn', K) a clean is inflight, ('xc', K) it is completed.
+Names: ('mp',) the properties -> 'inflight' or 'ready', ('mt', T) the delta of T on the metadata
+table's timeline, ('ml', base, T) its log on the slice of `base` -> data files, ('mb', base) a base
+file -> data files, ('mc', base) the compaction or building that made it is completed, ('mk', C)
+plan of a compaction -> (base, logs), ('mi', B) plan of a building, ('md', B) the building is
+completed; of data files that a clean deleted, logs hold ('gone', file); ('mn', K) a clean is
+inflight, ('xc', K) it is completed.
 """
 
 from __future__ import annotations
@@ -34,7 +37,8 @@ def building(store: Store) -> int:
 
 
 def dropping(store: Store) -> bool:
-    """Whether a note of a drop is there, or the metadata table's own properties are gone: then there is no metadata table."""
+    """Whether a note of a drop is there, or the metadata table's own properties are gone: then
+    there is no metadata table."""
     return any(k[0] == "mv" for k in store) or store.get(("mo",)) == DELETED
 
 
@@ -44,7 +48,8 @@ def newest_base(store: Store) -> int | None:
 
 
 def place(store: Store) -> int | None:
-    """The slice to which a delta's log goes; None without a file group, or where it is being dropped."""
+    """The slice to which a delta's log goes; None without a file group, or where it is being
+    dropped."""
     if dropping(store):
         return None
     return compacting(store) or max((k[1] for k in store if k[0] in ("ml", "mb")), default=None)
@@ -56,7 +61,8 @@ def going(store: Store) -> bool:
 
 
 def cleaned_since(store: Store, instant: int) -> bool:
-    """Whether the timeline shows a completed clean at this instant, or a newer one: then the instant is dropped."""
+    """Whether the timeline shows a completed clean at this instant, or a newer one: then the
+    instant is dropped."""
     return any(k[0] == "xc" and k[1] >= instant for k in store)
 
 
@@ -67,8 +73,9 @@ def committed_files(store: Store) -> set[Key]:
 
 
 def listed_files(store: Store) -> set[Key] | None:
-    """The files of the entries that count for a reader of the metadata table: of logs those whose instant is completed on the data
-    table's timeline. None where it is not ready, and the reader lists folders."""
+    """The files of the entries that count for a reader of the metadata table: of logs those whose
+    instant is completed on the data table's timeline. None where it is not ready, and the reader
+    lists folders."""
     base = newest_base(store)
     if store.get(("mp",)) != READY or base is None or dropping(store):
         return None
@@ -81,7 +88,8 @@ def listed_files(store: Store) -> set[Key] | None:
 
 
 def counted(store: Store) -> set[int]:
-    """The instants whose blocks count: commits and cleans that are completed on the data table's timeline."""
+    """The instants whose blocks count: commits and cleans that are completed on the data table's
+    timeline."""
     return set(timeline(store)[0]) | {k[1] for k in store if k[0] == "xc"}
 
 

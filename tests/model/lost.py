@@ -1,4 +1,5 @@
-"""Giving up lost files of a scheduled compaction (section 2.3): its plan is written again without them, behind the first in the chain."""
+"""Giving up lost files of a scheduled compaction (section 2.3): its plan is written again without
+them, behind the first in the chain."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ def last_plan(store: Store, instant: int) -> tuple[int, int, tuple[Key, ...]]:
 
 
 class GiverUp(ChainProcess):
-    """Says that the planned logs which are not there are lost: `operations`, a mask, are the rows that this gives up."""
+    """Says that the planned logs which are not there are lost: `operations`, a mask, are the rows
+    that this gives up."""
 
     mortal = False
 
@@ -53,7 +55,8 @@ class GiverUp(ChainProcess):
 
 
 class AfterGivingUp(Executor):
-    """An executor of the last plan: it refuses one of which a file is gone, and waits until executors of an earlier plan have ended."""
+    """An executor of the last plan: it refuses one of which a file is gone, and waits until
+    executors of an earlier plan have ended."""
 
     def at_idle(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         for instant in sorted(k[1] for k in store if k[0] == "k" and ("c", k[1]) not in store):
@@ -81,7 +84,8 @@ class AfterGivingUp(Executor):
         return any(k[0] == "h" and k[1] < number and v[:2] == ("P", instant) for k, v in store.items())
 
     def _over(self, instant: int, number: int, env: Env) -> bool:
-        """H after the new plan: no proof older than it is left, and no request for a file that was sent under one."""
+        """H after the new plan: no proof older than it is left, and no request for a file that was
+        sent under one."""
         for process, at in zip(env.processes, env.locations, strict=True):
             if isinstance(process, Compactor) and process.may_write(at) == instant and at[2] < number:
                 return False
@@ -89,7 +93,8 @@ class AfterGivingUp(Executor):
 
 
 class Started(Compactor):
-    """An executor that has read the files of the plan, entry `number`, before one of them was lost: it holds `mask`."""
+    """An executor that has read the files of the plan, entry `number`, before one of them was lost:
+    it holds `mask`."""
 
     def __init__(self, name: str, without: Guards, *, instant: int, number: int, mask: int):
         super().__init__(name, without)

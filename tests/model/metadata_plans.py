@@ -1,4 +1,5 @@
-"""Plans that move the metadata table's file group (section 2.8): its compaction, and its building."""
+"""Plans that move the metadata table's file group (section 2.8): its compaction, and its
+building."""
 
 from __future__ import annotations
 
@@ -90,7 +91,8 @@ class MetadataExecutor(MetadataCompactor):
 
 
 class MetadataBuilder(Planner):
-    """Names the partition as inflight, plans, fills it with what had been decided before the plan, names it as ready."""
+    """Names the partition as inflight, plans, fills it with what had been decided before the plan,
+    names it as ready."""
 
     touches = (METADATA,)
 

@@ -1,4 +1,5 @@
-"""One of our writers beside a foreign writer and its lazy rollback, sharing the foreign lock (section 2.6)."""
+"""One of our writers beside a foreign writer and its lazy rollback, sharing the foreign lock
+(section 2.6)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ def _gone(name: str, env: Env) -> bool:
 
 
 class SharingWriter(Writer):
-    """Takes the foreign lock around the last check, the decision and the publication. `steal`: from a live holder too."""
+    """Takes the foreign lock around the last check, the decision and the publication. `steal`: from
+    a live holder too."""
 
     def __init__(self, name: str, operation: int, *, steal: bool = False, **more: Any):
         super().__init__(name, operation, **more)
@@ -60,7 +62,8 @@ class ForeignWriter(NaiveWriter):
 
 
 class ForeignRollback(NaiveRollback):
-    """Plans under the lock after a reload, deletes outside it. `dishonest`: live writers seem dead too."""
+    """Plans under the lock after a reload, deletes outside it. `dishonest`: live writers seem dead
+    too."""
 
     def at_idle(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         for instant in timeline(store)[1]:

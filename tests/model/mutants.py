@@ -1,7 +1,8 @@
-"""Guards of the protocol and where their removal shows: section 7 of docs/explanation/commit-protocol.md.
+"""Guards of the protocol and where their removal shows: section 7 of
+docs/explanation/commit-protocol.md.
 
-Every guard is a name that the processes look up in `without`. `finds` is the set of violations of which a search of
-the instance without the guard must find the first.
+Every guard is a name that the processes look up in `without`. `finds` is the set of violations of
+which a search of the instance without the guard must find the first.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One guard removed (or several, joined by ` + `), the instance that shows it, the invariant that breaks.
+    """One guard removed (or several, joined by ` + `), the instance that shows it, the invariant
+    that breaks.
 
     `finds` is empty where the search shows that nothing breaks. `long`: only in the full run.
     """

@@ -1,4 +1,5 @@
-"""Simpler protocols, section 6 of docs/explanation/commit-protocol.md: Hudi 0.15's own shape, leases, and decisions per instant."""
+"""Simpler protocols, section 6 of docs/explanation/commit-protocol.md: Hudi 0.15's own shape,
+leases, and decisions per instant."""
 
 from __future__ import annotations
 
@@ -12,9 +13,10 @@ from tests.model.store import Store, bases_in_view, files_of, timeline
 class NaiveWriter(Process):
     """Checks for conflicts against completed instants, then publishes.
 
-    Options: clock (values that a clock may show, else above the listing), exclusive (create instead of overwrite), lock
-    ('lease': may be stolen at any time, 'resolve': the thief first decides the holder's instant), decision (one object an
-    instant), fresh (the own instant must be the newest of the snapshot), unmarked (files without markers).
+    Options: clock (values that a clock may show, else above the listing), exclusive (create instead
+    of overwrite), lock ('lease': may be stolen at any time, 'resolve': the thief first decides the
+    holder's instant), decision (one object an instant), fresh (the own instant must be the newest
+    of the snapshot), unmarked (files without markers).
     """
 
     def __init__(self, name: str, operation: int, groups: tuple[str, ...] = ("f",), **options: Any):
@@ -125,10 +127,11 @@ class NaiveWriter(Process):
 
 
 class NaiveRollback(Process):
-    """Lazy rollback of an instant whose heartbeat expired, perhaps wrongly; deletes what markers name.
+    """Lazy rollback of an instant whose heartbeat expired, perhaps wrongly; deletes what markers
+    name.
 
-    Options: fence ('poison' at the completed name, 'decision'), recheck (reload under the lock), poison_last,
-    only_forward.
+    Options: fence ('poison' at the completed name, 'decision'), recheck (reload under the lock),
+    poison_last, only_forward.
     """
 
     mortal = False

@@ -1,4 +1,5 @@
-"""What instances are made of: first stores, and makers of processes that all lack the same guards."""
+"""What instances are made of: first stores, and makers of processes that all lack the same
+guards."""
 
 from __future__ import annotations
 

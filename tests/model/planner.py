@@ -1,4 +1,5 @@
-"""Planners of table services (section 2.3): a claim of their own, and a plan that is an entry of the chain."""
+"""Planners of table services (section 2.3): a claim of their own, and a plan that is an entry of
+the chain."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ STALE = "a listing behind which another has published is no snapshot"
 
 
 class Planner(ChainProcess):
-    """Tail, claim, snapshot, plan. Subclasses say what is planned (`draft`), its entry, and what `follows` it."""
+    """Tail, claim, snapshot, plan. Subclasses say what is planned (`draft`), its entry, and what
+    `follows` it."""
 
     touches: tuple[str, ...] = ()
 

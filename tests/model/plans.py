@@ -1,4 +1,5 @@
-"""Instances of services that publish plans: clustering, giving up lost files of a compaction, cleaning beside savepoints, restoring."""
+"""Instances of services that publish plans: clustering, giving up lost files of a compaction,
+cleaning beside savepoints, restoring."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def c2(p: Parts) -> Instance:
 
 
 def c3(p: Parts) -> Instance:
-    """The plan is made; the upsert moves the timeline on, so that the archiver passes what a given-up plan leaves."""
+    """The plan is made; the upsert moves the timeline on, so that the archiver passes what a
+    given-up plan leaves."""
     store = {**FIRST, ("p", 2): ("f",), ("h", 1): ("P", 2, ("f",), ("f",), (1, 1), "p")}
     return Instance("a pending clustering: two executors, given up, upsert of another group, archiver",
                     [p.writer("W1", 1, ("h",)), ClusteringExecutor("C", p.without), ClusteringExecutor("X", p.without),

@@ -1,4 +1,5 @@
-"""Recovery (section 2.2 of docs/explanation/commit-protocol.md): rolls forward or back any pending instant that seems dead."""
+"""Recovery (section 2.2 of docs/explanation/commit-protocol.md): rolls forward or back any pending
+instant that seems dead."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from tests.model.store import CLAIMS, Store, committed, decided, files_of, is_pl
 class Recovery(ChainProcess):
     """Locations: idle, scan, abort, relist, forward, delete, finish, leftover.
 
-    `chain_max` bounds false suspicion, or a retrying writer draws for ever. `gives_up`: it aborts plans of clusterings too.
+    `chain_max` bounds false suspicion, or a retrying writer draws for ever. `gives_up`: it aborts
+    plans of clusterings too.
     """
 
     mortal = False
@@ -58,7 +60,8 @@ class Recovery(ChainProcess):
                 yield Step(f"LIST: {instant} seems dead", (first, instant))
 
     def _leaves(self, store: Store, instant: int) -> bool:
-        """Whether a published plan is left to its executors: every one but a clustering's that is decided, or is to be given up."""
+        """Whether a published plan is left to its executors: every one but a clustering's that is
+        decided, or is to be given up."""
         if "plans never aborted" in self.without or not is_plan(store, instant):
             return False
         return ("p", instant) not in store or (not self.gives_up and decided(store, instant) is None)
@@ -132,7 +135,8 @@ class Recovery(ChainProcess):
         yield Step(f"DELETE late claim {at[1]}", ("idle",), tuple(((kind, at[1]), None) for kind in "rq"))
 
     def _quarantine_over(self, instant: int, env: Env) -> bool:
-        """H after the abort: no proof older than it is left, and no data request that was sent under one."""
+        """H after the abort: no proof older than it is left, and no data request that was sent
+        under one."""
         for process, at in zip(env.processes, env.locations, strict=True):
             if process.may_write(at) == instant:
                 return False

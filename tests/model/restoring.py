@@ -1,4 +1,5 @@
-"""Taking completed instants back (section 2.3): decided as a plan of the whole table, carried out by anybody."""
+"""Taking completed instants back (section 2.3): decided as a plan of the whole table, carried out
+by anybody."""
 
 from __future__ import annotations
 

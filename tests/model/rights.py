@@ -1,4 +1,5 @@
-"""The right to write, and what chain processes share: walking the chain and materialising its entries.
+"""The right to write, and what chain processes share: walking the chain and materialising its
+entries.
 
 Guards are removed by name (see `mutants.py`): `without` is the set of removed ones.
 """
@@ -17,14 +18,16 @@ UNDECIDED, LATE = 1, 0
 
 
 class ChainProcess(Process):
-    """A process of ours. `strict`: nothing relies on time, files and completed files appear by copy."""
+    """A process of ours. `strict`: nothing relies on time, files and completed files appear by
+    copy."""
 
     def __init__(self, name: str, without: Guards = frozenset(), *, strict: bool = False, timed: bool = False):
         self.name, self.without, self.strict, self.timed = name, without, strict, timed
 
 
 def gap(store: Store, known: int) -> bool:
-    """Whether entries above the known tail may have been trimmed: the known one is gone, or the first ones are."""
+    """Whether entries above the known tail may have been trimmed: the known one is gone, or the
+    first ones are."""
     if known:
         return ("h", known) not in store
     lowest = min((k[1] for k in store if k[0] == "h"), default=1)
@@ -32,7 +35,8 @@ def gap(store: Store, known: int) -> bool:
 
 
 def refusal(store: Store, instant: int, known: int, without: Guards, *, executes: bool = False) -> str | None:
-    """Why a proof begun now fails, or None. `executes`: it is that of an executor, whose claim is the plan."""
+    """Why a proof begun now fails, or None. `executes`: it is that of an executor, whose claim is
+    the plan."""
     if "claim in proof" not in without and not claimed(store, instant):
         return "claim gone"
     if "chain in proof" not in without:
@@ -52,7 +56,8 @@ def prove(
     store: Store, instant: int, known: int, without: Guards, *, held: Location, lost: Location, gone: Step,
     executes: bool = False,
 ) -> Iterator[Step]:  # fmt: skip
-    """Renew the right: `held` follows with the kind of the proof appended; `lost` is where a lost reply leads."""
+    """Renew the right: `held` follows with the kind of the proof appended; `lost` is where a lost
+    reply leads."""
     kind = UNDECIDED if decided(store, instant) is None else LATE
     why = refusal(store, instant, known, without, executes=executes)
     if why is None:
@@ -67,7 +72,8 @@ def prove(
 
 
 def unmaterialised(store: Store, upto: int, without: Guards) -> int | None:
-    """First chain entry up to number `upto` whose timeline file is missing though its claim is live."""
+    """First chain entry up to number `upto` whose timeline file is missing though its claim is
+    live."""
     return next((n for n in range(1, upto + 1) if is_unmaterialised(store, store.get(("h", n)), without)), None)
 
 
@@ -83,7 +89,8 @@ def is_unmaterialised(store: Store, entry: Any, without: Guards) -> bool:
 
 
 def given_up(store: Store, instant: int, without: Guards) -> bool:
-    """Whether the chain, read after the listing, aborts the instant: behind its plan, or behind its commit, which is taken back."""
+    """Whether the chain, read after the listing, aborts the instant: behind its plan, or behind its
+    commit, which is taken back."""
     entry = decided(store, instant)
     return entry is not None and entry[0] == "A" and "aborted entries never helped" not in without
 
@@ -112,7 +119,8 @@ def materialise(
 def _materialise_timed(
     store: Store, entry: Any, process: ChainProcess, label: str, to: Location, again: Location
 ) -> Iterator[Step]:
-    """The same where the file's name tells the completion time: only what the entry says makes it one name for all helpers."""
+    """The same where the file's name tells the completion time: only what the entry says makes it
+    one name for all helpers."""
     instant, body = entry[1], entry[2]
     time = entry[4] + ("completion time in entry" in process.without) * ord(process.name[0])
     if ("ct", instant, time) in store:
@@ -123,14 +131,17 @@ def _materialise_timed(
 
 
 def live(store: Store, instant: int) -> bool:
-    """Fresh listing before materialising: claim there, not completed, not older than the first completed instant."""
+    """Fresh listing before materialising: claim there, not completed, not older than the first
+    completed instant."""
     return claimed(store, instant) and ("c", instant) not in store and instant >= timeline(store)[0][0]
 
 
 def undo(store: Store, at: Location, without: Guards) -> Iterator[Step]:
-    """Carry out a plan, of which `at` says the instant, the step and the known tail; its last item is where it ends.
+    """Carry out a plan, of which `at` says the instant, the step and the known tail; its last item
+    is where it ends.
 
-    Every target's abort, then of each its claims before its completed file, then files, at last the completed restore.
+    Every target's abort, then of each its claims before its completed file, then files, at last the
+    completed restore.
     """
     _, instant, number, known, back = at
     targets, mask = store[("z", instant)]

@@ -1,4 +1,5 @@
-"""The instants of rollbacks (section 2.2 steps 3 and 4): drawn, claimed, found to be of two recoveries, withdrawn, completed."""
+"""The instants of rollbacks (section 2.2 steps 3 and 4): drawn, claimed, found to be of two
+recoveries, withdrawn, completed."""
 
 from __future__ import annotations
 
@@ -13,9 +14,11 @@ from tests.model.store import CLAIMS, Store, chain_max, claimed, newest, open_ro
 
 
 class RollingRecovery(Recovery):
-    """A recovery of the instant `of` alone, which is aborted, whose rollback has an instant and a file of its own.
+    """A recovery of the instant `of` alone, which is aborted, whose rollback has an instant and a
+    file of its own.
 
-    Locations between the abort and the files: rollback, draw_rollback, claim_rollback, alone, only, withdraw; at the end: complete.
+    Locations between the abort and the files: rollback, draw_rollback, claim_rollback, alone, only,
+    withdraw; at the end: complete.
     """
 
     def __init__(self, name: str = "B", without: Guards = frozenset(), *, of: int, first: Location):
@@ -98,7 +101,8 @@ def _by_rollback(step: Step) -> Step:
 
 
 DEAD: Store = {**TWO_GROUPS, ("r", 2): "dead", ("h", 1): ("A", 2), ("u", 3): 2}
-"""A write of instant 2 that is aborted in the chain; a recovery has claimed a rollback of it, and sleeps."""
+"""A write of instant 2 that is aborted in the chain; a recovery has claimed a rollback of it, and
+sleeps."""
 SLOW = ("draw_rollback", 2, 0)
 """A recovery that listed before that rollback was there."""
 

@@ -1,4 +1,5 @@
-"""Cleans and savepoints (section 2.3): plans that exclude each other by one shared key, and deleting a savepoint."""
+"""Cleans and savepoints (section 2.3): plans that exclude each other by one shared key, and
+deleting a savepoint."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def going(store: Store) -> set[Key]:
 
 
 class CleanPlanner(Planner):
-    """Plans to delete what is superseded and in no savepoint, then deletes it: at any later time, without looking again."""
+    """Plans to delete what is superseded and in no savepoint, then deletes it: at any later time,
+    without looking again."""
 
     def __init__(self, name: str = "K", without: Guards = frozenset()):
         super().__init__(name, without)
@@ -71,7 +73,8 @@ class Savepointer(Planner):
 
 
 class Dropper(Process):
-    """Deletes a savepoint that is older than H: first a claim that its maker left, by which others would publish it again."""
+    """Deletes a savepoint that is older than H: first a claim that its maker left, by which others
+    would publish it again."""
 
     mortal = False
 

@@ -1,4 +1,5 @@
-"""Archiver with chain trimming, cleaner, and a slow foreign reader. Options ending in `less` remove a guard."""
+"""Archiver with chain trimming, cleaner, and a slow foreign reader. Options ending in `less` remove
+a guard."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from tests.model.store import CLAIMS, Store, claimed, start_of, timeline, view
 class Archiver(Process):
     """Archives the oldest completed instant, keeping one, or `keep`; trims the chain if asked to.
 
-    `horizon`: waits until whoever may still create something of the instant no longer may (completed file older
-    than H). Options: pending_ignored, replaced_ignored, completed_first, trim_at_once.
+    `horizon`: waits until whoever may still create something of the instant no longer may
+    (completed file older than H). Options: pending_ignored, replaced_ignored, completed_first,
+    trim_at_once.
     """
 
     mortal = False
@@ -72,14 +74,16 @@ class Archiver(Process):
                 yield Step(f"DELETE chain/{numbers[0]}", at, ((("h", numbers[0]), None),))
 
     def _tail_in_use(self, number: int, env: Env) -> bool:
-        """Whether a slot up to `number` may still be created from a listing younger than the trim age."""
+        """Whether a slot up to `number` may still be created from a listing younger than the trim
+        age."""
         known = [p.fresh_tail(at) for p, at in zip(env.processes, env.locations, strict=True)]
         flying = (f.request[1] for f in env.flying if f.waited)
         return any(t is not None and t < number for t in known) or any(n[0] == "h" and n[1] <= number for n in flying)
 
 
 def may_still_appear(instant: int, env: Env, store: Store) -> bool:
-    """Whether somebody may still create a file of the instant: not once H has passed since it completed."""
+    """Whether somebody may still create a file of the instant: not once H has passed since it
+    completed."""
     for process, at in zip(env.processes, env.locations, strict=True):
         if instant in (process.may_write(at), process.may_publish(at, store)):
             return True
@@ -87,7 +91,8 @@ def may_still_appear(instant: int, env: Env, store: Store) -> bool:
 
 
 def may_land(instant: int, env: Env, kinds: Collection[str]) -> bool:
-    """Whether a request in flight that was sent under a proof may still create a file of the instant."""
+    """Whether a request in flight that was sent under a proof may still create a file of the
+    instant."""
     for flight in env.flying:
         name = flight.request[1]
         on = {"d": 2, "l": 3}.get(name[0], 1)
@@ -97,7 +102,8 @@ def may_land(instant: int, env: Env, kinds: Collection[str]) -> bool:
 
 
 class Cleaner(Process):
-    """Deletes superseded and replaced files; with `retention` not while a reader is at work (A2)."""
+    """Deletes superseded and replaced files; with `retention` not while a reader is at work
+    (A2)."""
 
     mortal = False
 

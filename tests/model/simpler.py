@@ -1,4 +1,5 @@
-"""Instances of simpler protocols (section 6) and of sharing a table with a foreign engine (sections 2.6 and 5)."""
+"""Instances of simpler protocols (section 6) and of sharing a table with a foreign engine (sections
+2.6 and 5)."""
 
 from __future__ import annotations
 

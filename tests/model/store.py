@@ -1,12 +1,14 @@
 """The store of the model and what a listing reader sees in it.
 
-Names are tuples: ('r', T) a writer's claim (requested and inflight), ('q', T) a planner's claim, ('c', T) completed -> (files, replaced groups, keys),
-('k', T) compaction plan -> groups, ('p', T) clustering plan -> groups,
-('x', T) clean plan -> files, ('v', T) savepoint -> files, ('z', T) restore plan -> what it takes back, ('zc', T) the restore is done,
-('u', R) rollback of a failed write -> its instant, ('uc', R) the rollback is done, ('d', group, T, token) base file -> mask of operations, ('l', group, base, T) log
-file -> mask, ('h', n) chain entry, ('s', T, i) staged file, ('b', T) staged completed body, ('ct', T, c) a completed
-name with its completion time, ('lock',) and ('de', T) lock and per-instant decision of simpler protocols; those of the metadata table: listing.py.
-A mask has one bit for each operation (a write of some rows) that the file holds.
+Names are tuples: ('r', T) a writer's claim (requested and inflight), ('q', T) a planner's claim,
+('c', T) completed -> (files, replaced groups, keys), ('k', T) compaction plan -> groups, ('p', T)
+clustering plan -> groups, ('x', T) clean plan -> files, ('v', T) savepoint -> files, ('z', T)
+restore plan -> what it takes back, ('zc', T) the restore is done, ('u', R) rollback of a failed
+write -> its instant, ('uc', R) the rollback is done, ('d', group, T, token) base file -> mask of
+operations, ('l', group, base, T) log file -> mask, ('h', n) chain entry, ('s', T, i) staged file,
+('b', T) staged completed body, ('ct', T, c) a completed name with its completion time, ('lock',)
+and ('de', T) lock and per-instant decision of simpler protocols; those of the metadata table:
+listing.py. A mask has one bit for each operation (a write of some rows) that the file holds.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ Key = tuple[Any, ...]
 Store = dict[Key, Any]
 NEVER = 99
 CLAIMS = "rqkpxz"
-"""What claims an instant: a writer's file, a planner's, and from its materialisation on the plan itself."""
+"""What claims an instant: a writer's file, a planner's, and from its materialisation on the plan
+itself."""
 TABLE = "*"
 """As a conflict key: everything."""
 
@@ -63,7 +66,8 @@ def claimed(store: Store, instant: int) -> bool:
 
 
 def start_of(store: Store) -> int:
-    """First instant of the completed and pending-compaction timeline, the border that Hudi's file groups see."""
+    """First instant of the completed and pending-compaction timeline, the border that Hudi's file
+    groups see."""
     return min((k[1] for k in store if k[0] in "ck" and len(k) == 2), default=NEVER)
 
 
@@ -73,12 +77,14 @@ def tail(store: Store) -> int:
 
 
 def chain_max(store: Store) -> int:
-    """Greatest instant in the chain. (Real entries carry a running maximum, which trimming does not lower.)"""
+    """Greatest instant in the chain. (Real entries carry a running maximum, which trimming does not
+    lower.)"""
     return max((v[1] for k, v in store.items() if k[0] == "h"), default=0)
 
 
 def decided(store: Store, instant: int, upto: int | None = None) -> Any:
-    """The last commit or abort entry of an instant among the entries up to number `upto`, or None."""
+    """The last commit or abort entry of an instant among the entries up to number `upto`, or
+    None."""
     for n in range(tail(store) if upto is None else upto, 0, -1):
         entry = store.get(("h", n))
         if entry and entry[1] == instant and entry[0] in "CA":
@@ -97,7 +103,8 @@ def is_plan(store: Store, instant: int) -> bool:
 
 
 def file_of(entry: Any) -> tuple[Key, Any]:
-    """Name and content of the timeline file that an entry creates. Plans name their kind last, but compactions."""
+    """Name and content of the timeline file that an entry creates. Plans name their kind last, but
+    compactions."""
     if entry[0] == "C":
         return ("c", entry[1]), entry[2]
     return (entry[5] if len(entry) > 5 else "k", entry[1]), entry[3]
@@ -138,7 +145,8 @@ def view(
 ) -> dict[str, int]:
     """{group: mask} as a listing reader sees it that knows only Hudi's timeline rules.
 
-    `completed`, `start` and `files` replace what the store says, for a reader whose listings are of different moments.
+    `completed`, `start` and `files` replace what the store says, for a reader whose listings are of
+    different moments.
     """
     known = {k[1] for k in store if k[0] == "c"} if completed is None else set(completed)
     if not known:

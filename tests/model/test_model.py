@@ -1,11 +1,14 @@
-"""The commit protocol, searched: every interleaving of a few processes, pauses and lost replies without bound.
+"""The commit protocol, searched: every interleaving of a few processes, pauses and lost replies
+without bound.
 
-Aspects: (1) no instance violates an invariant, and the searches are exhaustive, with the number of states that section 8 of
-`docs/explanation/commit-protocol.md` states; (2) every guard of section 7 is needed: without it a search finds a violation;
-(3) from every state a retrying writer alone, and a recovery alone, finish; (4) the simpler protocols of section 6 fail; (5) the metadata table
+Aspects: (1) no instance violates an invariant, and the searches are exhaustive, with the number of
+states that section 8 of `docs/explanation/commit-protocol.md` states; (2) every guard of section 7
+is needed: without it a search finds a violation; (3) from every state a retrying writer alone, and
+a recovery alone, finish; (4) the simpler protocols of section 6 fail; (5) the metadata table
 (instances D) shows what the folders show; (6) a rollback's instant (instances U) is nobody else's;
-(7) where completed files tell when they completed (K12, instances V), slices are the same for every reader; (8) beside another engine (instances F) no update is lost outside two windows. The small instances run always, all of them
-with HUDI_TEST_SCALE of 10 or more.
+(7) where completed files tell when they completed (K12, instances V), slices are the same for every
+reader; (8) beside another engine (instances F) no update is lost outside two windows. The small
+instances run always, all of them with HUDI_TEST_SCALE of 10 or more.
 """
 
 from __future__ import annotations
@@ -163,7 +166,8 @@ def test_a_lock_whose_thief_decides_first_is_sound_and_so_is_sharing_an_honest_l
 
 
 def test_a_job_that_outlasts_its_proof_before_each_file_still_commits() -> None:
-    """The right to write bounds no job: a writer that sleeps past every proof once renews it and goes on."""
+    """The right to write bounds no job: a writer that sleeps past every proof once renews it and
+    goes on."""
     case = instance("K19")
     writer, store, slept = case.processes[0], dict(case.store), 0
     at = writer.begin()

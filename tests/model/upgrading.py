@@ -1,7 +1,9 @@
-"""Another table version (section 2.9): a note that writers see, a decision that touches everything, copies beside the old timeline, one put that makes them count.
+"""Another table version (section 2.9): a note that writers see, a decision that touches everything,
+copies beside the old timeline, one put that makes them count.
 
-Names, beside those of `store.py`: ('note',) a change has begun, ('y', T) its decision on the timeline, ('new',) the properties tell the new version
--> the completed instants that were copied. From that put on a reader sees these alone.
+Names, beside those of `store.py`: ('note',) a change has begun, ('y', T) its decision on the
+timeline, ('new',) the properties tell the new version -> the completed instants that were copied.
+From that put on a reader sees these alone.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ def view_of_version(store: Store) -> dict[str, int]:
 
 
 class Upgrader(Planner):
-    """Notes, decides on a snapshot that shows nothing pending, copies what a listing after the decision shows, puts the properties, drops the note."""
+    """Notes, decides on a snapshot that shows nothing pending, copies what a listing after the
+    decision shows, puts the properties, drops the note."""
 
     touches = (TABLE,)
 
@@ -57,7 +60,8 @@ class Upgrader(Planner):
 
 
 class OldWriter(Writer):
-    """A writer that opened the table before: its snapshot shows the note, or that the table has another version now."""
+    """A writer that opened the table before: its snapshot shows the note, or that the table has
+    another version now."""
 
     def at_listing(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         noted = NOTE in store and "writers see the note" not in self.without

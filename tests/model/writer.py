@@ -1,4 +1,5 @@
-"""Our writer (section 2.1 of docs/explanation/commit-protocol.md): copy-on-write, delta logs, or a replacement of one group."""
+"""Our writer (section 2.1 of docs/explanation/commit-protocol.md): copy-on-write, delta logs, or a
+replacement of one group."""
 
 from __future__ import annotations
 
@@ -35,11 +36,14 @@ from tests.model.store import (
 
 
 class Writer(ChainProcess):
-    """Locations: draw, claim, listing, help, prove, file, decide, fresh, look, walk, relist, publish; strict: check, copy.
+    """Locations: draw, claim, listing, help, prove, file, decide, fresh, look, walk, relist,
+    publish; strict: check, copy.
 
-    `touches` conflict keys (default: the groups), `retry` draws anew after a lost attempt, `logs` writes log files,
-    `replaces` = (source, target) makes a clustering, `skew` lists offsets of a free clock, or the values of a free one
-    if `clock` is given; `allows`: it may write to groups of a pending clustering; `rival` is a group whose presence turns an insert into an update; `first` overrides the start.
+    `touches` conflict keys (default: the groups), `retry` draws anew after a lost attempt, `logs`
+    writes log files, `replaces` = (source, target) makes a clustering, `skew` lists offsets of a
+    free clock, or the values of a free one if `clock` is given; `allows`: it may write to groups of
+    a pending clustering; `rival` is a group whose presence turns an insert into an update; `first`
+    overrides the start.
     """
 
     def __init__(
@@ -84,7 +88,8 @@ class Writer(ChainProcess):
         return self.entry(at[1], at[3])
 
     def newest_done(self, store: Store) -> int:
-        """The newest instant that the snapshot shows completed: an attempt is newer, or begins again."""
+        """The newest instant that the snapshot shows completed: an attempt is newer, or begins
+        again."""
         return max([*timeline(store)[0], *restores(store), *rollbacks(store)], default=0)
 
     def bases(self, store: Store) -> tuple[tuple[int, int], ...]:
@@ -352,7 +357,8 @@ class Writer(ChainProcess):
         return entry[1] in snapshot or (entry[0] == "P" and -entry[1] in snapshot)
 
     def _refused(self, store: Store) -> bool:
-        """Whether the snapshot shows a clustering of a group of this write that does not allow it."""
+        """Whether the snapshot shows a clustering of a group of this write that does not allow
+        it."""
         if self.allows or self.without & {"writers see clusterings", "rejected by the snapshot"}:
             return False
         held = {g for k, v in store.items() if k[0] == "p" and ("c", k[1]) not in store for g in v}

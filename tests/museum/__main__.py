@@ -1,6 +1,7 @@
 """Shows that the tests catch every fault of the museum, and writes docs/results/museum.md.
 
-Two mutants at most run at once, each in a copy of the tree. What ran on these sources before is not run again; what was wrong is.
+Two mutants at most run at once, each in a copy of the tree. What ran on these sources before is not
+run again; what was wrong is.
 
     .venv/bin/python -m tests.museum [PART OF A NAME ...]
 """
@@ -23,13 +24,15 @@ AT_ONCE = 2
 
 
 def asked_for(words: list[str]) -> list[Mutant]:
-    """The mutants that a command line names; all without one. Ends the program where it names none."""
+    """The mutants that a command line names; all without one. Ends the program where it names
+    none."""
     found = [mutant for mutant in MUTANTS if not words or any(word in mutant.name for word in words)]
     return found or sys.exit("no mutant has such a name")
 
 
 def by_test(mutants: list[Mutant]) -> list[list[Mutant]]:
-    """Those of one test together: what ran counts at once, so a run that is cut short goes on behind it."""
+    """Those of one test together: what ran counts at once, so a run that is cut short goes on
+    behind it."""
     found: dict[str, list[Mutant]] = {}
     for mutant in mutants:
         found.setdefault(mutant.test_id, []).append(mutant)
@@ -37,7 +40,8 @@ def by_test(mutants: list[Mutant]) -> list[list[Mutant]]:
 
 
 def run_all(mutants: list[Mutant]) -> None:
-    """Say what becomes of each, once its test passes without one. Ends the program if a test does not."""
+    """Say what becomes of each, once its test passes without one. Ends the program if a test does
+    not."""
     wrong: list[str] = []
     with ExitStack() as stack:
         trees: SimpleQueue[Path] = SimpleQueue()

@@ -1,4 +1,5 @@
-"""Faults of claims, decisions and markers: what two writers, or a writer and his own past, do to each other."""
+"""Faults of claims, decisions and markers: what two writers, or a writer and his own past, do to
+each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Faults of indexes, of keys and of partition paths: rows that are not found again, and come twice."""
+"""Faults of indexes, of keys and of partition paths: rows that are not found again, and come
+twice."""
 
 from __future__ import annotations
 

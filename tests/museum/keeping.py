@@ -1,4 +1,5 @@
-"""Faults of cleaning, savepoints and archiving: what goes although it is needed, and what comes back."""
+"""Faults of cleaning, savepoints and archiving: what goes although it is needed, and what comes
+back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Faults of the metadata table and what lies in it: listings that disagree with the folders, statistics and locations that are wrong."""
+"""Faults of the metadata table and what lies in it: listings that disagree with the folders,
+statistics and locations that are wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the museum holds: faults of table formats that were published, each as a change of our code that makes it have that fault."""
+"""What the museum holds: faults of table formats that were published, each as a change of our code
+that makes it have that fault."""
 
 from __future__ import annotations
 
@@ -18,9 +19,11 @@ _SOURCES = {
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One fault. `name` says what goes wrong, `bug` where that was published: issues of apache/hudi, its RFCs, or who found it in other formats.
+    """One fault. `name` says what goes wrong, `bug` where that was published: issues of
+    apache/hudi, its RFCs, or who found it in other formats.
 
-    `old` stands in `file` (below spark_app/hudi_table) exactly once, and `new` takes its place. `test` (below tests) is the narrowest test that notices.
+    `old` stands in `file` (below spark_app/hudi_table) exactly once, and `new` takes its place.
+    `test` (below tests) is the narrowest test that notices.
     """
 
     name: str
@@ -54,7 +57,8 @@ class Mutant:
         return text
 
     def changed(self, code: str) -> str:
-        """The code with the fault. Raises ValueError if what it takes the place of is not there exactly once, or nothing that runs is left."""
+        """The code with the fault. Raises ValueError if what it takes the place of is not there
+        exactly once, or nothing that runs is left."""
         count = code.count(self.old)
         if count != 1:
             raise ValueError(f"{self.name}: its text stands {count} times in {self.path}")

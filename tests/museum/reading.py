@@ -1,4 +1,5 @@
-"""Faults of queries of changes, of schemas that change, of table versions, of properties and of what a store answers."""
+"""Faults of queries of changes, of schemas that change, of table versions, of properties and of
+what a store answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Faults of compaction and clustering: what a plan takes, who writes beside it, and what of it ends in the new files."""
+"""Faults of compaction and clustering: what a plan takes, who writes beside it, and what of it ends
+in the new files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Mutants of the museum applied to copies of the tracked tree, each with the test that is named for it.
+"""Mutants of the museum applied to copies of the tracked tree, each with the test that is named for
+it.
 
-A copy has the files as they lie in the work tree. What ran is kept in `.cache/museum`, for as long as the mutant, our code and the file of the test stay as they
-are: a run that was cut short goes on where it ended.
+A copy has the files as they lie in the work tree. What ran is kept in `.cache/museum`, for as long
+as the mutant, our code and the file of the test stay as they are: a run that was cut short goes on
+where it ended.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from tests.museum.mutant import ROOT, Mutant
 STATE = ROOT / ".cache" / "museum"
 CODE = ("spark_app/hudi_table", "tests/support", "tests/conftest.py")
 SECONDS_EACH_MAX = 200.0
-"""What no test takes that is named here, on a busy machine either: past that it hangs, which is noticed too."""
+"""What no test takes that is named here, on a busy machine either: past that it hangs, which is
+noticed too."""
 HANGS, PASSES = "(hangs)", "(passes)"
 _SERVER = multiprocessing.get_context("forkserver")
 _SERVER.set_forkserver_preload(["pytest", "hypothesis", "pyarrow.parquet", "pyarrow.compute", "fastavro"])
@@ -38,7 +41,8 @@ _YEAR = 365 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """Of one mutant: whether its test fails with it, what failed, and how many seconds that took."""
+    """Of one mutant: whether its test fails with it, what failed, and how many seconds that
+    took."""
 
     caught: bool
     failed: str
@@ -47,7 +51,8 @@ class Fate:
 
 @contextmanager
 def copied_tree() -> Iterator[Path]:
-    """A copy of the tracked files, and of what Python has compiled of them, in a folder that goes."""
+    """A copy of the tracked files, and of what Python has compiled of them, in a folder that
+    goes."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     with tempfile.TemporaryDirectory(prefix="museum-") as folder:
         tree = Path(folder)
@@ -61,7 +66,8 @@ def copied_tree() -> Iterator[Path]:
 
 
 def first_to_fail(mutants: Iterable[Mutant], tree: Path) -> str:
-    """The first of their tests that fails in the copy as it is, without any mutant; '' if all pass."""
+    """The first of their tests that fails in the copy as it is, without any mutant; '' if all
+    pass."""
     failed = _tested(list(dict.fromkeys(mutant.test_id for mutant in mutants)), tree)
     return "" if failed == PASSES else failed
 
@@ -83,7 +89,8 @@ def fate_of(mutant: Mutant, tree: Path) -> Fate:
 
 
 def _tested(tests: list[str], tree: Path) -> str:
-    """The first of the tests that fails in a copy, or `PASSES`. They run in a process that has the libraries already, and nothing of ours."""
+    """The first of the tests that fails in a copy, or `PASSES`. They run in a process that has the
+    libraries already, and nothing of ours."""
     with tempfile.NamedTemporaryFile("r") as told:
         process = _SERVER.Process(target=_test, args=(tests, str(tree), told.name))
         process.start()
@@ -111,7 +118,8 @@ class _Told:
 
 
 def _test(tests: list[str], tree: str, told: str) -> None:
-    """In a process of its own: pytest in the copy, of which all of ours is imported, and nothing of here."""
+    """In a process of its own: pytest in the copy, of which all of ours is imported, and nothing of
+    here."""
     os.chdir(tree)
     for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "scripts")]:
         del sys.modules[name]

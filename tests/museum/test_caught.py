@@ -1,4 +1,5 @@
-"""Every fault of the museum is caught by the test that is named for it, which passes without the fault."""
+"""Every fault of the museum is caught by the test that is named for it, which passes without the
+fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The museum as it stands: every mutant can still be made, names a test that is there, and stands on the page."""
+"""The museum as it stands: every mutant can still be made, names a test that is there, and stands
+on the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Who may write, serve and read beside whom: the table of docs/explanation/concurrency.md, and of each row the tests that hold it.
+"""Who may write, serve and read beside whom: the table of docs/explanation/concurrency.md, and of
+each row the tests that hold it.
 
 .venv/bin/python -m tests.pages.concurrency
 """
@@ -21,7 +22,8 @@ _PERMIT = f"{_COMMIT}/test_write_permit.py"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`who` beside `beside`: `by` keeps them apart, `promise` is what holds then, and `tests` show it."""
+    """`who` beside `beside`: `by` keeps them apart, `promise` is what holds then, and `tests` show
+    it."""
 
     who: str
     beside: str

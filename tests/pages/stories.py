@@ -1,7 +1,8 @@
-"""What stands before the blocks of a page: the table `lake/flights`, whose two writes have the instants that the pages name.
+"""What stands before the blocks of a page: the table `lake/flights`, whose two writes have the
+instants that the pages name.
 
-A page's blocks are run in their order, in an empty folder, with the names of `names()`. What a block needs beyond that is made
-by the function of `BEFORE`, right before it.
+A page's blocks are run in their order, in an empty folder, with the names of `names()`. What a
+block needs beyond that is made by the function of `BEFORE`, right before it.
 """
 
 from __future__ import annotations
@@ -103,7 +104,8 @@ def _merge_on_read(clock: Moments, given: Names) -> None:
 
 
 def _lost_log(clock: Moments, given: Names) -> None:
-    """A compaction is planned, and the log of the second write, of which its page shows another name, is gone."""
+    """A compaction is planned, and the log of the second write, of which its page shows another
+    name, is gone."""
     given["flights"] = flights(clock, type="MergeOnRead", index={"type": "Bucket", "buckets": 1})
     clock.at(PLANNED)
     given["flights"].schedule_compaction(force=True)
@@ -124,7 +126,8 @@ def _two_months_later(clock: Moments, given: Names) -> None:
 
 
 def _hours_later(clock: Moments, given: Names) -> None:
-    """All that is there is older than the quarantine: nobody who began before can still publish what is taken back."""
+    """All that is there is older than the quarantine: nobody who began before can still publish
+    what is taken back."""
     for file in Path("lake").rglob("*"):
         os.utime(file, (file.stat().st_mtime - 7200,) * 2)
     # A handle keeps the ages that it saw.

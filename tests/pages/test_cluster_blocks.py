@@ -1,6 +1,8 @@
-"""The blocks that speak to a cluster, held against what is there: definitions, charts, manifests, folders, verbs and columns.
+"""The blocks that speak to a cluster, held against what is there: definitions, charts, manifests,
+folders, verbs and columns.
 
-Their steps are run by e2e/test_1_tour.py (the lessons on a cluster) and tests/charts (the installation).
+Their steps are run by e2e/test_1_tour.py (the lessons on a cluster) and tests/charts (the
+installation).
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ DEFINITIONS = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "crds
 
 
 def called(program_name: str) -> list[tuple[Block, list[str]]]:
-    """(block, words) of every call of a program, also behind a pipe; what the shell does with it is left out."""
+    """(block, words) of every call of a program, also behind a pipe; what the shell does with it is
+    left out."""
     parts = [(block, part) for block in every_block() for each in block.commands() for part in each.split(" | ")]
     return [
         (block, shlex.split(part.removesuffix(" &"), comments=True)[1:])
@@ -85,7 +88,8 @@ def test_kubectl_finds_what_it_is_told(block: Block, words: list[str]) -> None:
 
 
 def applied(block: Block) -> list[str]:
-    """The files that a page has applied; those of the lesson about a cluster, too, where the next lesson goes on."""
+    """The files that a page has applied; those of the lesson about a cluster, too, where the next
+    lesson goes on."""
     pages = {block.page, *({"docs/tutorials/cluster.md"} if block.page == "docs/tutorials/upkeep.md" else ())}
     return [path for other, words in CALLS if other.page in pages for path in flag(words, "-f") if path != "-"]
 

@@ -1,4 +1,5 @@
-"""The page on concurrency: its table is that of the cases, and every test that a case names is there."""
+"""The page on concurrency: its table is that of the cases, and every test that a case names is
+there."""
 
 from __future__ import annotations
 

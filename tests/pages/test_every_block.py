@@ -1,4 +1,5 @@
-"""No block of README and docs is left to itself: each is run, or held against what is there, or stands here with a reason."""
+"""No block of README and docs is left to itself: each is run, or held against what is there, or
+stands here with a reason."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""The blocks of README and docs in Python, and those of `hudictl`, run as they stand, page after page, with real tables.
+"""The blocks of README and docs in Python, and those of `hudictl`, run as they stand, page after
+page, with real tables.
 
-Pages that need a Spark session are run in tests/hudi_spark; what speaks of a cluster is looked at in test_cluster_blocks.py.
+Pages that need a Spark session are run in tests/hudi_spark; what speaks of a cluster is looked at
+in test_cluster_blocks.py.
 """
 
 from __future__ import annotations
@@ -110,7 +112,8 @@ def test_the_page_runs_as_it_stands(
 
 
 def commands_run(block: Block, capsys: pytest.CaptureFixture[str], named: Mapping[str, str]) -> None:
-    """Each command, and the first words of what it prints where the page shows that. `named`: what names on the page stand for."""
+    """Each command, and the first words of what it prints where the page shows that. `named`: what
+    names on the page stand for."""
     capsys.readouterr()
     shown = block.printed() or [[]] * len(block.commands())
     for command, lines in zip(block.commands(), shown, strict=True):

@@ -1,4 +1,5 @@
-"""The simulated processes: each does its operations, one after the other, by the library's own calls, and is started again when it has died."""
+"""The simulated processes: each does its operations, one after the other, by the library's own
+calls, and is started again when it has died."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ COLUMNS = ["id", "by", "_hoodie_commit_time"]
 
 @dataclass
 class SimClock:
-    """The clock of one process: its wall clock is off and jumps, its boot-time clock goes on while it is paused."""
+    """The clock of one process: its wall clock is off and jumps, its boot-time clock goes on while
+    it is paused."""
 
     scheduler: Scheduler
     skew: float = 0.0

@@ -1,9 +1,12 @@
-"""What a history may look like: every write at one moment between its call and its return, every read the table at one such moment.
+"""What a history may look like: every write at one moment between its call and its return, every
+read the table at one such moment.
 
-The decision chain tells the order of the writes; that it is the order of a real table is not believed but checked: a write that was acknowledged
-is in it once, behind whatever had been acknowledged before it was asked, one that failed is not in it, one whose outcome is unknown may be. A read
-shows exactly what the first so many decisions have written: all that had been acknowledged when it began, or read before by anybody, and nothing that
-was decided after its end. A read pinned to an instant shows the same of the instants up to that one.
+The decision chain tells the order of the writes; that it is the order of a real table is not
+believed but checked: a write that was acknowledged is in it once, behind whatever had been
+acknowledged before it was asked, one that failed is not in it, one whose outcome is unknown may be.
+A read shows exactly what the first so many decisions have written: all that had been acknowledged
+when it began, or read before by anybody, and nothing that was decided after its end. A read pinned
+to an instant shows the same of the instants up to that one.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ Rows = dict[str, tuple[str, str]]
 
 @dataclass(frozen=True)
 class Step:
-    """The table changes: a write is decided at its slot, or the file by which one had completed is deleted (`is_removal`)."""
+    """The table changes: a write is decided at its slot, or the file by which one had completed is
+    deleted (`is_removal`)."""
 
     moment: float
     instant: str
@@ -32,7 +36,8 @@ class Step:
 
 @dataclass
 class Checker:
-    """One history beside the steps of its table. `place`: the partition of a key, all of which an overwrite replaces."""
+    """One history beside the steps of its table. `place`: the partition of a key, all of which an
+    overwrite replaces."""
 
     history: History
     steps: list[Step]
@@ -63,7 +68,8 @@ class Checker:
         return self.anomalies
 
     def state(self, number: int, pin: str | None = None) -> Rows:
-        """The rows after so many steps, as of an instant. The later of two writes of a key counts; a pinned read goes by instants."""
+        """The rows after so many steps, as of an instant. The later of two writes of a key counts;
+        a pinned read goes by instants."""
         known = self._rows.get((number, pin))
         if known is not None:
             return known
@@ -178,11 +184,13 @@ class Checker:
         return found
 
     def _explained(self, number: int, pin: str | None, read: Rows) -> bool:
-        """Whether deletes and overwrites that met nothing explain what a read shows beyond the state. From then on they count as such.
+        """Whether deletes and overwrites that met nothing explain what a read shows beyond the
+        state. From then on they count as such.
 
-        A delete reads which of its keys are there, and of those that are not it writes nothing: beside a first write of such a key, which it has
-        not seen, it stands before that write, whatever the order of their decisions is. So does an overwrite beside rows that are inserted without a
-        look for their keys.
+        A delete reads which of its keys are there, and of those that are not it writes nothing:
+        beside a first write of such a key, which it has not seen, it stands before that write,
+        whatever the order of their decisions is. So does an overwrite beside rows that are inserted
+        without a look for their keys.
         """
         tried: set[tuple[str, str]] = set()
         while True:
@@ -202,7 +210,8 @@ class Checker:
         return False
 
     def _open_deletes(self, number: int, pin: str | None) -> dict[str, str]:
-        """Of keys that are not there after so many steps the delete that took them, if it had begun before the row was decided."""
+        """Of keys that are not there after so many steps the delete that took them, if it had begun
+        before the row was decided."""
         found: dict[str, str] = {}
         decided: dict[str, float] = {}
         for step in self._counted(number, pin):
@@ -240,7 +249,8 @@ class Checker:
 
 
 def steps_of(decided: list[tuple[float, int, bytes]], removed: list[tuple[float, str]]) -> list[Step]:
-    """The steps of a table: its decided writes in the order of their slots, and the completed files of aborted ones that were deleted."""
+    """The steps of a table: its decided writes in the order of their slots, and the completed files
+    of aborted ones that were deleted."""
     steps: list[Step] = []
     aborted: set[str] = set()
     last = 0.0

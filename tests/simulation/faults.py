@@ -1,7 +1,9 @@
-"""What becomes of the requests of a simulated process: how long each takes, and which of them meets a fault.
+"""What becomes of the requests of a simulated process: how long each takes, and which of them meets
+a fault.
 
-A script names the faults of a process by the numbers of its requests, from 1. How long a request takes follows from the script's seed, the
-process and that number alone, so a fault or an operation less leaves the rest as it was, as far as that can be.
+A script names the faults of a process by the numbers of its requests, from 1. How long a request
+takes follows from the script's seed, the process and that number alone, so a fault or an operation
+less leaves the rest as it was, as far as that can be.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ KINDS = (
     "throttling",
     "full store",
 )
-"""What may happen to a request. The figure beside it: seconds of a pause, of lateness or of an outage."""
+"""What may happen to a request. The figure beside it: seconds of a pause, of lateness or of an
+outage."""
 WORLD = ("listing in pages", "clock jump", "clock skew", "long pause", "pinned read", "conflict", "restart")
 """What else a run may meet, counted as it happens."""
 TIMEOUT_SECONDS = 30.0
@@ -165,7 +168,8 @@ class Requests:
         self.process.kill()
 
     def _times(self, number: int) -> tuple[float, float]:
-        """Seconds until it takes effect, and from then to the reply: mostly short, now and then long."""
+        """Seconds until it takes effect, and from then to the reply: mostly short, now and then
+        long."""
         bits = mixed(self.seed, number)
         sent, answered = (bits & 0xFFFF) / 0xFFFF, (bits >> 16 & 0xFFFF) / 0xFFFF
         if not bits >> 32 & 0x3F:

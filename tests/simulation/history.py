@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Event:
-    """One operation. `ended` is infinite for one whose process died. `rows`: (key, writer, commit time) of each row that was read, of the key `sought` alone if there is one.
-    `met`: faults that its requests met."""
+    """One operation. `ended` is infinite for one whose process died. `rows`: (key, writer, commit
+    time) of each row that was read, of the key `sought` alone if there is one. `met`: faults that
+    its requests met."""
 
     process: str
     kind: str

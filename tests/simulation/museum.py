@@ -1,6 +1,8 @@
-"""The museum: published faults of table formats that could be in our design, each as a mutant of our code. The simulator finds every one.
+"""The museum: published faults of table formats that could be in our design, each as a mutant of
+our code. The simulator finds every one.
 
-Numbers are issues of apache/hudi; "Vanlightly" is Jack Vanlightly's model of Hudi's concurrency; RFC-91 is Hudi's storage lock.
+Numbers are issues of apache/hudi; "Vanlightly" is Jack Vanlightly's model of Hudi's concurrency;
+RFC-91 is Hudi's storage lock.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ Patch = pytest.MonkeyPatch
 
 @dataclass(frozen=True)
 class Mutant:
-    """One fault: its name, where it was published, and what makes our code have it. `seed`: where it was found first."""
+    """One fault: its name, where it was published, and what makes our code have it. `seed`: where
+    it was found first."""
 
     name: str
     precedent: str

@@ -1,4 +1,5 @@
-"""One run: a script played from its beginning until nobody has anything to do, then the table brought to rest and looked at whole."""
+"""One run: a script played from its beginning until nobody has anything to do, then the table
+brought to rest and looked at whole."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ STEPS_MAX = 2_000_000
 
 @dataclass
 class Outcome:
-    """What came of a run. `digest`: of every request and of what every operation was told, in their order."""
+    """What came of a run. `digest`: of every request and of what every operation was told, in their
+    order."""
 
     script: Script
     anomalies: list[str]
@@ -111,7 +113,8 @@ def _founded(script: Script, store: SimStore, counts: Counter[str]) -> None:
 
 
 def _alone(script: Script, store: SimStore, counts: Counter[str], work: Callable[[SimStorage], object]) -> None:
-    """Something that a process without faults does while nobody else does anything. Raises what it raises."""
+    """Something that a process without faults does while nobody else does anything. Raises what it
+    raises."""
     process = SimProcess(store.scheduler, "alone")
     requests = Requests(store, "alone", 0, {}, 0.0, counts, process)
     task = process.start(lambda: work(SimStorage(store, requests, script.base)))
@@ -121,7 +124,8 @@ def _alone(script: Script, store: SimStore, counts: Counter[str], work: Callable
 
 
 def _rest(script: Script, store: SimStore, history: History, counts: Counter[str]) -> None:
-    """The table once everything that waits is carried out or taken back, by nothing but its own calls; and a last look at all of it."""
+    """The table once everything that waits is carried out or taken back, by nothing but its own
+    calls; and a last look at all of it."""
     cast = Cast("last", [])
     actor = Actor(cast, store, script.base, script.table["partitions"], history, counts, script.seed)
 
@@ -161,7 +165,8 @@ def _finish(script: Script, actor: Actor, table: HudiTable) -> None:
 
 @contextlib.contextmanager
 def _paged(page: int) -> Iterator[None]:
-    """The library takes what comes in one page for one moment: pages are smaller here, so that tables can be."""
+    """The library takes what comes in one page for one moment: pages are smaller here, so that
+    tables can be."""
     real = active.PAGE_NAMES, active.FOLDER_NAMES
     active.PAGE_NAMES = active.FOLDER_NAMES = page
     try:

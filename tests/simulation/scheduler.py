@@ -1,7 +1,8 @@
 """Simulated processes and threads: greenlets, of which one runs at a time, on a time of their own.
 
-A task runs until it waits: for a moment, for another task, for a lock. The next one is that whose moment comes first, so a run follows from
-the moments alone. A process that dies takes its tasks along, wherever they are; one that is paused goes on where it was.
+A task runs until it waits: for a moment, for another task, for a lock. The next one is that whose
+moment comes first, so a run follows from the moments alone. A process that dies takes its tasks
+along, wherever they are; one that is paused goes on where it was.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from greenlet import getcurrent, greenlet
 
 
 class Killed(BaseException):
-    """Raised in each task of a process that has died: nothing that it does from then on has any effect."""
+    """Raised in each task of a process that has died: nothing that it does from then on has any
+    effect."""
 
 
 class SimProcess:
@@ -75,7 +77,8 @@ class _Thread(greenlet):
 
 
 class Scheduler:
-    """All tasks, by the moment at which each goes on. `now` is the time of the simulated world, in seconds."""
+    """All tasks, by the moment at which each goes on. `now` is the time of the simulated world, in
+    seconds."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -85,7 +88,8 @@ class Scheduler:
         self._main = getcurrent()
 
     def at(self, moment: float, work: Callable[[], object]) -> None:
-        """Something of nobody's happens then: what was sent arrives, an outage ends. It must not wait."""
+        """Something of nobody's happens then: what was sent arrives, an outage ends. It must not
+        wait."""
         self._number += 1
         heappush(self._queue, (moment, self._number, work))
 

@@ -1,6 +1,8 @@
-"""A script: everything that a run is made of, as a document. A seed makes one; a shrunk failure is one.
+"""A script: everything that a run is made of, as a document. A seed makes one; a shrunk failure is
+one.
 
-Every seed draws its own mix (swarm testing): the kind of table, who takes part, which faults there are and how often, how long requests take.
+Every seed draws its own mix (swarm testing): the kind of table, who takes part, which faults there
+are and how often, how long requests take.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ CALLS_OF_AN_OPERATION = 25
 
 @dataclass
 class Operation:
-    """One call of the library: `keys` are those of a write. `think`: seconds that the process waits before it."""
+    """One call of the library: `keys` are those of a write. `think`: seconds that the process waits
+    before it."""
 
     kind: str
     keys: list[str] = field(default_factory=list)
@@ -33,8 +36,8 @@ class Operation:
 
 @dataclass
 class Cast:
-    """One process: what it does, and the faults that its requests meet, by their numbers. `skew`: of its wall clock, in seconds;
-    `jumps`: moments at which that clock jumps, and by how much."""
+    """One process: what it does, and the faults that its requests meet, by their numbers. `skew`:
+    of its wall clock, in seconds; `jumps`: moments at which that clock jumps, and by how much."""
 
     name: str
     operations: list[Operation]
@@ -47,7 +50,8 @@ class Cast:
 
 @dataclass
 class Script:
-    """One run. `base`: where the table lies, by which the library sends its requests at once, or one after the other."""
+    """One run. `base`: where the table lies, by which the library sends its requests at once, or
+    one after the other."""
 
     seed: int
     table: dict[str, Any]
@@ -185,7 +189,8 @@ def _faults(chance: random.Random, kinds: list[str], rate: float, calls: int) ->
 
 
 def _figure(chance: random.Random, kind: str) -> float:
-    """Seconds, as far as the assumptions of the protocol go: what was sent takes effect within half an hour, or never."""
+    """Seconds, as far as the assumptions of the protocol go: what was sent takes effect within half
+    an hour, or never."""
     if kind in ("crash sent", "late request"):
         return chance.choice([0.5, 40.0, chance.uniform(0, 0.98 * HOUR / 2)])
     if kind.startswith("pause"):

@@ -1,4 +1,5 @@
-"""A failing script made short: what can be left out of it, so that it fails in the same way, is left out."""
+"""A failing script made short: what can be left out of it, so that it fails in the same way, is
+left out."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def signature(anomaly: str) -> str:
 
 
 def shrunk(script: Script, told: Callable[[str], None] = lambda _: None, plays_max: int = 400) -> Script:
-    """The shortest script found that fails as this one does. Raises ValueError if it does not fail."""
+    """The shortest script found that fails as this one does. Raises ValueError if it does not
+    fail."""
     found = play(script).anomalies
     if not found:
         raise ValueError(f"the script of seed {script.seed} does not fail")
@@ -46,7 +48,8 @@ def shrunk(script: Script, told: Callable[[str], None] = lambda _: None, plays_m
 
 
 def _size(script: Script) -> tuple[int, int, int, int]:
-    """What is to become less: operations, faults, processes, and settings that are not the plain ones."""
+    """What is to become less: operations, faults, processes, and settings that are not the plain
+    ones."""
     settings = [script.page != WHOLE, script.order != "ascending", script.spread > 0, script.table["partitions"] > 1]
     settings += [bool(cast.skew) + bool(cast.jumps) + (cast.threads > 1) for cast in script.cast]
     settings += [any(operation.think for operation in cast.operations) for cast in script.cast]

@@ -1,4 +1,5 @@
-"""What `hudi_table.table.store.threads` makes, as tasks of the simulated process that asks for it."""
+"""What `hudi_table.table.store.threads` makes, as tasks of the simulated process that asks for
+it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The simulated store: objects in memory, each change at one moment, and listings that are no moment.
+"""The simulated store: objects in memory, each change at one moment, and listings that are no
+moment.
 
-Every request takes effect at a moment of its own between its sending and its reply, whatever becomes of the sender in between. A listing comes in
-pages, each as the store is when the page is made. What happens to a request, `faults.py` says.
+Every request takes effect at a moment of its own between its sending and its reply, whatever
+becomes of the sender in between. A listing comes in pages, each as the store is when the page is
+made. What happens to a request, `faults.py` says.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ WHOLE = 1_000
 
 @dataclass
 class SimStore:
-    """What all processes see. `decided`: the entries of the decision chain in the order of their creation, with the moment."""
+    """What all processes see. `decided`: the entries of the decision chain in the order of their
+    creation, with the moment."""
 
     scheduler: Scheduler
     order: str = "ascending"
@@ -97,7 +100,8 @@ class SimStore:
         return (crc32(path.encode()) if self.order == "shuffled" else 0, path)
 
     def below(self, prefix: str, last: tuple[int, str] | None, limit: int | None) -> tuple[Names, list[str], bool]:
-        """The next page of all names below a folder, behind `last`, in their order; and whether more follow. No sub-folders."""
+        """The next page of all names below a folder, behind `last`, in their order; and whether
+        more follow. No sub-folders."""
         folder = f"{prefix}/" if prefix else ""
         begin = bisect_left(self._names, folder)
         end = bisect_left(self._names, f"{prefix}0") if prefix else len(self._names)
@@ -199,7 +203,8 @@ class SimStorage:
         last: tuple[int, str] | None,
         page: Callable[[tuple[int, str] | None], tuple[Names, Names, bool]],
     ) -> tuple[Names, Objects]:
-        """All pages. What is listed is what each page found: what the store held all the while is among it."""
+        """All pages. What is listed is what each page found: what the store held all the while is
+        among it."""
         found: list[ObjectInfo] = []
         folders: set[str] = set()
 

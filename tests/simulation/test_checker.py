@@ -1,4 +1,5 @@
-"""The checker of histories finds what it is there to find: each anomaly is planted in a history that is well without it."""
+"""The checker of histories finds what it is there to find: each anomaly is planted in a history
+that is well without it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from tests.simulation.history import Event, History
 
 @dataclass
 class Told:
-    """Two writes, one after the other, of `a` and `b`; a third of `a` alone; reads before, between and after them."""
+    """Two writes, one after the other, of `a` and `b`; a third of `a` alone; reads before, between
+    and after them."""
 
     history: History = field(default_factory=History)
     steps: list[Step] = field(default_factory=list)
@@ -163,7 +165,8 @@ def test_a_planted_anomaly_is_found(plant: Callable[[Told], None]) -> None:
 
 
 def test_a_delete_that_has_not_seen_a_row_stands_before_it() -> None:
-    """It reads which of its keys are there: a first write of a key, decided meanwhile, excludes nothing."""
+    """It reads which of its keys are there: a first write of a key, decided meanwhile, excludes
+    nothing."""
     told = Told()
     told.write("w4", 65, 90, "T4", ["c"])
     told.write("w5", 66, 100, "T5", ["c"], "delete")

@@ -1,4 +1,5 @@
-"""What the simulator has found in the library, each as the few steps that it takes: before its mend the test fails."""
+"""What the simulator has found in the library, each as the few steps that it takes: before its mend
+the test fails."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Killed(BaseException):
 
 
 class Behind(SystemClock):
-    """The wall clock of a machine that is years behind: instants follow from those that are there."""
+    """The wall clock of a machine that is years behind: instants follow from those that are
+    there."""
 
     def now(self) -> datetime:
         return datetime(2020, 1, 1, tzinfo=UTC)
@@ -44,8 +46,8 @@ def behind(store: Storage) -> HudiTable:
 
 
 def with_a_savepoint_of_another(store: Storage) -> tuple[HudiTable, str]:
-    """A writer that knows the chain's end from its last commit, and the instant that it will draw: another process has drawn it for the claim
-    of a savepoint, which is gone."""
+    """A writer that knows the chain's end from its last commit, and the instant that it will draw:
+    another process has drawn it for the claim of a savepoint, which is gone."""
     writer = behind(store)
     writer.write(rows(FIRST[0]), operation="upsert")
     drawn: list[str] = []
@@ -84,7 +86,8 @@ def test_a_write_that_died_under_the_instant_of_a_savepoint_is_taken_back() -> N
 
 @dataclass
 class InPages:
-    """A store whose listings of the timeline come in two pages, of which `happen` comes between: once."""
+    """A store whose listings of the timeline come in two pages, of which `happen` comes between:
+    once."""
 
     inner: Storage
     last_of_first_page: str
@@ -111,8 +114,9 @@ class InPages:
 def test_a_reader_of_a_timeline_of_several_pages_sees_no_later_commit_without_an_earlier_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A clustering completes behind the page that its name is on, and then a write to its new group on the next page: without the clustering the
-    groups that it replaced count, too, and every row comes twice."""
+    """A clustering completes behind the page that its name is on, and then a write to its new group
+    on the next page: without the clustering the groups that it replaced count, too, and every row
+    comes twice."""
     monkeypatch.setattr(active, "FOLDER_NAMES", 3)
     store = prepared(SIMPLE)
     planned = opened(store).schedule_clustering(force=True)
@@ -151,7 +155,8 @@ class AfterListing:
 def test_a_metadata_table_that_became_ready_behind_its_listing_is_listed_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without its base file, which came later, it listed no file at all: the table was empty for that reader."""
+    """Without its base file, which came later, it listed no file at all: the table was empty for
+    that reader."""
     store = prepared(SIMPLE)
     put = type(store).put
 
@@ -199,8 +204,9 @@ def test_a_clean_whose_commits_are_archived_while_it_looks_at_them_looks_again()
 
 
 def test_a_late_inflight_file_of_a_withdrawn_rollback_goes_with_the_next_recovery() -> None:
-    """Of two rollbacks of one instant, which recoveries claimed at one moment, one is withdrawn; its owner, who slept, puts its inflight file. It
-    stayed until everything older was archived, and looked like a rollback that nobody ends."""
+    """Of two rollbacks of one instant, which recoveries claimed at one moment, one is withdrawn;
+    its owner, who slept, puts its inflight file. It stayed until everything older was archived, and
+    looked like a rollback that nobody ends."""
     store = prepared(SIMPLE)
     newest = load_timeline(opened(store).context).newest_time
     late = f".hoodie/{int(newest) + 1}.rollback.inflight"
@@ -215,7 +221,8 @@ def test_a_late_inflight_file_of_a_withdrawn_rollback_goes_with_the_next_recover
 def test_overwrites_of_a_new_partition_exclude_whatever_else_begins_it(
     layout: Layout, operation: OperationName, other: OperationName
 ) -> None:
-    """They named the partitions in which they replaced something: with nothing there yet both stood, and a key was there twice."""
+    """They named the partitions in which they replaced something: with nothing there yet both
+    stood, and a key was there twice."""
     store = new_store()
     create(store, spec(layout))
     opened(store).write(rows(FIRST[2]), operation="upsert")

@@ -1,4 +1,5 @@
-"""A committed log behind the block of a later instant that has not completed, whose process sleeps or is dead: nothing of it is passed over."""
+"""A committed log behind the block of a later instant that has not completed, whose process sleeps
+or is dead: nothing of it is passed over."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_a_commit_is_read_and_found_behind_the_log_of_a_later_write_that_is_unde
 
 @pytest.mark.parametrize("layout", LOG_LAYOUTS, ids=str)
 def test_a_commit_is_read_and_found_behind_a_later_log_compaction_that_is_under_way(layout: Layout) -> None:
-    """It was claimed before the log compaction was planned, and took its snapshot when that had written its log."""
+    """It was claimed before the log compaction was planned, and took its snapshot when that had
+    written its log."""
     store = begun(layout)
     is_read_and_found(store, Sleeps(store, claim, lambda: dies_behind_its_log(store, compacts_its_logs), behind=True))
 

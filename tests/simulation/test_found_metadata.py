@@ -1,4 +1,5 @@
-"""Dropping a metadata table beside building one, each as the few steps that it takes: what sleeps in one harms no table of the other."""
+"""Dropping a metadata table beside building one, each as the few steps that it takes: what sleeps
+in one harms no table of the other."""
 
 from __future__ import annotations
 
@@ -227,7 +228,8 @@ def test_a_planner_that_lost_leaves_no_groups_in_the_table_of_the_other() -> Non
 
 
 def test_a_write_to_the_building_that_was_not_decided_is_not_lost() -> None:
-    """Of two plans, begun at one moment, that of the later instant has lost, and lies there until its planner finds out."""
+    """Of two plans, begun at one moment, that of the later instant has lost, and lies there until
+    its planner finds out."""
     store = prepared(SIMPLE)
 
     def begun_beside_and_written() -> None:
@@ -243,7 +245,8 @@ def test_a_write_to_the_building_that_was_not_decided_is_not_lost() -> None:
 
 
 def test_a_write_behind_a_building_that_was_given_up_is_not_lost() -> None:
-    """The planner that lost takes its first logs back, and the other building ends, while a writer sleeps before its own log."""
+    """The planner that lost takes its first logs back, and the other building ends, while a writer
+    sleeps before its own log."""
     store = prepared(SIMPLE)
     dead_at(base_file, store, build)
     (plan,) = [i for i in load_timeline(opened(store).context).pending if i.action is Action.INDEXING]
@@ -269,7 +272,8 @@ def test_a_write_behind_a_building_that_was_given_up_is_not_lost() -> None:
 
 
 def test_a_plan_to_compact_what_was_dropped_holds_nothing_of_what_was_built_later() -> None:
-    """The chain's plan may appear long after: logs that carried its instant were on no slice that readers see."""
+    """The chain's plan may appear long after: logs that carried its instant were on no slice that
+    readers see."""
     store = prepared(SIMPLE)
     opened(store).build_metadata()
     planned: dict[str, bytes] = {}

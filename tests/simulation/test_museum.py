@@ -1,4 +1,5 @@
-"""Each fault of the museum is found by a few seeds; without it the same seeds find nothing (`test_simulation.py`)."""
+"""Each fault of the museum is found by a few seeds; without it the same seeds find nothing
+(`test_simulation.py`)."""
 
 from __future__ import annotations
 

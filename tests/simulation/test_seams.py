@@ -1,4 +1,5 @@
-"""All that a run follows from is in the simulator's hands: the library makes threads, and what they wait by, in one module."""
+"""All that a run follows from is in the simulator's hands: the library makes threads, and what they
+wait by, in one module."""
 
 from __future__ import annotations
 

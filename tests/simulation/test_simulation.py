@@ -1,7 +1,9 @@
-"""The library's own code through thousands of operations of several processes, with every fault that the protocol has to bear.
+"""The library's own code through thousands of operations of several processes, with every fault
+that the protocol has to bear.
 
-A part of the seeds runs here, each in a process of its own, so that what a run draws, sets included, follows from its seed. `make test-full` runs more
-than a million operations, in shards (HUDI_SIMULATION_SHARD), each with seeds of its own.
+A part of the seeds runs here, each in a process of its own, so that what a run draws, sets
+included, follows from its seed. `make test-full` runs more than a million operations, in shards
+(HUDI_SIMULATION_SHARD), each with seeds of its own.
 """
 
 from __future__ import annotations

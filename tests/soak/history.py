@@ -1,8 +1,9 @@
 """What the writers of a soak asked and were told, and what a scan may show of it.
 
-A write's new rows are all there or none. Those of a write that was acknowledged are there, those of one that failed are not; of one whose
-process was killed, or whose outcome is unknown, either. A row that a delete named may be gone from when the delete was asked, and is gone once
-that was acknowledged. The newest write that a reader sees of a shared row has written it.
+A write's new rows are all there or none. Those of a write that was acknowledged are there, those of
+one that failed are not; of one whose process was killed, or whose outcome is unknown, either. A row
+that a delete named may be gone from when the delete was asked, and is gone once that was
+acknowledged. The newest write that a reader sees of a shared row has written it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class History:
     _read: dict[str, int] = field(default_factory=dict)
 
     def look(self) -> None:
-        """Take in what the journals say by now. The last line of a killed process may be half there: it waits for its end."""
+        """Take in what the journals say by now. The last line of a killed process may be half
+        there: it waits for its end."""
         for path in sorted(self.folder.glob("*.jsonl")):
             with path.open("rb") as file:
                 file.seek(self._read.get(path.name, 0))
@@ -63,7 +65,8 @@ class History:
         return set(self.done), {key for by in self.done for key in self.deletes.get(by, [])}
 
     def against(self, rows: pa.Table, promised: tuple[set[str], set[str]]) -> list[str]:
-        """What is wrong with a scan that began when `promised` held and ended before the last `look`; empty if nothing is."""
+        """What is wrong with a scan that began when `promised` held and ended before the last
+        `look`; empty if nothing is."""
         acknowledged, gone = promised
         ids: list[str] = rows["id"].to_pylist()
         there = set(ids)
@@ -84,7 +87,8 @@ class History:
         return wrong[:SHOWN]
 
     def shared_rows(self, rows: pa.Table) -> list[str]:
-        """What is wrong with the shared rows of a table at rest, given with its commit times: each is of the newest visible write of it."""
+        """What is wrong with the shared rows of a table at rest, given with its commit times: each
+        is of the newest visible write of it."""
         newest: dict[str, tuple[str, str]] = {}
         visible = dict(zip(rows["by"].to_pylist(), rows["_hoodie_commit_time"].to_pylist(), strict=True))
         for by, keys in self.shared.items():

@@ -1,10 +1,12 @@
-"""Three writers, a service runner and two readers, each a process, on one table, with clocks two hours apart; some are killed, some stopped.
+"""Three writers, a service runner and two readers, each a process, on one table, with clocks two
+hours apart; some are killed, some stopped.
 
-Whatever happens to them: every acknowledged row is there, nothing comes twice, no write that failed is visible, nobody meets an error but
-a conflict or a store that rests, and in the end no pending instant is left. `make test` runs one kind of table for some seconds;
-`make test-full` runs each kind, on local disk and behind an S3 server, in four passes of more than five hundred acknowledged writes, or
-eight of half as many, each pass with kills and stops of its own (HUDI_SOAK_PASS): two thousand of a kind in all. A pass that does not get there in time fails and
-says how far it came.
+Whatever happens to them: every acknowledged row is there, nothing comes twice, no write that failed
+is visible, nobody meets an error but a conflict or a store that rests, and in the end no pending
+instant is left. `make test` runs one kind of table for some seconds; `make test-full` runs each
+kind, on local disk and behind an S3 server, in four passes of more than five hundred acknowledged
+writes, or eight of half as many, each pass with kills and stops of its own (HUDI_SOAK_PASS): two
+thousand of a kind in all. A pass that does not get there in time fails and says how far it came.
 """
 
 from __future__ import annotations
@@ -39,12 +41,15 @@ from tests.support.versitygw import running_versitygw
 
 ACKNOWLEDGED_LEAST = 25
 SECONDS_MAX, REST_SECONDS = 560.0, 120.0
-"""How long a pass may write, and how much less behind a server, where nobody can make files older: that waits for the quarantine."""
+"""How long a pass may write, and how much less behind a server, where nobody can make files older:
+that waits for the quarantine."""
 SUSPECT_SECONDS, QUARANTINE_SECONDS = 30, 60
-"""The floors of both settings: so that what is stopped past them is stopped for a minute and not for an hour."""
+"""The floors of both settings: so that what is stopped past them is stopped for a minute and not
+for an hour."""
 LONG_STOP_SECONDS = QUARANTINE_SECONDS + 15.0
 DISTURBED_EVERY = 10
-"""Kills and stops go by acknowledged writes: on a busy machine kills by the clock would leave nobody the time to write."""
+"""Kills and stops go by acknowledged writes: on a busy machine kills by the clock would leave
+nobody the time to write."""
 STOPS_LONG_FROM = 10 * ACKNOWLEDGED_LEAST
 ENDS_SECONDS_MAX = 30.0
 PASSES_MAX = 12
@@ -53,7 +58,8 @@ CLOCKS = {"writer0": 0.0, "writer1": 2.0, "writer2": 1.0, "keeper": 2.0, "reader
 BUCKET = {"type": "Bucket", "buckets": 2}
 INDEXES: dict[str, Any] = {"bucket": BUCKET, "simple": "Simple", "record-index": "RecordIndex"}
 PROCESSES = multiprocessing.get_context("forkserver")
-"""A process that has imported everything, pandas too, which pyarrow asks for, is copied for each life: imports took two thirds of all time."""
+"""A process that has imported everything, pandas too, which pyarrow asks for, is copied for each
+life: imports took two thirds of all time."""
 PROCESSES.set_forkserver_preload(["tests.soak.worker", "obstore.store", "pandas"])
 
 
@@ -76,7 +82,8 @@ class Cast:
         self.running[name] = process
 
     def disturb(self, *, long: bool) -> None:
-        """Kill somebody, or stop somebody for a moment or past every time-out. The first is always killed."""
+        """Kill somebody, or stop somebody for a moment or past every time-out. The first is always
+        killed."""
         free = [name for name in self.running if name not in self.stopped]
         name = self.chance.choice(free)
         what = self.chance.random()
@@ -209,7 +216,8 @@ def _live(cast: Cast, history: History, wanted: int, seconds: float) -> None:
 
 
 def _at_rest(uri: str, storage: Mapping[str, str]) -> HudiTable:
-    """The table once everything that waits is carried out or taken back, by nothing but its own calls."""
+    """The table once everything that waits is carried out or taken back, by nothing but its own
+    calls."""
     table = open_table(uri, storage_options=storage)
     if storage:
         time.sleep(SUSPECT_SECONDS + 5)

@@ -1,6 +1,8 @@
-"""One process of the soak: it writes, keeps or reads one table until a file `stop` appears, and journals what it asked and what came of it.
+"""One process of the soak: it writes, keeps or reads one table until a file `stop` appears, and
+journals what it asked and what came of it.
 
-A journal is a file of JSON lines; each is handed to the system whole before the next step, so what a killed process had been told is there.
+A journal is a file of JSON lines; each is handed to the system whole before the next step, so what
+a killed process had been told is there.
 """
 
 from __future__ import annotations
@@ -34,19 +36,22 @@ NEW_ROWS = 3
 RETAINED = 20
 SERVICE_PAUSE_SECONDS, READ_PAUSE_SECONDS = 0.3, 0.2
 READ_SHARE = 0.25
-"""How much of its time a reader reads: a longer history takes longer to hold against, and writers shall not wait for that."""
+"""How much of its time a reader reads: a longer history takes longer to hold against, and writers
+shall not wait for that."""
 SERVICE_OPTIONS = {
     "hoodie.cleaner.commits.retained": str(RETAINED),
     "hoodie.keep.min.commits": "30",
     "hoodie.keep.max.commits": "40",
 }
 ALLOWED = (WriteConflictError, UnavailableError, CommitStateUnknownError)
-"""What may come of a request beside others and beside a store that rests; whatever else comes ends the soak."""
+"""What may come of a request beside others and beside a store that rests; whatever else comes ends
+the soak."""
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a process does. `name` is that of its journal: a process that takes a killed one's place has another."""
+    """What a process does. `name` is that of its journal: a process that takes a killed one's place
+    has another."""
 
     kind: str
     name: str
@@ -71,7 +76,8 @@ class Journal:
 def write_once(
     table: HudiTable, role: Role, number: int, chance: random.Random, mine: list[str], journal: Journal
 ) -> None:
-    """One write: new rows of its own and perhaps one that all writers share, or one of its own deleted."""
+    """One write: new rows of its own and perhaps one that all writers share, or one of its own
+    deleted."""
     by = f"{role.name}.{number}"
     deleting = bool(mine) and chance.random() < 0.15
     if deleting:
@@ -98,7 +104,8 @@ def write_once(
 
 
 def _city(key: str) -> str:
-    """The partition of a key: those of a writer's own rows are its own, but some lie in the one that all share."""
+    """The partition of a key: those of a writer's own rows are its own, but some lie in the one
+    that all share."""
     if key.startswith("shared"):
         return "all"
     writer, _, number, part = key.split(".")
@@ -146,7 +153,8 @@ def can_cluster(table: HudiTable) -> bool:
 
 
 def _read(role: Role, journal: Journal) -> None:
-    """Scan after scan, each held against what the writers had been told before it and had asked after it."""
+    """Scan after scan, each held against what the writers had been told before it and had asked
+    after it."""
     history = History(Path(role.folder))
     table = open_table(role.uri, storage_options=role.storage)
     while not _stopped(role):

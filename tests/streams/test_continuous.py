@@ -1,4 +1,5 @@
-"""A `Continuous` driver on a real broker: it follows the topic, ends when it is told to, and what it is killed amid is once in the table."""
+"""A `Continuous` driver on a real broker: it follows the topic, ends when it is told to, and what
+it is killed amid is once in the table."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from tests.support.scale import scaled
 FOLLOWING = {"mode": "Continuous", "commitIntervalSeconds": 0.3}
 LOGS = {"type": "MergeOnRead", "options": {"hoodie.clean.automatic": "true"}}
 UNFOUND = {"index": {"type": "Simple"}}
-"""Of tables whose rows are inserted: in a bucket a row that comes again meets the first, and nobody sees that there were two."""
+"""Of tables whose rows are inserted: in a bucket a row that comes again meets the first, and nobody
+sees that there were two."""
 SECONDS_MAX = 60.0
 KEYS = 7
 
@@ -157,7 +159,8 @@ def newest_of(sent: int) -> dict[str, int]:
 def test_rows_of_a_key_keep_their_order_under_a_driver_that_is_killed_again_and_again(
     feed: Feed, figure: Callable[[int, str], None]
 ) -> None:
-    """The table has no ordering field: the latest offset of each key wins, and no look at the table finds an earlier one than the look before."""
+    """The table has no ordering field: the latest offset of each key wins, and no look at the table
+    finds an earlier one than the look before."""
     draw = random.Random(f"order {os.environ.get('HUDI_STREAMS_PASS', '')}")
     kills, sent, seen = scaled(4), 0, dict[str, int]()
     for _ in range(kills):

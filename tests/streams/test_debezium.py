@@ -1,4 +1,5 @@
-"""Change events of a real PostgreSQL, through a real broker, into tables: the table is what the database was."""
+"""Change events of a real PostgreSQL, through a real broker, into tables: the table is what the
+database was."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def _bytes(value: Any) -> bytes | None:
 
 
 LARGE = {4: "A…10000", 6: "small"}
-"""Behind so many events, the large value of the first row: the fourth leaves it alone, the fifth changes it."""
+"""Behind so many events, the large value of the first row: the fourth leaves it alone, the fifth
+changes it."""
 WIDE = {"columns": {"amount": "decimal(14,4)"}}
 """The database widens this column as it goes."""
 

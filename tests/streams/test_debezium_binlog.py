@@ -1,4 +1,5 @@
-"""Change events of a real MariaDB, through a real broker, into tables: the table is what the database was."""
+"""Change events of a real MariaDB, through a real broker, into tables: the table is what the
+database was."""
 
 from __future__ import annotations
 

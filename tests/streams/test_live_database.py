@@ -1,6 +1,8 @@
-"""A table that follows a live PostgreSQL through Debezium: after random transactions, changes of columns among them, it is what the database is.
+"""A table that follows a live PostgreSQL through Debezium: after random transactions, changes of
+columns among them, it is what the database is.
 
-Drivers are killed meanwhile. The recorded events of the other tests tell single cases; here nobody chose them.
+Drivers are killed meanwhile. The recorded events of the other tests tell single cases; here nobody
+chose them.
 """
 
 from __future__ import annotations
@@ -92,7 +94,8 @@ class Shop:
         return self.draw.choice(["null", f"{self.draw.randrange(-(10**9), 10**9) / 100:.2f}"])
 
     def large(self) -> str:
-        """Small, none, or so large that it lies apart, and is not told by a change of another column."""
+        """Small, none, or so large that it lies apart, and is not told by a change of another
+        column."""
         letter = self.draw.choice("abc")
         return self.draw.choice(["null", f"'{letter}'", f"repeat('{letter}', 9000)"])
 
@@ -102,7 +105,8 @@ class Shop:
         )
 
     def change_columns(self, step: str, number: int) -> list[str]:
-        """Statements that change the columns; where stored rows change with them, each row is told again."""
+        """Statements that change the columns; where stored rows change with them, each row is told
+        again."""
         if step == "add":
             self.columns.append(f"extra{number}")
             return [

@@ -1,4 +1,5 @@
-"""A `Once` ingest from a real broker: what is in the topic is in the table, once, and the positions beside it."""
+"""A `Once` ingest from a real broker: what is in the topic is in the table, once, and the positions
+beside it."""
 
 from __future__ import annotations
 

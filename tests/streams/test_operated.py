@@ -1,4 +1,5 @@
-"""An ingest from Kafka as a manifest asks for it: by `hudictl local`, with jobs in processes of their own, and by `hudictl checkpoint`."""
+"""An ingest from Kafka as a manifest asks for it: by `hudictl local`, with jobs in processes of
+their own, and by `hudictl checkpoint`."""
 
 from __future__ import annotations
 

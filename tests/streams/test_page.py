@@ -24,7 +24,8 @@ ADDRESS, MANIFEST, DATA = "localhost:9092", "orders.yaml", "tests/data/debezium"
 
 
 class _Interrupted(SystemClock):
-    """Ctrl-C, once the driver has taken the message that comes while it follows, or has had its time."""
+    """Ctrl-C, once the driver has taken the message that comes while it follows, or has had its
+    time."""
 
     def __init__(self) -> None:
         self._until = time.monotonic() + 90

@@ -1,4 +1,5 @@
-"""Messages that cannot be read or do not hold what they must, on a real broker: told of, left out, or kept beside the table with their place and reason."""
+"""Messages that cannot be read or do not hold what they must, on a real broker: told of, left out,
+or kept beside the table with their place and reason."""
 
 from __future__ import annotations
 

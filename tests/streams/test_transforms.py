@@ -107,7 +107,8 @@ def spent() -> float:
 def test_once_with_a_select_and_ten_thousand_rows_spends_two_seconds_at_most(
     feed: Feed, figure: Callable[[float, str], None]
 ) -> None:
-    """From the start of a process to its end, on one processor: what else the machine does is no matter."""
+    """From the start of a process to its end, on one processor: what else the machine does is no
+    matter."""
     feed.broker.produce(feed.topic, [row(i, text="x" * 100) for i in range(10_000)])
     took = []
     for _ in range(3):

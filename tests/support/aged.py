@@ -1,4 +1,5 @@
-"""`AgedStorage`: any storage on which everything was written some time ago, but for what tells its present."""
+"""`AgedStorage`: any storage on which everything was written some time ago, but for what tells its
+present."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""A real API server with etcd and the controllers, on loopback, in a folder: no nodes. A test plays the kubelet.
+"""A real API server with etcd and the controllers, on loopback, in a folder: no nodes. A test plays
+the kubelet.
 
-The binaries are those that `make setup-k8s` builds. Ports are free ones; each process must be alive when its port answers, so that
-nobody else's server is taken for it. Processes end with the context.
+The binaries are those that `make setup-k8s` builds. Ports are free ones; each process must be alive
+when its port answers, so that nobody else's server is taken for it. Processes end with the context.
 """
 
 from __future__ import annotations
@@ -148,8 +149,9 @@ class ApiServer:
         assert done.returncode == 0, done.stderr
 
     def get(self, *arguments: str) -> dict[str, Any]:
-        """`kubectl get … -o json`; nothing where --ignore-not-found finds nothing. One request, if it asks for a kind of `ASKED` in a
-        namespace: a twentieth of what a kubectl costs, and tests that wait ask often."""
+        """`kubectl get … -o json`; nothing where --ignore-not-found finds nothing. One request, if
+        it asks for a kind of `ASKED` in a namespace: a twentieth of what a kubectl costs, and tests
+        that wait ask often."""
         path = _path(arguments)
         if path is not None:
             return self.done("GET", path)
@@ -179,8 +181,8 @@ class ApiServer:
             return error.code, json.loads(text) if text.startswith("{") else {"message": text}
 
     def done(self, method: str, path: str, body: Any = None, content: str = "application/json") -> dict[str, Any]:
-        """The document of a request that must succeed: a tenth of what a call of kubectl costs. As kubectl does, it asks again where the
-        server tells it to."""
+        """The document of a request that must succeed: a tenth of what a call of kubectl costs. As
+        kubectl does, it asks again where the server tells it to."""
         limit = time.monotonic() + BUSY_SECONDS
         while True:
             status, found = self.call(method, path, body, content)
@@ -238,7 +240,8 @@ class ApiServer:
 
 @contextmanager
 def api_server(folder: Path, *arguments: str) -> Iterator[ApiServer]:
-    """etcd, the API server (with more arguments) and the controllers in a new folder, ready; ended with the context."""
+    """etcd, the API server (with more arguments) and the controllers in a new folder, ready; ended
+    with the context."""
     programs = binaries()
     folder.mkdir(parents=True, exist_ok=True)
     client, peer, port, controllers = _free_ports(4)
@@ -281,7 +284,8 @@ def api_server(folder: Path, *arguments: str) -> Iterator[ApiServer]:
 
 
 def _path(arguments: tuple[str, ...]) -> str | None:
-    """Where the API serves what `kubectl get` is asked for; None if that is not said by kind, name and namespace alone."""
+    """Where the API serves what `kubectl get` is asked for; None if that is not said by kind, name
+    and namespace alone."""
     match arguments:
         case (kind, *names, "-n", namespace) if kind in ASKED:
             served, plural = ASKED[kind]

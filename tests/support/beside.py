@@ -1,4 +1,5 @@
-"""Another engine on one's table: it works on a copy, and what it leaves there is carried over without its chain, as Hudi's would be."""
+"""Another engine on one's table: it works on a copy, and what it leaves there is carried over
+without its chain, as Hudi's would be."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def another_engine(table: HudiTable, act: Callable[[HudiTable], object]) -> None
 
 
 def before_our_decision(patch: pytest.MonkeyPatch, table: HudiTable, act: Callable[[HudiTable], object]) -> None:
-    """Let another engine do it once, right before the next attempt of ours at `table` lists what others did, to decide."""
+    """Let another engine do it once, right before the next attempt of ours at `table` lists what
+    others did, to decide."""
     done = list[bool]()
 
     def late(base: str) -> None:
@@ -39,8 +41,8 @@ def before_our_decision(patch: pytest.MonkeyPatch, table: HudiTable, act: Callab
 
 
 def before_last_listing(patch: pytest.MonkeyPatch, happen: Callable[[str], None]) -> None:
-    """Let something happen right before attempts of ours list the timeline for the last time before they decide, each time; it is told the
-    table's base path."""
+    """Let something happen right before attempts of ours list the timeline for the last time before
+    they decide, each time; it is told the table's base path."""
 
     def before(name: str) -> None:
         listing = getattr(Neighbours, name)

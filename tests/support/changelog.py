@@ -22,7 +22,8 @@ def blocks_of(path: Path) -> list[tuple[LogBlock, pa.Table]]:
 
 
 def tell_operations(base: Path, operations: Mapping[str, str]) -> None:
-    """Write the newest log of each of these keys again, with the operation of their rows (`I`, `-U`, `U`, `D`)."""
+    """Write the newest log of each of these keys again, with the operation of their rows (`I`,
+    `-U`, `U`, `D`)."""
     newest: dict[str, Path] = {}
     for path in sorted(base.rglob(".*.log.*"), key=lambda item: item.stat().st_mtime_ns):
         for key in operations:

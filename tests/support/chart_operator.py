@@ -1,4 +1,5 @@
-"""What the charts' pods would run, as processes of this machine: the operator with its account's token, and jobs with what their pods say."""
+"""What the charts' pods would run, as processes of this machine: the operator with its account's
+token, and jobs with what their pods say."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ class Running:
 
 @contextmanager
 def operator(server: ApiServer, deployment: Mapping[str, Any], folder: Path) -> Iterator[Running]:
-    """The operator's process under the account of its Deployment. It ends in time when it is asked to."""
+    """The operator's process under the account of its Deployment. It ends in time when it is asked
+    to."""
     namespace, account = deployment["metadata"]["namespace"], _pod(deployment)["serviceAccountName"]
     folder.mkdir(parents=True, exist_ok=True)
     kubeconfig, log = folder / "kubeconfig", folder / "operator.log"
@@ -86,7 +88,8 @@ def operator(server: ApiServer, deployment: Mapping[str, Any], folder: Path) -> 
 
 
 def run_pod(server: ApiServer, pod: dict[str, Any], folder: Path) -> str:
-    """Run the job of a pod with the environment that the pod refers to, and report its end. What it has printed."""
+    """Run the job of a pod with the environment that the pod refers to, and report its end. What it
+    has printed."""
     folder.mkdir(parents=True, exist_ok=True)
     spec, message = folder / "job-spec.json", folder / "termination-log"
     spec.write_text(pod["metadata"]["annotations"][JOB_SPEC])

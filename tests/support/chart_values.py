@@ -1,4 +1,5 @@
-"""Values of the operator's chart that the tests render and install: one set for each thing that a person switches."""
+"""Values of the operator's chart that the tests render and install: one set for each thing that a
+person switches."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """On CI a skipped test is a failure, unless tests/skips.txt lists it with a reason.
 
-A skip is how a missing tool hides a missing test. Each line of the list is a pattern of node ids and, after ` # `, the
-reason; a pattern without a reason is an error. The hooks here are imported by tests/conftest.py.
+A skip is how a missing tool hides a missing test. Each line of the list is a pattern of node ids
+and, after ` # `, the reason; a pattern without a reason is an error. The hooks here are imported by
+tests/conftest.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A clustering as Hudi's: the rows of a partition move to new file groups, meta columns and all, and nothing changes."""
+"""A clustering as Hudi's: the rows of a partition move to new file groups, meta columns and all,
+and nothing changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Kafka Connect with Debezium's connector for PostgreSQL, in one process: it writes each change of a database to topics of a broker.
+"""Kafka Connect with Debezium's connector for PostgreSQL, in one process: it writes each change of
+a database to topics of a broker.
 
 Its jars are pinned in requirements/connect.sha256 and fetched by `make setup-connect`.
 """
@@ -34,8 +35,8 @@ listeners=http://127.0.0.1:{port}
 
 @contextlib.contextmanager
 def following(broker: Broker, database: Server, tables: str, **config: str) -> Iterator[None]:
-    """A connector that follows tables of a database (`public.orders,public.lines`): their topics are `shop.public.orders` and so on (`topic.prefix`). Gone at the
-    end, with its slot."""
+    """A connector that follows tables of a database (`public.orders,public.lines`): their topics
+    are `shop.public.orders` and so on (`topic.prefix`). Gone at the end, with its slot."""
     if not JARS.is_dir():
         pytest.fail("the jars of Kafka Connect are not there: make setup-connect")
     place = urlparse(database.uri)

@@ -1,4 +1,5 @@
-"""The operator's reconcile with its couriers on a folder instead of an API server: in this process, or in one that a test kills.
+"""The operator's reconcile with its couriers on a folder instead of an API server: in this process,
+or in one that a test kills.
 
 python -m tests.support.courier_bench STATE MANIFEST
 """

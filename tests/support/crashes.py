@@ -1,4 +1,5 @@
-"""Tables and operations for the tests of crash points: small, in memory, with their rows before and after."""
+"""Tables and operations for the tests of crash points: small, in memory, with their rows before and
+after."""
 
 from __future__ import annotations
 
@@ -94,7 +95,8 @@ CHANGE_LAYOUTS = [Layout(IndexType.BUCKET, True, logs_changes=True), Layout(Inde
 
 LATER = Layout(IndexType.BUCKET, True, version=9)
 LATER_LOGS = Layout(IndexType.SIMPLE, True, TableType.MERGE_ON_READ, version=9)
-"""Tables of version 9, whose completed files are named by the decision, and whose logs by their writes."""
+"""Tables of version 9, whose completed files are named by the decision, and whose logs by their
+writes."""
 
 
 def new_store() -> Storage:
@@ -144,7 +146,8 @@ def prepared(layout: Layout) -> Storage:
 
 
 def with_logs(layout: Layout) -> Storage:
-    """The table with an update, an insert and a delete in later commits: in logs, where rows of a group go there."""
+    """The table with an update, an insert and a delete in later commits: in logs, where rows of a
+    group go there."""
     store = prepared(layout)
     table = opened(store)
     table.write(rows(("a", "x", 9), ("n", "x", 1)), operation="upsert")

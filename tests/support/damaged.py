@@ -31,7 +31,8 @@ def logged(table):
 
 
 def orphan_of(table, instant="20250101000000000", data=None):
-    """A copy of a visible base file under an instant that the timeline does not know and does not start after."""
+    """A copy of a visible base file under an instant that the timeline does not know and does not
+    start after."""
     store = table.context.storage
     base = base_of(table)
     path = f"{base.partition}/{'0' * 8}-stray-0_0-0-0_{instant}.parquet"

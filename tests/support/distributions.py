@@ -13,7 +13,8 @@ PROJECTS: dict[str, dict[str, Any]] = {name: declared["project"] for name, decla
 
 
 def needs(name: str, extra: str = "") -> list[str]:
-    """What a distribution declares that it needs, with one extra of it; the project's own distributions come by their bare names."""
+    """What a distribution declares that it needs, with one extra of it; the project's own
+    distributions come by their bare names."""
     project, hook = (
         PROJECTS[name],
         _DECLARED[name]["tool"]["hatch"].get("metadata", {}).get("hooks", {}).get("custom", {}),

@@ -1,4 +1,5 @@
-"""What etcd holds, byte by byte: every key of an API server with its value, whatever the resource."""
+"""What etcd holds, byte by byte: every key of an API server with its value, whatever the
+resource."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every fault at every storage call of an operation, what the operation said of it, and what is common to check afterwards."""
+"""Every fault at every storage call of an operation, what the operation said of it, and what is
+common to check afterwards."""
 
 from __future__ import annotations
 
@@ -20,14 +21,16 @@ FAULTS = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.TORN, Fault.LOST_REPLY)
 
 
 CHANGES = frozenset({"put", "put_if_absent", "delete", "close_write"})
-"""The calls that change what a store holds. A stream that was begun and not ended leaves nothing."""
+"""The calls that change what a store holds. A stream that was begun and not ended leaves
+nothing."""
 SUSPECTS = (900.0, 0.0)
 """After how many seconds whoever comes next takes a write for dead: this one not, or at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Faulted:
-    """What one fault left. `outcome`: crashed, unknown, failed or succeeded; `where` tells a reader of a failure all of it."""
+    """What one fault left. `outcome`: crashed, unknown, failed or succeeded; `where` tells a reader
+    of a failure all of it."""
 
     number: int
     store: Storage
@@ -36,17 +39,20 @@ class Faulted:
 
     @property
     def suspects(self) -> tuple[float, ...]:
-        """Who comes next: all of `SUSPECTS` in `test-full`, in `make test` one of them, which changes for each kind of fault in turn."""
+        """Who comes next: all of `SUSPECTS` in `test-full`, in `make test` one of them, which
+        changes for each kind of fault in turn."""
         return SUSPECTS if scale() > 1 else (SUSPECTS[self.number // len(FAULTS) % 2],)
 
 
 def after_each_fault(
     start: Storage, operate: Callable[[Storage], object], *, stride: int = 2, alone: bool = True
 ) -> Iterator[Faulted]:
-    """Run `operate` on a copy of `start` with every fault at its storage calls; in a quick run every `stride`-th death and lost reply.
+    """Run `operate` on a copy of `start` with every fault at its storage calls; in a quick run
+    every `stride`-th death and lost reply.
 
-    A process that dies leaves what it had changed: in a quick run, of all deaths between two changes one is tried. `alone` is False where
-    the operation changes something besides the storage, so that each of its deaths is another. Another table makes other numbers of calls, so
+    A process that dies leaves what it had changed: in a quick run, of all deaths between two
+    changes one is tried. `alone` is False where the operation changes something besides the
+    storage, so that each of its deaths is another. Another table makes other numbers of calls, so
     it meets other points.
     """
     counting = FaultPlan()
@@ -64,14 +70,16 @@ def after_each_fault(
 
 
 def some_of(found: list[tuple[int, Fault]], stride: int) -> list[tuple[int, Fault]]:
-    """Every `stride`-th point of either kind, at least one; where it begins depends on how many there are."""
+    """Every `stride`-th point of either kind, at least one; where it begins depends on how many
+    there are."""
     lost = [point for point in found if point[1] is Fault.LOST_REPLY]
     deaths = [point for point in found if point[1] is not Fault.LOST_REPLY]
     return sorted(point for kind in (lost, deaths) for point in kind[(len(kind) - 1) % stride :: stride])
 
 
 def first_alike(counting: FaultPlan, number: int, fault: Fault) -> tuple[int, Fault]:
-    """The first death that leaves the objects that this one leaves; another fault is like none but itself."""
+    """The first death that leaves the objects that this one leaves; another fault is like none but
+    itself."""
     calls = counting.calls
     met = calls[number - 1]
     if fault is Fault.LOST_REPLY or (fault is Fault.TORN and met.method == "put" and counting.tearable(met.path)):
@@ -83,8 +91,8 @@ def first_alike(counting: FaultPlan, number: int, fault: Fault) -> tuple[int, Fa
 
 
 def on_table(operate: Callable[[HudiTable], object], *, suspect: float = 900.0) -> Callable[[Storage], object]:
-    """The operation by a process that knows nothing. `suspect`: after how many seconds without a sign of life it takes another write for
-    dead."""
+    """The operation by a process that knows nothing. `suspect`: after how many seconds without a
+    sign of life it takes another write for dead."""
     return lambda store: operate(opened(store, suspect=suspect))
 
 
@@ -111,7 +119,8 @@ def attempt(operate: Callable[[], object]) -> str:
 
 
 def check_outcome(found: Rows, old: Rows, new: Rows, outcome: str, where: str) -> None:
-    """An operation that reported success is there; one that reported failure without a doubt is not."""
+    """An operation that reported success is there; one that reported failure without a doubt is
+    not."""
     assert found in (old, new), f"{where}: neither old nor new but {sorted(found)}"
     if outcome == "succeeded":
         assert found == new, f"{where}: reported and not there"

@@ -1,8 +1,8 @@
 """`FaultyStorage`: any storage, with a fault at a chosen call.
 
-Every request that reaches the store is one call: the methods of `Storage`, and of `open_write` both its begin and its
-end. The calls of all wrappers that share a `FaultPlan` are counted together, so a task's calls through `reopen()` count
-as well. What each fault does:
+Every request that reaches the store is one call: the methods of `Storage`, and of `open_write` both
+its begin and its end. The calls of all wrappers that share a `FaultPlan` are counted together, so a
+task's calls through `reopen()` count as well. What each fault does:
 
 | fault | effect |
 |---|---|
@@ -14,7 +14,8 @@ as well. What each fault does:
 | UNAVAILABLE | nothing is done; UnavailableError |
 | EXISTS | `put_if_absent` finds an object that another writer made just before; otherwise as UNAVAILABLE |
 
-After a crash every further call of every wrapper of the plan raises `Crash` again: a dead process asks nothing more.
+After a crash every further call of every wrapper of the plan raises `Crash` again: a dead process
+asks nothing more.
 """
 
 from __future__ import annotations
@@ -65,10 +66,11 @@ class Call:
 
 @dataclass
 class FaultPlan:
-    """Where the fault strikes: at call number `at` (None: nowhere, only count), and at the `times - 1` calls after it.
+    """Where the fault strikes: at call number `at` (None: nowhere, only count), and at the `times -
+    1` calls after it.
 
-    `only` narrows the counting to some calls, e.g. `lambda call: call.writes`; `calls` are the counted ones so far and
-    `fired` those that met the fault.
+    `only` narrows the counting to some calls, e.g. `lambda call: call.writes`; `calls` are the
+    counted ones so far and `fired` those that met the fault.
     """
 
     at: int | None = None
@@ -159,7 +161,8 @@ class FaultyStorage:
             self._raise(fault, "close_write", path)
 
     def reopen(self) -> Callable[[], Storage]:
-        """In the same process and of the same plan: what a task does counts and dies with the rest."""
+        """In the same process and of the same plan: what a task does counts and dies with the
+        rest."""
         inner = self.inner.reopen()
         return lambda: FaultyStorage(inner(), self.plan)
 

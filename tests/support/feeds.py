@@ -1,4 +1,5 @@
-"""An ingest from Kafka in a folder of its own, run in this process or in one of its own, and what its table holds."""
+"""An ingest from Kafka in a folder of its own, run in this process or in one of its own, and what
+its table holds."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def row(number: int, **more: Any) -> bytes:
 
 @dataclass
 class Feed:
-    """One ingest of one topic, or of what `kafka` says instead. `table` and `work` are laid over the defaults."""
+    """One ingest of one topic, or of what `kafka` says instead. `table` and `work` are laid over
+    the defaults."""
 
     folder: Path
     broker: Broker

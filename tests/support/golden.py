@@ -1,5 +1,5 @@
-"""Golden tables: written by Apache Hudi 0.15.0, 1.0.2 and 1.1.1, with the rows that Hudi itself returned (tests/data/golden/README.md and
-tests/data/golden-1.x/README.md)."""
+"""Golden tables: written by Apache Hudi 0.15.0, 1.0.2 and 1.1.1, with the rows that Hudi itself
+returned (tests/data/golden/README.md and tests/data/golden-1.x/README.md)."""
 
 from __future__ import annotations
 
@@ -75,8 +75,9 @@ class Golden:
         return found
 
     def rows(self, query: str = "snapshot", *, schema_of: str = "") -> pa.Table:
-        """What Hudi returned for `query` (`snapshot`, `read_optimized`, …), in Arrow types, meta columns first. `schema_of`: the query whose
-        schema it is, if that of its own is not noted."""
+        """What Hudi returned for `query` (`snapshot`, `read_optimized`, …), in Arrow types, meta
+        columns first. `schema_of`: the query whose schema it is, if that of its own is not
+        noted."""
         manifest = self.manifest
         schema = pa.schema([(name, arrow_type(text)) for name, text in manifest[f"{schema_of or query}_schema"]])
         rows = [{field.name: _value(row.get(field.name), field.type) for field in schema} for row in manifest[query]]

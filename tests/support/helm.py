@@ -1,4 +1,5 @@
-"""Helm as the tests run it: the binary of `make setup-k8s`, on the charts of this repository, with no file of the user's."""
+"""Helm as the tests run it: the binary of `make setup-k8s`, on the charts of this repository, with
+no file of the user's."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ class Helm:
         return ended.stdout
 
     def template(self, values: dict[str, Any] | None = None, chart: Path = CHART) -> list[dict[str, Any]]:
-        """The objects that a chart gives with some values. Raises AssertionError with what Helm says."""
+        """The objects that a chart gives with some values. Raises AssertionError with what Helm
+        says."""
         return copy.deepcopy(_rendered(self, yaml.safe_dump(values or {}), chart))
 
 

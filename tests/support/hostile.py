@@ -1,4 +1,5 @@
-"""Bytes that somebody made to do harm, and a process of little memory and time that reads them: `python -m tests.support.hostile`."""
+"""Bytes that somebody made to do harm, and a process of little memory and time that reads them:
+`python -m tests.support.hostile`."""
 
 from __future__ import annotations
 
@@ -206,7 +207,8 @@ READ: dict[str, Callable[[], Any]] = {
 
 
 def outcomes() -> dict[str, str]:
-    """What reading each of them ends with, in one process of little memory; what it did not survive is missing."""
+    """What reading each of them ends with, in one process of little memory; what it did not survive
+    is missing."""
     command = [sys.executable, "-m", "tests.support.hostile"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     return {case: end for case, _, end in (line.partition("\t") for line in done.stdout.splitlines())}

@@ -1,7 +1,9 @@
-"""Apache Hudi itself as the oracle of the interop tests: a warm Spark process for each Hudi version.
+"""Apache Hudi itself as the oracle of the interop tests: a warm Spark process for each Hudi
+version.
 
-The process runs `hudi_server.py` in an environment of its own (`make interop-env`: pyspark 3.5 and the Hudi bundles), found
-through `HUDI_INTEROP_PYTHON` and `HUDI_INTEROP_IVY`, by default `.venv-hudi/bin/python` and `.cache/ivy`.
+The process runs `hudi_server.py` in an environment of its own (`make interop-env`: pyspark 3.5 and
+the Hudi bundles), found through `HUDI_INTEROP_PYTHON` and `HUDI_INTEROP_IVY`, by default
+`.venv-hudi/bin/python` and `.cache/ivy`.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ class HudiFailedError(AssertionError):
 
 
 class HudiOracle:
-    """One Hudi version. Commands of one oracle run one after the other; two oracles run side by side."""
+    """One Hudi version. Commands of one oracle run one after the other; two oracles run side by
+    side."""
 
     def __init__(self, version: str) -> None:
         self.version = version
@@ -70,14 +73,16 @@ class HudiOracle:
         return not self.version.startswith("0.")
 
     def read(self, base: Path | str, *, where: str = "", **options: str) -> pa.Table:
-        """The table's rows as Hudi reads them, meta columns included. Option names: `.` written as `__`."""
+        """The table's rows as Hudi reads them, meta columns included. Option names: `.` written as
+        `__`."""
         folder = self._fresh()
         settings = {key.replace("__", "."): value for key, value in options.items()}
         self._call({"command": "read", "base": str(base), "options": settings, "to": str(folder), "where": where})
         return _rows(folder)
 
     def write(self, base: Path | str, rows: pa.Table, options: Mapping[str, str], *, mode: str = "append") -> None:
-        """Write `rows` with Hudi's DataFrame writer. `options` are complete but for what every write here shares."""
+        """Write `rows` with Hudi's DataFrame writer. `options` are complete but for what every
+        write here shares."""
         folder = self._fresh()
         folder.mkdir()
         path = folder / "rows.parquet"
@@ -96,7 +101,8 @@ class HudiOracle:
         self._call({"command": "sql", "statement": statement})
 
     def hfile(self, path: Path | str, keys: Sequence[str]) -> tuple[list[str], dict[str, bytes], int | None]:
-        """(all keys of an HFile, values of `keys`, entries by HBase's reader, which 1.x no longer has)."""
+        """(all keys of an HFile, values of `keys`, entries by HBase's reader, which 1.x no longer
+        has)."""
         answer = self._call({"command": "hfile", "path": str(path), "keys": list(keys)})
         values = {key: bytes.fromhex(value) for key, value in answer["values"].items()}
         return answer["found"], values, answer["hbase"]
@@ -157,7 +163,8 @@ class HudiOracle:
 
 
 def environment() -> tuple[Path, Path]:
-    """Python and jar cache of the interop environment; fails with what to type where they are missing."""
+    """Python and jar cache of the interop environment; fails with what to type where they are
+    missing."""
     python = Path(os.environ.get("HUDI_INTEROP_PYTHON") or ROOT / ".venv-hudi" / "bin" / "python")
     ivy = Path(os.environ.get("HUDI_INTEROP_IVY") or ROOT / ".cache" / "ivy")
     if not python.exists():

@@ -1,7 +1,9 @@
-"""Apache Hudi on Spark 3.5 behind JSON lines: one command a line on stdin, one answer a line on stdout.
+"""Apache Hudi on Spark 3.5 behind JSON lines: one command a line on stdin, one answer a line on
+stdout.
 
-Runs inside the environment of `make interop-env` (pyspark 3.5), never inside the project's own; `hudi_oracle.py` is the
-client, which starts it in a scratch folder. Rows cross as Parquet files, so that types stay exact. Commands and their fields:
+Runs inside the environment of `make interop-env` (pyspark 3.5), never inside the project's own;
+`hudi_oracle.py` is the client, which starts it in a scratch folder. Rows cross as Parquet files, so
+that types stay exact. Commands and their fields:
 
     read   base, options, to, where?       the table's rows as Parquet files in the folder `to`
     write  base, rows, options             the rows of the Parquet file `rows`, appended with the DataFrame writer

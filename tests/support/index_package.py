@@ -1,4 +1,5 @@
-"""Packages that offer indexes: `tests/data/index_package`, built and installed by pip, and small ones written by a test."""
+"""Packages that offer indexes: `tests/data/index_package`, built and installed by pip, and small
+ones written by a test."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ SOURCE = Path(__file__).parents[1] / "data" / "index_package"
 
 @contextlib.contextmanager
 def installed_package() -> Iterator[Path]:
-    """The package of `tests/data`, built as a wheel and installed into a folder of its own; yields the folder."""
+    """The package of `tests/data`, built as a wheel and installed into a folder of its own; yields
+    the folder."""
     with tempfile.TemporaryDirectory() as folder:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]
         options = ["--no-build-isolation", "--no-deps", "--root-user-action=ignore", "--target", folder]
@@ -26,7 +28,8 @@ def installed_package() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def written_package(folder: Path, module: str, source: str, entry_points: str) -> Iterator[None]:
-    """A package of one module, as an installer leaves it: the module, and its metadata with the entry points."""
+    """A package of one module, as an installer leaves it: the module, and its metadata with the
+    entry points."""
     metadata = folder / f"{module}-1.0.dist-info"
     metadata.mkdir(parents=True)
     (folder / f"{module}.py").write_text(source)

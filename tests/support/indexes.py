@@ -1,4 +1,5 @@
-"""The indexes that tests hold to one behaviour, and small tables of them. A new index is one more entry of `SUBJECTS`."""
+"""The indexes that tests hold to one behaviour, and small tables of them. A new index is one more
+entry of `SUBJECTS`."""
 
 from __future__ import annotations
 
@@ -22,9 +23,10 @@ TYPES = (TableType.COPY_ON_WRITE, TableType.MERGE_ON_READ)
 class Subject:
     """An index under test.
 
-    `index` and `created` are what a table is created with, `written` the options of every write. `standing` is a context in
-    which the tests of the index run: a server, an installed package, whose `module` tasks of Spark get from the test. `clusters`:
-    whether clustering may move its rows. `costly`: `make test` tries a third of what it tries of others.
+    `index` and `created` are what a table is created with, `written` the options of every write.
+    `standing` is a context in which the tests of the index run: a server, an installed package,
+    whose `module` tasks of Spark get from the test. `clusters`: whether clustering may move its
+    rows. `costly`: `make test` tries a third of what it tries of others.
     """
 
     name: str
@@ -48,7 +50,8 @@ class Subject:
 
 
 SMALL_FILTER = {"hoodie.index.bloom.num_entries": "20", "hoodie.index.bloom.fpp": "0.01"}
-"""Filters of 24 bytes instead of 316 KiB, which err often enough that an index which believed them would be found out."""
+"""Filters of 24 bytes instead of 316 KiB, which err often enough that an index which believed them
+would be found out."""
 MOVES = {"hoodie.record.index.update.partition.path": "true"}
 WHOLE_SCAN = {"type": "Custom", "class": "whole-scan"}
 POSTGRES = {"type": "Custom", "class": "postgres"}

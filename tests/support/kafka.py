@@ -1,7 +1,9 @@
-"""A Kafka broker on this machine, in KRaft mode, one node: started, killed, started again, on loopback.
+"""A Kafka broker on this machine, in KRaft mode, one node: started, killed, started again, on
+loopback.
 
-Its jars are pinned in requirements/kafka.sha256 and fetched by `make setup-kafka`; Scala's library is that of pyspark. A second listener asks for TLS and
-a password (SASL PLAIN). Topics have few partitions, and what a cluster does to survive machines is off.
+Its jars are pinned in requirements/kafka.sha256 and fetched by `make setup-kafka`; Scala's library
+is that of pyspark. A second listener asks for TLS and a password (SASL PLAIN). Topics have few
+partitions, and what a cluster does to survive machines is off.
 """
 
 from __future__ import annotations

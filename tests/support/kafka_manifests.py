@@ -1,4 +1,5 @@
-"""Specs of tables that are fed from Kafka: what the definitions take, and what they refuse with which words."""
+"""Specs of tables that are fed from Kafka: what the definitions take, and what they refuse with
+which words."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ TOPICS = {"brokers": "kafka:9092", "topics": ["orders"]}
 
 
 def kafka(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tuple[str, dict[str, Any]]:
-    """A table that is fed from Kafka. `of`: fields of the table; `format` and `path`: of the source; others: of its `kafka`."""
+    """A table that is fed from Kafka. `of`: fields of the table; `format` and `path`: of the
+    source; others: of its `kafka`."""
     of = changes.pop("of", {})
     outer = {name: changes.pop(name) for name in ("format", "path", "columns", "debezium") if name in changes}
     inner = {name: value for name, value in (TOPICS | changes).items() if value is not None}

@@ -1,4 +1,5 @@
-"""Tables whose keys lie in PostgreSQL: what the store has of them, and a store that misses something."""
+"""Tables whose keys lie in PostgreSQL: what the store has of them, and a store that misses
+something."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def lose(server: Server, table: HudiTable, condition: str) -> None:
 
 @dataclass
 class Calls:
-    """Counts the calls to the server, and raises `error` instead of call `at` and of all that follow."""
+    """Counts the calls to the server, and raises `error` instead of call `at` and of all that
+    follow."""
 
     at: int | None = None
     error: BaseException = field(default_factory=lambda: Crash("at the server"))

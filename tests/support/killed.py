@@ -1,4 +1,5 @@
-"""An operator that is killed: its calls of the API server end at one of them, before it is made or after it took effect."""
+"""An operator that is killed: its calls of the API server end at one of them, before it is made or
+after it took effect."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ class Killed(BaseException):
 
 
 class KilledRest(Rest):
-    """Dies at one call: before it is made, or after it took effect and before its answer is seen."""
+    """Dies at one call: before it is made, or after it took effect and before its answer is
+    seen."""
 
     def __init__(self, server: ApiServer, at: int = 0, *, after: bool = False) -> None:
         super().__init__(server.client())

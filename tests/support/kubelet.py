@@ -1,4 +1,5 @@
-"""The kubelet, played by a test: it runs the job of a pod in this process and reports its end as Kubernetes would."""
+"""The kubelet, played by a test: it runs the job of a pod in this process and reports its end as
+Kubernetes would."""
 
 from __future__ import annotations
 
@@ -87,6 +88,7 @@ def executed(pod: dict[str, Any], folder: Path) -> None:
 
 
 def reported(server: ApiServer, pod: dict[str, Any], folder: Path) -> None:
-    """Report the end of a pod that was executed there. Raises AssertionError if the API server does not take it."""
+    """Report the end of a pod that was executed there. Raises AssertionError if the API server does
+    not take it."""
     code = int((folder / "exit-code").read_text())
     end(server, pod, code, (folder / "termination-log").read_text(), "Error" if code else "Completed")

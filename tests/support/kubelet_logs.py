@@ -16,7 +16,8 @@ NODE = "node-of-logs"
 
 @contextmanager
 def node_with_logs(server: ApiServer, folder: Path, text: str) -> Iterator[list[str]]:
-    """A node whose containers have all said `text`; the paths that were asked for. Bind pods to `NODE`."""
+    """A node whose containers have all said `text`; the paths that were asked for. Bind pods to
+    `NODE`."""
     asked: list[str] = []
 
     class Handler(QuietHandler):

@@ -1,4 +1,5 @@
-"""Golden tables of versions 8 and 9 continued by us: what is written on them, and what they hold then."""
+"""Golden tables of versions 8 and 9 continued by us: what is written on them, and what they hold
+then."""
 
 from __future__ import annotations
 

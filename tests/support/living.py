@@ -1,4 +1,5 @@
-"""A namespace that lives: the operator as a process, and a kubelet that runs the job of every pod that waits."""
+"""A namespace that lives: the operator as a process, and a kubelet that runs the job of every pod
+that waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Storages by which somebody else does something in the middle of an operation: every interleaving of two, at the calls of one."""
+"""Storages by which somebody else does something in the middle of an operation: every interleaving
+of two, at the calls of one."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ class AtCall:
 
 
 class SlowListing:
-    """A folder is listed entry by entry, ascending or descending by name; right before entry number `at` of listing number
-    `listing` something happens, and what is gone by then is left out."""
+    """A folder is listed entry by entry, ascending or descending by name; right before entry number
+    `at` of listing number `listing` something happens, and what is gone by then is left out."""
 
     def __init__(
         self,
@@ -112,7 +113,8 @@ class BeforePut(AfterPut):
 
 
 class BeforeGet:
-    """Something happens once, right before the first timeline file with this ending is read after `armed`."""
+    """Something happens once, right before the first timeline file with this ending is read after
+    `armed`."""
 
     def __init__(self, inner: Storage, ending: str, happen: Callable[[], object]) -> None:
         self.inner, self.ending, self.happen = inner, ending, happen

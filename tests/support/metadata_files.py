@@ -45,7 +45,8 @@ def hfile(name: str) -> bytes:
 
 
 def hfiles(base: Path) -> Iterator[tuple[Path, HFile]]:
-    """Every HFile of a table's metadata table, those in log blocks too, with the file that it is in."""
+    """Every HFile of a table's metadata table, those in log blocks too, with the file that it is
+    in."""
     folder = base / ".hoodie" / "metadata"
     for path in sorted(folder.glob("*/*.hfile")):
         yield path, HFile.open(pa.OSFile(str(path)), path=path.name)

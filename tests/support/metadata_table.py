@@ -21,8 +21,8 @@ from tests.support.crashes import SCHEMA, new_store, opened, rows
 
 
 def table_of_keys(kind: str, index: str, **more: Any) -> Storage:
-    """A table with keys in three partitions, of which some were written again and some are gone; `k2` has come to another partition, and
-    is in both where the index is not global."""
+    """A table with keys in three partitions, of which some were written again and some are gone;
+    `k2` has come to another partition, and is in both where the index is not global."""
     store = new_store()
     create(store, TableSpec(SCHEMA, "id", index=index, name="t", type=kind, **({"partition_by": ["city"]} | more)))
     table = opened(store)
@@ -38,8 +38,9 @@ def groups_by_folders(ctx: TableContext, timeline: Timeline, moment: str | None 
 
 
 def missing_entries(ctx: TableContext, columns: tuple[str, ...]) -> list[tuple[str, str]]:
-    """(partition of the metadata table, path) of visible base files whose filter, or whose statistics of the record key or of one of
-    the columns, are not there, though that partition is ready."""
+    """(partition of the metadata table, path) of visible base files whose filter, or whose
+    statistics of the record key or of one of the columns, are not there, though that partition is
+    ready."""
     timeline = load_timeline(ctx)
     table = MetadataTable.load(ctx, timeline)
     assert table is not None

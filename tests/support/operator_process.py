@@ -25,7 +25,8 @@ ROWS_A_FILE = 5
 
 
 def started(server: ApiServer, namespace: str, log: Path, *more: str) -> subprocess.Popen[bytes]:
-    """An operator of one namespace, whose Lease lies there too, with more arguments; the caller ends it."""
+    """An operator of one namespace, whose Lease lies there too, with more arguments; the caller
+    ends it."""
     command = [
         sys.executable, "-m", "hudi_operator", "run", "--image", IMAGE, "--namespace", namespace,
         "--lease-namespace", namespace, "--kubeconfig", str(server.kubeconfig), "--probe-host", "127.0.0.1", "--probe-port", "0",

@@ -1,4 +1,5 @@
-"""Others change a resource at the very moment its status is written: a webhook that the API server asks before it stores the status."""
+"""Others change a resource at the very moment its status is written: a webhook that the API server
+asks before it stores the status."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ WRITES_SECONDS = 2.0
 
 
 def change_meanwhile(server: ApiServer, kind: str, path: str, change: Mapping[str, Any], folder: Path) -> None:
-    """Merge `change` into the resource at `path` while a status of it is written. `suspend` goes on and off, so that there is one to write."""
+    """Merge `change` into the resource at `path` while a status of it is written. `suspend` goes on
+    and off, so that there is one to write."""
     rest, numbers = Rest(server.client()), itertools.count()
     with _others(server, kind, path, change, folder) as changed:
 
@@ -40,7 +42,8 @@ def change_meanwhile(server: ApiServer, kind: str, path: str, change: Mapping[st
 def _others(
     server: ApiServer, kind: str, path: str, change: Mapping[str, Any], folder: Path
 ) -> Iterator[threading.Event]:
-    """The next status of the resource finds it changed meanwhile, once; the event says that it did."""
+    """The next status of the resource finds it changed meanwhile, once; the event says that it
+    did."""
     done, once = threading.Event(), threading.Lock()
     rest = Rest(server.client())
 

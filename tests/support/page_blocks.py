@@ -18,7 +18,8 @@ _SAID = re.compile(r"^ *print\(.*\)  # (.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block of a page. `kind` is what follows the fence (`python`, `sql refused`), "" of commands and of what they print."""
+    """One block of a page. `kind` is what follows the fence (`python`, `sql refused`), "" of
+    commands and of what they print."""
 
     page: str
     number: int
@@ -29,7 +30,8 @@ class Block:
         return f"{self.page}#{self.number}"
 
     def commands(self) -> list[str]:
-        """The commands of a block without a kind, continued lines as one; what a command prints is left out."""
+        """The commands of a block without a kind, continued lines as one; what a command prints is
+        left out."""
         if self.kind:
             return []
         lines = re.sub(r"(\\|\|)\n\s+", lambda end: "| " if end[1] == "|" else "", self.text).splitlines()
@@ -47,7 +49,8 @@ class Block:
         return found
 
     def check_output(self, printed: str) -> None:
-        """Assert that what a block in Python has printed is what the comments behind its `print(…)` say, where it has such."""
+        """Assert that what a block in Python has printed is what the comments behind its `print(…)`
+        say, where it has such."""
         said = _SAID.findall(self.text)
         if said:
             assert printed.splitlines() == said, str(self)

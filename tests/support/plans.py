@@ -1,4 +1,5 @@
-"""What tests of plans are made of: something desired, something seen, and the effects looked into."""
+"""What tests of plans are made of: something desired, something seen, and the effects looked
+into."""
 
 from __future__ import annotations
 

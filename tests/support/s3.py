@@ -1,7 +1,8 @@
 """An S3 server for tests: moto, in this process, on a free loopback port.
 
-moto, one request at a time, keeps exclusive creates exclusive (PUT and the end of an upload in parts), pages its listings,
-and checks no credentials; `s3_replies` answers as a store does that refuses, stalls or fails.
+moto, one request at a time, keeps exclusive creates exclusive (PUT and the end of an upload in
+parts), pages its listings, and checks no credentials; `s3_replies` answers as a store does that
+refuses, stalls or fails.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ def moto_app() -> Any:
 
 @contextlib.contextmanager
 def running_s3(around: Callable[[Any], Any] = lambda app: app) -> Iterator[S3Server]:
-    """A server with one bucket, gone at the end. `around`: makes of its application another one, which may refuse what it passes on."""
+    """A server with one bucket, gone at the end. `around`: makes of its application another one,
+    which may refuse what it passes on."""
     from werkzeug.serving import make_server
 
     server = make_server("127.0.0.1", 0, around(moto_app()), threaded=True)
@@ -103,9 +105,11 @@ def running_s3(around: Callable[[Any], Any] = lambda app: app) -> Iterator[S3Ser
 
 @dataclass
 class Replies:
-    """What a scripted store answers: (status, error code), `"reset"` or a number of seconds to stall.
+    """What a scripted store answers: (status, error code), `"reset"` or a number of seconds to
+    stall.
 
-    `script` holds the next answers, `answer` all others; both may be changed between requests. `requests` are (method, path) as they came.
+    `script` holds the next answers, `answer` all others; both may be changed between requests.
+    `requests` are (method, path) as they came.
     """
 
     endpoint: str = ""

@@ -1,4 +1,5 @@
-"""Savepoints that tests make: the file that Hudi would write, of the newest commit or an earlier one."""
+"""Savepoints that tests make: the file that Hudi would write, of the newest commit or an earlier
+one."""
 
 from __future__ import annotations
 

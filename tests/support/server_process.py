@@ -1,4 +1,5 @@
-"""A server of a test that is a process: started until it serves, and killed with all its children."""
+"""A server of a test that is a process: started until it serves, and killed with all its
+children."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class ServerProcess:
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def start(self, command: Sequence[str], ready: Callable[[bytes], bool], **options: Any) -> None:
-        """Start it, and wait until it is ready: told by what it has logged since, or asked. `options` are those of `subprocess.Popen`."""
+        """Start it, and wait until it is ready: told by what it has logged since, or asked.
+        `options` are those of `subprocess.Popen`."""
         begins = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(

@@ -1,9 +1,11 @@
-"""How three processes share the tests (`make test`): each begins with the folder of one engine, beside Hudi, on an API server, on Spark, on a broker.
+"""How three processes share the tests (`make test`): each begins with the folder of one engine,
+beside Hudi, on an API server, on Spark, on a broker.
 
-So only one session of each engine starts, and one API server for each folder that has one. A file whose tests share what one of its fixtures has made is
-one piece, too: it would be made in each process. The many short tests are spread over whoever is free. What
-waits for a server or a JVM leaves its core to the others: so there is one process more than cores. The scheduler
-decides by folder and file, since only names of tests reach it.
+So only one session of each engine starts, and one API server for each folder that has one. A file
+whose tests share what one of its fixtures has made is one piece, too: it would be made in each
+process. The many short tests are spread over whoever is free. What waits for a server or a JVM
+leaves its core to the others: so there is one process more than cores. The scheduler decides by
+folder and file, since only names of tests reach it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ TOGETHER = (
     "tests/charts/",
     "tests/hudi_table/index/keystore/",
 )
-"""Folders that are one piece of work each, since their tests share an engine: begun in this order, the longest first."""
+"""Folders that are one piece of work each, since their tests share an engine: begun in this order,
+the longest first."""
 PARSED = "tests/tidy/"
 """The folder whose tests share what they have parsed, all sources."""
 LONG = (
@@ -38,7 +41,8 @@ LONG = (
     "tests/pages/",
     "tests/endurance/",
 )
-"""Where single tests take longest. They are begun before the rest: nobody is to wait for one at the end."""
+"""Where single tests take longest. They are begun before the rest: nobody is to wait for one at the
+end."""
 SHARED = re.compile(r"""scope=["'](module|session)["']""")
 
 
@@ -78,7 +82,8 @@ class Pieces(LoadScopeScheduling):
         super()._assign_work_unit(node)
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
-        """As the base class, which counts all that a process has ever done again after each test: here a piece that is done is forgotten."""
+        """As the base class, which counts all that a process has ever done again after each test:
+        here a piece that is done is forgotten."""
         super().mark_test_complete(node, item_index, duration)
         piece = piece_of(self.registered_collections[node][item_index])
         if all(self.assigned_work[node][piece].values()):

@@ -14,8 +14,8 @@ from hudi_table.table.store.ports import Clock, Names, ObjectInfo, Objects, Stor
 
 @dataclass
 class SimulatedStorage:
-    """Hands every call on, but listings: those come from an index, since a store in memory walks all that it holds for each.
-    Ages are those of `clock` at the object's last change."""
+    """Hands every call on, but listings: those come from an index, since a store in memory walks
+    all that it holds for each. Ages are those of `clock` at the object's last change."""
 
     inner: Storage
     clock: Clock

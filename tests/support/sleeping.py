@@ -1,4 +1,5 @@
-"""A process that sleeps before one of its requests, or dies behind it, while others do what they do: no threads, no chance."""
+"""A process that sleeps before one of its requests, or dies behind it, while others do what they
+do: no threads, no chance."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def waking(store: Any) -> HudiTable:
 
 @dataclass
 class Sleeps:
-    """A store in which something happens right before the first request that is meant, or `behind` it; `dies`: then the process is killed."""
+    """A store in which something happens right before the first request that is meant, or `behind`
+    it; `dies`: then the process is killed."""
 
     inner: Any
     meant: Callable[[str, str, bytes], bool]

@@ -1,6 +1,8 @@
-"""The two public Spark operators, played by a test: each makes the driver's pod of a SparkApplication and tells of it in its status.
+"""The two public Spark operators, played by a test: each makes the driver's pod of a
+SparkApplication and tells of it in its status.
 
-The pod is what Spark's Kubernetes mode makes of a driver's template: its name, its arguments, its sizes. No executor is made.
+The pod is what Spark's Kubernetes mode makes of a driver's template: its name, its arguments, its
+sizes. No executor is made.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ def definition(version: str) -> dict[str, Any]:
 
 
 def open_definition(version: str) -> dict[str, Any]:
-    """The same without its megabyte of schema: it is served within a second, and takes everything."""
+    """The same without its megabyte of schema: it is served within a second, and takes
+    everything."""
     found = copy.deepcopy(definition(version))
     for each in found["spec"]["versions"]:
         each["schema"] = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
@@ -57,7 +60,8 @@ def is_served(server: ApiServer, version: str) -> bool:
 
 
 def serve(server: ApiServer, *versions: str, served: bool) -> None:
-    """Serve what is installed, or serve it no more: to delete a definition takes an API server up to a minute."""
+    """Serve what is installed, or serve it no more: to delete a definition takes an API server up
+    to a minute."""
     for version in versions:
         count = len(definition(version)["spec"]["versions"])
         patch = [{"op": "replace", "path": f"/spec/versions/{i}/served", "value": served} for i in range(count)]

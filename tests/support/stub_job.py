@@ -1,7 +1,8 @@
-"""A job for launcher tests: `python -m tests.support.stub_job SPEC RESULT` does what the spec's `work` says.
+"""A job for launcher tests: `python -m tests.support.stub_job SPEC RESULT` does what the spec's
+`work` says.
 
-`{"do": "succeed"}`, `"fail"`, `"die"` (no result, exit code 76), `"sleep"` (until it is killed), and it tells its
-credentials in `seen` as a digest, never in plain text.
+`{"do": "succeed"}`, `"fail"`, `"die"` (no result, exit code 76), `"sleep"` (until it is killed),
+and it tells its credentials in `seen` as a digest, never in plain text.
 """
 
 from __future__ import annotations

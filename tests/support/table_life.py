@@ -1,5 +1,6 @@
-"""The life of a table on a real API server with everything in it that an operator may have to do: a Secret that comes late, a foreign Job in
-the way, files that become rows, a service that is stopped, changes of others meanwhile, and the end under each deletion policy.
+"""The life of a table on a real API server with everything in it that an operator may have to do: a
+Secret that comes late, a foreign Job in the way, files that become rows, a service that is stopped,
+changes of others meanwhile, and the end under each deletion policy.
 
 The store is a real S3 protocol on loopback; the kubelet is played, and runs the real job.
 """
@@ -51,7 +52,8 @@ class TableLife:
     said: list[str] = field(default_factory=list)
 
     def begins_without_its_secret(self) -> None:
-        """The table is stalled, since the Secret is not there. A Job of the name that its first attempt will have is somebody else's."""
+        """The table is stalled, since the Secret is not there. A Job of the name that its first
+        attempt will have is somebody else's."""
         self.lands(1)
         self.applies(manifest("flights", **self.spec()))
         eventually(lambda: "InvalidSpec" in self.reasons(), "the missing Secret is not told of")
@@ -106,8 +108,8 @@ class TableLife:
         eventually(lambda: "DeadlineExceeded" in self.reasons("clean"), "the run is not stopped")
 
     def runs_as(self, launcher: str, group: str) -> None:
-        """A table whose ingest needs Spark is given to a Spark operator, which takes up nothing here. With the table the attempt is
-        stopped, before the files are purged."""
+        """A table whose ingest needs Spark is given to a Spark operator, which takes up nothing
+        here. With the table the attempt is stopped, before the files are purged."""
         name = f"as-{launcher.lower()}"
         transformed = self.ingest(transform=[{"sql": "select * from source where hash(1) is not null"}])
         here = {
@@ -124,14 +126,16 @@ class TableLife:
         eventually(lambda: not self.server.has("ht", name, "-n", self.namespace), f"{name} stays")
 
     def others_change_it(self, kind: str, name: str) -> None:
-        """While the operator writes its status, so that what it goes by is no longer what is there."""
+        """While the operator writes its status, so that what it goes by is no longer what is
+        there."""
         path = f"/apis/{API_VERSION}/namespaces/{self.namespace}/{PLURALS[kind]}/{name}"
         change_meanwhile(self.server, kind, path, {"metadata": {"annotations": {"example/by": "others"}}}, self.folder)
         eventually(lambda: self.asked("get", PLURALS[kind], name), "what was changed is not asked for")
         Rest(self.server.client()).merge(path, {"spec": {"suspend": False}})
 
     def ends(self) -> None:
-        """It is deleted, and so is a table of each deletion policy. The one whose files go with it is held back until a job has found none."""
+        """It is deleted, and so is a table of each deletion policy. The one whose files go with it
+        is held back until a job has found none."""
         for policy in POLICIES:
             name = policy.lower()
             self.applies(

@@ -1,4 +1,5 @@
-"""Small tables for tests: a context on any storage, a clock that tests move, data files written by hand."""
+"""Small tables for tests: a context on any storage, a clock that tests move, data files written by
+hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Writes that have put their files and are not decided: what others do meanwhile, and that such a write gives up."""
+"""Writes that have put their files and are not decided: what others do meanwhile, and that such a
+write gives up."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from hudi_table.table.commit.transaction import Transaction
 
 
 def lose(table: HudiTable, data: pa.Table, meanwhile: Callable[[Transaction], Any], patch: pytest.MonkeyPatch) -> None:
-    """Upsert `data`; once its files are there `meanwhile` runs, and then the write is lost as on a conflict, and rolls itself back."""
+    """Upsert `data`; once its files are there `meanwhile` runs, and then the write is lost as on a
+    conflict, and rolls itself back."""
     real = Transaction.commit
 
     def commit(self: Transaction, *_: Any) -> None:

@@ -1,4 +1,5 @@
-"""Specs of table versions, upgrades and readers: what the definitions take, and what they refuse with which words."""
+"""Specs of table versions, upgrades and readers: what the definitions take, and what they refuse
+with which words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""versitygw: an S3 server over a folder that serves requests side by side, as moto, behind one lock, does not."""
+"""versitygw: an S3 server over a folder that serves requests side by side, as moto, behind one
+lock, does not."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ READY_SECONDS_MAX = 30.0
 
 @contextlib.contextmanager
 def running_versitygw(folder: Path) -> Iterator[S3Server]:
-    """A server of `folder` on a free loopback port, with one bucket. Built first where it is not there: a minute, once."""
+    """A server of `folder` on a free loopback port, with one bucket. Built first where it is not
+    there: a minute, once."""
     binaries.build("versitygw")
     folder.mkdir(parents=True)
     with socket.socket() as free:

@@ -1,4 +1,5 @@
-"""Volumes that the jobs of tests share with the operator: the folders in which tests keep their tables."""
+"""Volumes that the jobs of tests share with the operator: the folders in which tests keep their
+tables."""
 
 from __future__ import annotations
 

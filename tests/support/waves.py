@@ -1,8 +1,10 @@
-"""An S3 server that answers in waves, so that the longest chain of requests one after the other can be counted.
+"""An S3 server that answers in waves, so that the longest chain of requests one after the other can
+be counted.
 
-A request waits until nobody in this process runs, which means that every request that does not depend on this one has come; then all that wait
-are answered at once. So the number of waves is the longest chain of requests that depend on each other, whatever the machine does
-meanwhile: no clock decides it.
+A request waits until nobody in this process runs, which means that every request that does not
+depend on this one has come; then all that wait are answered at once. So the number of waves is the
+longest chain of requests that depend on each other, whatever the machine does meanwhile: no clock
+decides it.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ Answer = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request: the wave in which it was answered, from 1, its method (LIST for a listing, DELETE for one or many deletions), and the key
-    below the table, or the prefix."""
+    """A request: the wave in which it was answered, from 1, its method (LIST for a listing, DELETE
+    for one or many deletions), and the key below the table, or the prefix."""
 
     wave: int
     method: str
@@ -95,7 +97,8 @@ class Waves:
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[Requests]:
-        """The requests that this process sends while the context is open; those under way at its end are waited for."""
+        """The requests that this process sends while the context is open; those under way at its
+        end are waited for."""
         requests, done = Requests(), threading.Event()
         with self._state:
             self._requests, self._wave = requests, 0
@@ -157,7 +160,8 @@ def _sent(wave: int, environ: dict[str, Any]) -> Sent:
 
 @contextlib.contextmanager
 def running_waves() -> Iterator[tuple[S3Server, Waves]]:
-    """A server with one bucket and its waves, gone at the end. Linux alone tells which threads run."""
+    """A server with one bucket and its waves, gone at the end. Linux alone tells which threads
+    run."""
     from werkzeug.serving import make_server
 
     assert os.path.isdir("/proc/self/task")

@@ -1,6 +1,8 @@
-"""The ways in which an attempt can run, for tests that ask the same of all: each launches, is played to an end, and is looked at.
+"""The ways in which an attempt can run, for tests that ask the same of all: each launches, is
+played to an end, and is looked at.
 
-What an attempt is to `do` (succeed, fail, die, sleep) is said when it is launched; a way of a cluster does it when it is told to.
+What an attempt is to `do` (succeed, fail, die, sleep) is said when it is launched; a way of a
+cluster does it when it is told to.
 """
 
 from __future__ import annotations
@@ -74,7 +76,8 @@ class Way(Protocol):
 
 @dataclass
 class ClusterWay:
-    """Attempts as objects of one kind on a real API server; the test plays the kubelet, and the Spark operator."""
+    """Attempts as objects of one kind on a real API server; the test plays the kubelet, and the
+    Spark operator."""
 
     server: ApiServer
     kind: Kind

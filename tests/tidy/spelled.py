@@ -1,4 +1,5 @@
-"""The strings that a test gives: its own, those of the functions, fixtures and constants of its file that it uses, and constants that it imports."""
+"""The strings that a test gives: its own, those of the functions, fixtures and constants of its
+file that it uses, and constants that it imports."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from tests.tidy.sources import ROOT
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A test file. `nodes`: what its top level defines, by name; `texts`: the strings that a name stands for."""
+    """A test file. `nodes`: what its top level defines, by name; `texts`: the strings that a name
+    stands for."""
 
     nodes: dict[str, list[ast.AST]]
     texts: dict[str, set[str]]

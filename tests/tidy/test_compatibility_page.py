@@ -1,4 +1,5 @@
-"""docs/reference/compatibility.md: each case where the engines differ has a number of its own, and a test that is there."""
+"""docs/reference/compatibility.md: each case where the engines differ has a number of its own, and
+a test that is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What production code does not do because somebody else's text or bytes might come by: unpickle, evaluate, run a shell, build SQL of strings."""
+"""What production code does not do because somebody else's text or bytes might come by: unpickle,
+evaluate, run a shell, build SQL of strings."""
 
 from __future__ import annotations
 
@@ -133,7 +134,8 @@ OPENS_WRITER = "open_writer"
 
 
 def unguarded(tree: ast.AST) -> list[int]:
-    """Lines with a call of obstore that is not handed to `_request`, in a lambda or in a function that it names."""
+    """Lines with a call of obstore that is not handed to `_request`, in a lambda or in a function
+    that it names."""
     handed = [
         argument
         for call in ast.walk(tree)

@@ -1,4 +1,5 @@
-"""What production code does not do: print, read a clock, leave notes to itself, catch everything, go unused."""
+"""What production code does not do: print, read a clock, leave notes to itself, catch everything,
+go unused."""
 
 from __future__ import annotations
 
@@ -212,7 +213,8 @@ def test_no_module_is_dead() -> None:
 
 
 def test_the_operator_folder_is_not_a_package() -> None:
-    """As a package it would shadow the standard library's `operator`, and `import collections` would fail."""
+    """As a package it would shadow the standard library's `operator`, and `import collections`
+    would fail."""
     assert "operator/__init__.py" not in project_files()
 
 

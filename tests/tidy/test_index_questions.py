@@ -1,4 +1,5 @@
-"""What differs from one index to another is asked of the index: nobody outside `hudi_table/index` looks at its class or compares its type."""
+"""What differs from one index to another is asked of the index: nobody outside `hudi_table/index`
+looks at its class or compares its type."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def name_of(node: ast.expr) -> str:
 
 
 def told_apart(tree: ast.AST, classes: frozenset[str]) -> Iterator[int]:
-    """The lines that tell indexes apart by their class, by a member of `IndexType` or by its text."""
+    """The lines that tell indexes apart by their class, by a member of `IndexType` or by its
+    text."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and name_of(node.func) in CHECKS:
             asked = {name_of(each) for each in ast.walk(node.args[-1]) if isinstance(each, ast.expr)}

@@ -1,4 +1,5 @@
-"""Which tests `make mutants` asks of a change: those that call what is changed, and again at scale those whose counts grow; where, and how it goes on."""
+"""Which tests `make mutants` asks of a change: those that call what is changed, and again at scale
+those whose counts grow; where, and how it goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The table of options: no line without a class, a reason or a proof, and the page that is made of it."""
+"""The table of options: no line without a class, a reason or a proof, and the page that is made of
+it."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def test_every_option_that_acts_names_a_test_that_is_there() -> None:
 
 
 def test_the_test_of_an_option_that_acts_gives_it() -> None:
-    """By its key or an alias, put together of constants or not. A test that never names it proves nothing of it."""
+    """By its key or an alias, put together of constants or not. A test that never names it proves
+    nothing of it."""
     unproven = []
     for option in known_options().values():
         file, _, test = option.note.partition("::")

@@ -1,4 +1,5 @@
-"""Packages: small enough to search, in one direction, each with a word on what belongs in it and where to begin."""
+"""Packages: small enough to search, in one direction, each with a word on what belongs in it and
+where to begin."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def modules() -> list[Source]:
 
 
 def imports(source: Source, known: set[str]) -> Iterator[str]:
-    """The modules and packages of the project that a file imports, wherever in it, for annotations too."""
+    """The modules and packages of the project that a file imports, wherever in it, for annotations
+    too."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -49,7 +51,8 @@ def siblings(imported: Mapping[str, Iterable[str]]) -> dict[str, dict[str, set[s
 
 
 def circle(arrows: Mapping[str, set[str]]) -> list[str]:
-    """The nodes that are left once what imports nothing that is left is taken away, again and again."""
+    """The nodes that are left once what imports nothing that is left is taken away, again and
+    again."""
     left = {node: set(targets) for node, targets in arrows.items()}
     while free := [node for node in left if not left[node] & left.keys()]:
         for node in free:
@@ -58,7 +61,8 @@ def circle(arrows: Mapping[str, set[str]]) -> list[str]:
 
 
 def test_no_package_or_module_imports_what_imports_it() -> None:
-    """At each level of the tree the children of a package, modules and packages alike, have an order."""
+    """At each level of the tree the children of a package, modules and packages alike, have an
+    order."""
     known = {source.module for source in production_sources()}
     imported = {source.module: set(imports(source, known)) for source in production_sources()}
     circles = {package: found for package, arrows in siblings(imported).items() if (found := circle(arrows))}

@@ -1,4 +1,5 @@
-"""The pages: every link inside the repository leads somewhere, and every page can be reached from the README."""
+"""The pages: every link inside the repository leads somewhere, and every page can be reached from
+the README."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a forge, an editor and a reader of the repository take up: each file parses, and what it names is there."""
+"""What a forge, an editor and a reader of the repository take up: each file parses, and what it
+names is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The reference of Python calls: every public name has its place there, and says itself what it does."""
+"""The reference of Python calls: every public name has its place there, and says itself what it
+does."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from tests.tidy.sources import ROOT
 API = ROOT / "docs" / "reference" / "api"
 PAGES = {hudi_table: "hudi_table.md", hudi_spark: "hudi_spark.md"}
 SAID = ("by its noun:", "on the timeline:")
-"""What stands on the page before the list of the services, and before that of those that are scheduled."""
+"""What stands on the page before the list of the services, and before that of those that are
+scheduled."""
 
 
 def shown(page: str) -> list[Any]:

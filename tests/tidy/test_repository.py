@@ -1,4 +1,5 @@
-"""What the repository as a whole holds to: no machine's paths, no index in the locks, an error page for each error."""
+"""What the repository as a whole holds to: no machine's paths, no index in the locks, an error page
+for each error."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ PAGES = ROOT / "spark_app" / "hudi_table" / "cli" / "pages"
 
 
 def error_classes() -> list[type[errors.HudiError]]:
-    """Every class of the tree that a caller can meet: all but the signals between storage and its callers."""
+    """Every class of the tree that a caller can meet: all but the signals between storage and its
+    callers."""
     classes = [value for value in (vars(errors) | vars(operator_errors)).values() if isinstance(value, type)]
     tree = [value for value in classes if issubclass(value, errors.HudiError) and value is not errors.HudiError]
     return [error for error in tree if not (error.__doc__ or "").startswith("Storage signal:")]

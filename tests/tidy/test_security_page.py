@@ -1,4 +1,5 @@
-"""docs/explanation/security.md is no promise: every row of its table names tests that exist, or says why there is none."""
+"""docs/explanation/security.md is no promise: every row of its table names tests that exist, or
+says why there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The long tests leave nothing out: every test file belongs to exactly one shard, and each shard's paths exist."""
+"""The long tests leave nothing out: every test file belongs to exactly one shard, and each shard's
+paths exist."""
 
 from __future__ import annotations
 
@@ -103,7 +104,8 @@ def test_what_processes_load_is_noted_as_it_happens(tmp_path: Path) -> None:
 
 
 def test_tests_of_a_jvm_lie_together() -> None:
-    """`make test` gives these folders to one process; a test elsewhere would start a second JVM beside the first."""
+    """`make test` gives these folders to one process; a test elsewhere would start a second JVM
+    beside the first."""
     marked = re.compile(r"^pytestmark = .*mark\.(spark|interop)\b|^ *@pytest\.mark\.(spark|interop)\b", re.MULTILINE)
     files = [name for name in project_files() if name.startswith("tests/") and name.endswith(".py")]
     found = [name for name in files if marked.search((ROOT / name).read_text())]

@@ -1,4 +1,5 @@
-"""Signposts: questions of somebody new, and the file that answers each. A file name or one grep leads there; if it moves away, say so here."""
+"""Signposts: questions of somebody new, and the file that answers each. A file name or one grep
+leads there; if it moves away, say so here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Where the parts come from: every package by hash, every jar by digest, nothing older than the floors, images without root."""
+"""Where the parts come from: every package by hash, every jar by digest, nothing older than the
+floors, images without root."""
 
 from __future__ import annotations
 

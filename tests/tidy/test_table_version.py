@@ -1,4 +1,5 @@
-"""What differs by table version stands behind one interface, so that another version is a second implementation and not a search."""
+"""What differs by table version stands behind one interface, so that another version is a second
+implementation and not a search."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_a_comparison_of_a_version_would_be_found():
 
 
 def test_layouts_are_told_apart_by_what_they_do():
-    """Nothing asks which of the two it has: only their own module and what opens a table name them."""
+    """Nothing asks which of the two it has: only their own module and what opens a table name
+    them."""
     found = {
         source.path
         for source in production_sources()

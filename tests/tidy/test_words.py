@@ -1,4 +1,5 @@
-"""The words of the pages and of the texts in the code: each term of the glossary is used, and Vale finds nothing."""
+"""The words of the pages and of the texts in the code: each term of the glossary is used, and Vale
+finds nothing."""
 
 from __future__ import annotations
 

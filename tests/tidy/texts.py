@@ -1,4 +1,5 @@
-"""The texts of the code that users read: help of every command, descriptions of the resources, docstrings of the public names and of every module."""
+"""The texts of the code that users read: help of every command, descriptions of the resources,
+docstrings of the public names and of every module."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def _help_of(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def resource_texts() -> Iterator[str]:
-    """The descriptions of all fields, and what the API server says of a value that a rule refuses."""
+    """The descriptions of all fields, and what the API server says of a value that a rule
+    refuses."""
     for path in sorted((ROOT / "crds").glob("*.yaml")):
         yield from _descriptions(yaml.safe_load(path.read_text()))
 
@@ -54,7 +56,8 @@ def _descriptions(node: Any) -> Iterator[str]:
 
 
 def public_names() -> set[str]:
-    """What the reference shows, and what `import hudi_table`, `hudi_table.arguments` and `import hudi_spark` give."""
+    """What the reference shows, and what `import hudi_table`, `hudi_table.arguments` and `import
+    hudi_spark` give."""
     pages = (ROOT / "docs" / "reference" / "api").glob("*.md")
     named = {name for page in pages for name in SHOWN.findall(page.read_text())}
     for module in ("hudi_table", "hudi_spark"):

@@ -1,6 +1,8 @@
-"""What `helm test` asks of a cluster: the operator runs and leads, both kinds are served, and a wrong manifest is refused.
+"""What `helm test` asks of a cluster: the operator runs and leads, both kinds are served, and a
+wrong manifest is refused.
 
-Runs in a pod of the operator's image with an account of its own. Nothing is kept: creations are server-side dry runs.
+Runs in a pod of the operator's image with an account of its own. Nothing is kept: creations are
+server-side dry runs.
 """
 
 from __future__ import annotations

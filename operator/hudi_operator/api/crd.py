@@ -1,4 +1,5 @@
-"""The CustomResourceDefinitions, derived from the typed resources: `python -m hudi_operator.api.crd crds/` writes them."""
+"""The CustomResourceDefinitions, derived from the typed resources: `python -m hudi_operator.api.crd
+crds/` writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Reading resources as documents, of whatever release: what is not there is nothing. For people's eyes; reconciling parses them."""
+"""Reading resources as documents, of whatever release: what is not there is nothing. For people's
+eyes; reconciling parses them."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def running_of(document: Document) -> list[Document]:
 
 
 def unended_of(document: Document) -> list[Document]:
-    """The attempts at work, and the newest one if its job was lost: of these Kubernetes may have more to say."""
+    """The attempts at work, and the newest one if its job was lost: of these Kubernetes may have
+    more to say."""
     runs = runs_of(document)
     return [
         run

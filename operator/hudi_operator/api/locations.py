@@ -37,7 +37,8 @@ def overlap(one: str, other: str) -> bool:
 
 
 def server_of(endpoint: str) -> str:
-    """An endpoint in one spelling: names of hosts have no case, and a port that goes without saying is left out."""
+    """An endpoint in one spelling: names of hosts have no case, and a port that goes without saying
+    is left out."""
     scheme, _, rest = endpoint.partition("://")
     host, slash, path = rest.partition("/")
     scheme = scheme.lower()

@@ -1,4 +1,5 @@
-"""`options` of the resources: what is refused of them, what contradicts the resource's own fields, and what does nothing."""
+"""`options` of the resources: what is refused of them, what contradicts the resource's own fields,
+and what does nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from hudi_table.model.table.version_properties import MERGE_MODE, VERSION
 
 
 def option_errors(document: Mapping[str, Any]) -> tuple[FieldError, ...]:
-    """Options of a resource that are unknown, refused or of no right value, each by name, and those that contradict each other."""
+    """Options of a resource that are unknown, refused or of no right value, each by name, and those
+    that contradict each other."""
     spec = document.get("spec")
     options = spec.get("options") if isinstance(spec, Mapping) else None
     found = []
@@ -40,8 +42,8 @@ def option_errors(document: Mapping[str, Any]) -> tuple[FieldError, ...]:
 def described_errors(
     spec: HudiTableSpec, name: str, of_service: Mapping[str, str] | None = None
 ) -> tuple[FieldError, ...]:
-    """Options of a HudiTable, or those of a service of it, that say otherwise than the table's own fields, which alone say what it is and
-    what an ingest does."""
+    """Options of a HudiTable, or those of a service of it, that say otherwise than the table's own
+    fields, which alone say what it is and what an ingest does."""
     options = spec.options if of_service is None else of_service
     whose = "" if of_service is None else " of the table"
     fields = {

@@ -23,7 +23,8 @@ VALUE_SHOWN_MAX = 60
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One thing that is wrong: `path` such as `spec.ingest[0].source.path`, and what to do about it."""
+    """One thing that is wrong: `path` such as `spec.ingest[0].source.path`, and what to do about
+    it."""
 
     path: str
     message: str
@@ -33,7 +34,8 @@ class FieldError:
 
 
 def parse(cls: type[T], raw: object, path: str) -> tuple[T | None, tuple[FieldError, ...]]:
-    """The part of class `cls` that a document describes, and all its errors. The part is None if it cannot be built."""
+    """The part of class `cls` that a document describes, and all its errors. The part is None if it
+    cannot be built."""
     found = read(cls, raw)
     if found is not None:
         return found, ()

@@ -1,7 +1,9 @@
-"""Documents without an error → typed parts, by readers that are put together once for each class of part.
+"""Documents without an error → typed parts, by readers that are put together once for each class of
+part.
 
-Nearly every document that an operator parses is right, and a reconcile parses several. A reader says nothing of what is wrong: it gives up,
-and `parsing` finds every error. Both judge alike; tests/hudi_operator/api/test_reading.py holds them to that.
+Nearly every document that an operator parses is right, and a reconcile parses several. A reader
+says nothing of what is wrong: it gives up, and `parsing` finds every error. Both judge alike;
+tests/hudi_operator/api/test_reading.py holds them to that.
 """
 
 from __future__ import annotations

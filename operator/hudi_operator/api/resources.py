@@ -35,8 +35,8 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What the API server says of a resource: `uid` for ever, `generation` of its spec, `created` and, if somebody has, `deleted` as
-    RFC 3339. `held`: it stays until we let go of it."""
+    """What the API server says of a resource: `uid` for ever, `generation` of its spec, `created`
+    and, if somebody has, `deleted` as RFC 3339. `held`: it stays until we let go of it."""
 
     key: Key
     uid: str
@@ -86,7 +86,8 @@ def identity_of(document: Mapping[str, Any]) -> Identity:
 
 
 def table_of(document: Mapping[str, Any]) -> tuple[str, str]:
-    """(namespace, name) of the HudiTable that a resource is about. A TableService that names none is about itself alone."""
+    """(namespace, name) of the HudiTable that a resource is about. A TableService that names none
+    is about itself alone."""
     metadata = document["metadata"]
     namespace, name = metadata.get("namespace", DEFAULT_NAMESPACE), metadata["name"]
     if document["kind"] != "TableService":

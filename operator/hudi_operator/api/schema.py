@@ -1,7 +1,9 @@
-"""Declared fields: one declaration gives the parser, the defaults, the limits and the OpenAPI schema.
+"""Declared fields: one declaration gives the parser, the defaults, the limits and the OpenAPI
+schema.
 
-A resource part is a frozen dataclass whose fields are made by `prop`. Supported types: `str`, `int`, `float`, `bool`,
-`StrEnum`, other parts, `tuple[X, ...]`, `dict[str, str]`, `dict[str, Any]` (an object that only the API server judges), and `X | None` for optional ones. Field names are
+A resource part is a frozen dataclass whose fields are made by `prop`. Supported types: `str`,
+`int`, `float`, `bool`, `StrEnum`, other parts, `tuple[X, ...]`, `dict[str, str]`, `dict[str, Any]`
+(an object that only the API server judges), and `X | None` for optional ones. Field names are
 snake_case here and camelCase in documents.
 """
 
@@ -21,7 +23,8 @@ _JSON_TYPES: dict[type, str] = {str: "string", int: "integer", float: "number", 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Prop:
-    """What a schema says about one field. Lengths in characters; `list_key` makes a list a map by that field, `unique` a set."""
+    """What a schema says about one field. Lengths in characters; `list_key` makes a list a map by
+    that field, `unique` a set."""
 
     doc: str
     minimum: int | None = None
@@ -39,10 +42,12 @@ class Prop:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule over several fields of a part: as CEL for the API server, and as a function of the parsed part.
+    """A rule over several fields of a part: as CEL for the API server, and as a function of the
+    parsed part.
 
-    `path` is the field to blame, relative to the part ('' is the part itself). A rule whose CEL names `oldSelf` compares
-    an update with what was there; its `holds` is None, because without an API server the table itself is compared.
+    `path` is the field to blame, relative to the part ('' is the part itself). A rule whose CEL
+    names `oldSelf` compares an update with what was there; its `holds` is None, because without an
+    API server the table itself is compared.
     """
 
     cel: str
@@ -52,7 +57,8 @@ class Rule:
 
 
 def prop(doc: str, default: Any = dataclasses.MISSING, **limits: Any) -> Any:
-    """A field with its documentation, default and limits (the fields of `Prop`). A mapping or part default is copied."""
+    """A field with its documentation, default and limits (the fields of `Prop`). A mapping or part
+    default is copied."""
     metadata = {"prop": Prop(doc, **limits)}
     if isinstance(default, type) or callable(default):
         return dataclasses.field(default_factory=default, metadata=metadata)

@@ -1,4 +1,5 @@
-"""`TableService`: one piece of upkeep of one table, planned or run once, on a schedule or on need."""
+"""`TableService`: one piece of upkeep of one table, planned or run once, on a schedule or on
+need."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from hudi_table.model.service.services import ServiceType
 
 HISTORY_MAX = 10
 PLANNED = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION, ServiceType.CLUSTERING, ServiceType.CLEANING)
-"""Services whose plan stands on the timeline, so that one process may make it and another carry it out."""
+"""Services whose plan stands on the timeline, so that one process may make it and another carry it
+out."""
 APPROVED = (ServiceType.RESIZE, ServiceType.UPGRADE)
 """Services that change the whole table, and only by a plan that was approved."""
 ONCE = (ServiceType.RESTORE, ServiceType.ROLLBACK, *APPROVED)
@@ -42,7 +44,8 @@ class RunMode(StrEnum):
 
 
 class ConcurrencyPolicy(StrEnum):
-    """What a scheduled run does that finds the one before it at work. Several at once have no meaning on one table."""
+    """What a scheduled run does that finds the one before it at work. Several at once have no
+    meaning on one table."""
 
     FORBID = "Forbid"
     REPLACE = "Replace"

@@ -1,4 +1,5 @@
-"""Status of the resources. Everything about the table is read from its timeline, never remembered."""
+"""Status of the resources. Everything about the table is read from its timeline, never
+remembered."""
 
 from __future__ import annotations
 
@@ -93,7 +94,8 @@ class IngestStatus:
 
 @dataclass(frozen=True, slots=True)
 class CallbackStatus:
-    """How far one callback is. A position once it stands here is gone on from, whatever becomes of the operator."""
+    """How far one callback is. A position once it stands here is gone on from, whatever becomes of
+    the operator."""
 
     name: str = prop("name of the callback")
     position: str | None = prop("position behind the last commit that the receiver has; hudictl events takes it", None)

@@ -61,8 +61,8 @@ class Codec(StrEnum):
 
 
 class DeletionPolicy(StrEnum):
-    """What becomes of the table when its resource is deleted: it stays; it stays, and leaves the catalogs that it was entered in (there
-    are none yet); it is deleted with all its files."""
+    """What becomes of the table when its resource is deleted: it stays; it stays, and leaves the
+    catalogs that it was entered in (there are none yet); it is deleted with all its files."""
 
     RETAIN = "Retain"
     UNREGISTER = "Unregister"
@@ -250,7 +250,8 @@ def _takes_events(table: HudiTableSpec) -> bool:
 
 
 def _within(inner: str, outer: str) -> str:
-    """CEL: whether a location is another one, or lies below it. What spells the same place in two ways is left to the operator."""
+    """CEL: whether a location is another one, or lies below it. What spells the same place in two
+    ways is left to the operator."""
     return f"({inner} + '/').startsWith({outer}.endsWith('/') ? {outer} : {outer} + '/')"
 
 

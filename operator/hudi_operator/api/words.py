@@ -1,15 +1,18 @@
-"""Texts of others on their way to people: one line, without what a terminal or a log would take for more than text."""
+"""Texts of others on their way to people: one line, without what a terminal or a log would take for
+more than text."""
 
 from __future__ import annotations
 
 import unicodedata
 
 _UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
-"""Unicode's categories of characters that are not seen but do something: controls, directions, ends of lines, halves of pairs."""
+"""Unicode's categories of characters that are not seen but do something: controls, directions, ends
+of lines, halves of pairs."""
 
 
 def one_line(text: str, length_max: int) -> str:
-    """The text with every unseen character as its escape (`\\n`, `\\u202e`), and at most `length_max` characters of it."""
+    """The text with every unseen character as its escape (`\\n`, `\\u202e`), and at most
+    `length_max` characters of it."""
     if text.isascii() and text.isprintable():
         return text[:length_max]
     shown = (

@@ -1,6 +1,7 @@
 """applies manifests on this machine: the operator's reconcile loop with no cluster
 
-`hudictl local FILE…` reconciles until nothing is left to do and prints the resources as `kubectl get` would.
+`hudictl local FILE…` reconciles until nothing is left to do and prints the resources as `kubectl
+get` would.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ GOOD, FAILED, USAGE = 0, 1, 2
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the verb: resources to stdout, everything else to stderr. Returns 0 if all are ready, else 1 (usage: 2)."""
+    """Run the verb: resources to stdout, everything else to stderr. Returns 0 if all are ready,
+    else 1 (usage: 2)."""
     try:
         parsed = _parser().parse_args(arguments)
     except SystemExit as stop:

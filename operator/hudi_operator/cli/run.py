@@ -49,7 +49,8 @@ _log = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run until a signal asks to stop, or until this process loses the Lease or its watch. It ends with 0, with 1 if it lost one (usage: 2)."""
+    """Run until a signal asks to stop, or until this process loses the Lease or its watch. It ends
+    with 0, with 1 if it lost one (usage: 2)."""
     try:
         parsed = _parser().parse_args(arguments)
     except SystemExit as stop:
@@ -122,7 +123,8 @@ def _guarded(work: Callable[[], None], stopping: threading.Event, lost: threadin
 
 
 def _answers(host: str, port: int, health: Health, registry: CollectorRegistry) -> bool:
-    """Begin to answer probes before this process is the leader: a probe must see whether it waits for the Lease or hangs."""
+    """Begin to answer probes before this process is the leader: a probe must see whether it waits
+    for the Lease or hangs."""
     resources = ResourceGauges(health.operator.cluster, health.clock)
     registry.register(resources)
     registry.register(ProcessGauges(health, resources))
@@ -145,7 +147,8 @@ def _load(health: Health, namespaces: Sequence[str]) -> None:
 
 
 def _know_owners(launcher: ClusterLauncher, namespaces: Sequence[str]) -> None:
-    """Find out who has attempts, once. Without that everyone's are asked for at every reconcile, which costs time and nothing else."""
+    """Find out who has attempts, once. Without that everyone's are asked for at every reconcile,
+    which costs time and nothing else."""
     try:
         launcher.know_owners(namespaces)
     except HudiError as error:
@@ -166,7 +169,8 @@ def _elected(health: Health, stopping: threading.Event) -> bool:
 
 
 def _keep(election: Election, stopping: threading.Event, lost: threading.Event) -> None:
-    """Renew the Lease. Once it is lost, a call that hangs must not go on while another process is the leader."""
+    """Renew the Lease. Once it is lost, a call that hangs must not go on while another process is
+    the leader."""
     while not stopping.wait(election.pause_seconds):
         if not election.attempt():
             _log.error("the Lease is lost: another process may be the leader")

@@ -1,4 +1,5 @@
-"""Talking to an API server: objects as documents, answers in the words of our errors. No decision is made here.
+"""Talking to an API server: objects as documents, answers in the words of our errors. No decision
+is made here.
 
 Begin with `rest.py`.
 """

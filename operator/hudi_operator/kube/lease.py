@@ -1,7 +1,9 @@
-"""Which of several operators works: a Lease that its holder renews. Clocks of machines are never compared.
+"""Which of several operators works: a Lease that its holder renews. Clocks of machines are never
+compared.
 
-A candidate takes the Lease over when it has not changed for its whole duration by the candidate's own clock. Whoever could not renew
-for two thirds of the duration must stop before another may begin.
+A candidate takes the Lease over when it has not changed for its whole duration by the candidate's
+own clock. Whoever could not renew for two thirds of the duration must stop before another may
+begin.
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ RENEW_SHARE, GIVE_UP_SHARE, TRY_SHARE = 1 / 3, 2 / 3, 1 / 6
 
 @dataclass
 class Election:
-    """One candidate. `attempt` is called every few seconds and says whether this candidate leads now.
+    """One candidate. `attempt` is called every few seconds and says whether this candidate leads
+    now.
 
-    `attempted_at`, `answered_at`: when it last tried, and when the API server last answered, in seconds since boot.
+    `attempted_at`, `answered_at`: when it last tried, and when the API server last answered, in
+    seconds since boot.
     """
 
     rest: Rest
@@ -44,7 +48,8 @@ class Election:
         return self.duration * (TRY_SHARE if self._renewed_at is None else RENEW_SHARE)
 
     def attempt(self) -> bool:
-        """Renew the Lease, or take it if it is free. Once this has been false for a leader, it must not work any more."""
+        """Renew the Lease, or take it if it is free. Once this has been false for a leader, it must
+        not work any more."""
         began = self.attempted_at = self.clock.boot_seconds()
         try:
             held = self._taken(began)

@@ -37,8 +37,9 @@ def _uncounted(method: str, code: str) -> None:
 class Rest:
     """Calls by path, such as `/apis/batch/v1/namespaces/lake/jobs`. For several threads at once.
 
-    Every call raises ObjectNotFoundError for 404, ObjectExistsError for 409, AccessDeniedError for 401 and 403, InvalidRequestError
-    for what the server does not take, and UnavailableError for whatever may go better later.
+    Every call raises ObjectNotFoundError for 404, ObjectExistsError for 409, AccessDeniedError for
+    401 and 403, InvalidRequestError for what the server does not take, and UnavailableError for
+    whatever may go better later.
     """
 
     def __init__(self, api: ApiClient, meter: CallMeter = _uncounted) -> None:
@@ -50,7 +51,8 @@ class Rest:
         return self._called("GET", path, query)
 
     def objects(self, path: str, **query: str) -> Iterator[Document]:
-        """Every object of a collection as of one moment, asked for page by page: all of them at once are too large."""
+        """Every object of a collection as of one moment, asked for page by page: all of them at
+        once are too large."""
         yield from self._pages(path, query, OBJECTS_PAGE, JSON)
 
     def metadata(self, path: str, **query: str) -> Iterator[Document]:
@@ -98,7 +100,8 @@ class Rest:
         return self._called("POST", path, {}, body, JSON)
 
     def replace(self, path: str, body: Mapping[str, Any]) -> Document:
-        """Put the object there, if it still is as its `resourceVersion` says; else ObjectExistsError."""
+        """Put the object there, if it still is as its `resourceVersion` says; else
+        ObjectExistsError."""
         return self._called("PUT", path, {}, body, JSON)
 
     def apply(self, path: str, body: Mapping[str, Any], manager: str) -> Document:
@@ -110,8 +113,8 @@ class Rest:
         return self._called("PATCH", path, {}, patch, MERGE)
 
     def delete(self, path: str, *, uid: str, wait: bool = False) -> Document:
-        """Delete the object of this uid, its dependents in the background; with `wait` it stays until they are gone.
-        ObjectExistsError says that another has its name."""
+        """Delete the object of this uid, its dependents in the background; with `wait` it stays
+        until they are gone. ObjectExistsError says that another has its name."""
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
         return self._called(
             "DELETE", path, {}, {**options, "propagationPolicy": "Foreground" if wait else "Background"}, JSON

@@ -1,4 +1,5 @@
-"""Which kinds an API server serves, and what we may do with them, asked anew after a while: both change while an operator runs."""
+"""Which kinds an API server serves, and what we may do with them, asked anew after a while: both
+change while an operator runs."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Served:
         self._rights: dict[tuple[str, str, str, str], tuple[float, bool]] = {}
 
     def serves(self, version: str, plural: str) -> bool:
-        """Whether there are `plural` of a version such as `batch/v1`. Raises AccessDeniedError and UnavailableError."""
+        """Whether there are `plural` of a version such as `batch/v1`. Raises AccessDeniedError and
+        UnavailableError."""
         with self._lock:
             fetched_at, plurals = self._known.get(version, (float("-inf"), frozenset()))
         if self._clock.boot_seconds() - fetched_at > self._fresh_seconds:
@@ -33,7 +35,8 @@ class Served:
         return plural in plurals
 
     def may(self, verb: str, version: str, plural: str, namespace: str) -> bool:
-        """Whether we may, in a namespace, or in all of them for "". Raises AccessDeniedError and UnavailableError."""
+        """Whether we may, in a namespace, or in all of them for "". Raises AccessDeniedError and
+        UnavailableError."""
         key = (verb, version, plural, namespace)
         with self._lock:
             fetched_at, allowed = self._rights.get(key, (float("-inf"), False))

@@ -1,7 +1,7 @@
 """Attempts as SparkApplications of Apache's Spark operator, `spark.apache.org/v1`.
 
-It ends in `ResourceReleased` or `TerminatedWithoutReleaseResources`, which say neither success nor failure: that stands in the
-history of its states, a map whose keys are numbers.
+It ends in `ResourceReleased` or `TerminatedWithoutReleaseResources`, which say neither success nor
+failure: that stands in the history of its states, a map whose keys are numbers.
 """
 
 from __future__ import annotations

@@ -35,13 +35,14 @@ class Launcher(Protocol):
     def launch(self, owner: Identity, wanted: Launch, secret: Mapping[str, str]) -> bool:
         """Start the attempt for a resource; False if one of its name exists already.
 
-        `secret`, the values of the wanted Secret, become environment variables of the job and are written nowhere. Raises
-        HudiError if it cannot start.
+        `secret`, the values of the wanted Secret, become environment variables of the job and are
+        written nowhere. Raises HudiError if it cannot start.
         """
         ...
 
     def objection(self, owner: Identity, spec: HudiTableSpec) -> Problem | None:
-        """What of a table's manifest this launcher cannot do, before anything is observed or started."""
+        """What of a table's manifest this launcher cannot do, before anything is observed or
+        started."""
         ...
 
     def cancel(self, owner: Identity, name: str) -> None:
@@ -53,7 +54,8 @@ class Launcher(Protocol):
         ...
 
     def runs(self, owner: Identity) -> tuple[RunStatus, ...]:
-        """The attempts of a resource, newest first: Running, Succeeded, NothingToDo, Failed, or Lost without a result."""
+        """The attempts of a resource, newest first: Running, Succeeded, NothingToDo, Failed, or
+        Lost without a result."""
         ...
 
 

@@ -1,7 +1,9 @@
-"""The launcher of a cluster: each attempt goes to the kind of object that its table asks for, if that is served.
+"""The launcher of a cluster: each attempt goes to the kind of object that its table asks for, if
+that is served.
 
-`Auto` takes the first Spark operator whose definition is served, else Jobs. Work that needs no executors is always a Job of one pod:
-it gains nothing from an operator of Spark. Runs are looked for in every kind, for a table's launcher may change while one is at work.
+`Auto` takes the first Spark operator whose definition is served, else Jobs. Work that needs no
+executors is always a Job of one pod: it gains nothing from an operator of Spark. Runs are looked
+for in every kind, for a table's launcher may change while one is at work.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ NAMES = tuple(kind.name for kind in KINDS)
 
 
 class ClusterLauncher:
-    """Launches as `spec.spark.launcher` says. `allowed`: names of the kinds that this operator has the rights to."""
+    """Launches as `spec.spark.launcher` says. `allowed`: names of the kinds that this operator has
+    the rights to."""
 
     def __init__(self, rest: Rest, settings: PodSettings, served: Served, allowed: Sequence[str] = NAMES) -> None:
         self._run_reader = RunReader(rest)
@@ -43,8 +46,8 @@ class ClusterLauncher:
         }
 
     def launch(self, owner: Identity, wanted: Launch, secret: Mapping[str, str]) -> bool:
-        """See `Launcher.launch`. Raises LauncherNotServedError for what the cluster has not, InvalidSpecError for properties of
-        Spark that are refused."""
+        """See `Launcher.launch`. Raises LauncherNotServedError for what the cluster has not,
+        InvalidSpecError for properties of Spark that are refused."""
         errors = refused(wanted.spark.conf) if wanted.spec.engine == "Spark" else ()
         if errors:
             raise InvalidSpecError("; ".join(str(error) for error in errors))
@@ -91,12 +94,14 @@ class ClusterLauncher:
         self._run_reader.forget(uids)
 
     def know_owners(self, namespaces: Sequence[str]) -> None:
-        """List who has attempts, in all namespaces if none is named: from now on the others' are not asked for. Raises HudiError."""
+        """List who has attempts, in all namespaces if none is named: from now on the others' are
+        not asked for. Raises HudiError."""
         self._owners.find(self._rest, [each.kind for each in self._there()], namespaces)
 
     def watchable(self, namespaces: Sequence[str]) -> tuple[Kind, ...]:
-        """The kinds of objects that attempts may have here and that we may watch in these namespaces (none: all). A watch that is
-        refused would end the others, too; what is not watched is looked at now and then."""
+        """The kinds of objects that attempts may have here and that we may watch in these
+        namespaces (none: all). A watch that is refused would end the others, too; what is not
+        watched is looked at now and then."""
         found = [each.kind for each in self._there()]
         return tuple(kind for kind in found if kind is JOB or self._may_watch(kind, namespaces))
 

@@ -1,7 +1,8 @@
 """The Local launcher: an attempt is a process on this machine, with a folder that outlives it.
 
-`<folder>/<attempt>/` holds `run.json` (what the plan said), `spec.json`, `process.json` (which process), and what the job
-writes: `result.json`, `progress.jsonl`, `log.txt`. A launcher that starts anew finds its attempts there, running or not.
+`<folder>/<attempt>/` holds `run.json` (what the plan said), `spec.json`, `process.json` (which
+process), and what the job writes: `result.json`, `progress.jsonl`, `log.txt`. A launcher that
+starts anew finds its attempts there, running or not.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ LOG_LINE_LENGTH_MAX = 400
 
 
 class LocalLauncher:
-    """Jobs as processes. One launcher at a time works on a folder; the local runtime's lock sees to that."""
+    """Jobs as processes. One launcher at a time works on a folder; the local runtime's lock sees to
+    that."""
 
     def __init__(self, folder: Path, module: str = JOB_MODULE) -> None:
         self._folder = folder
@@ -116,7 +118,8 @@ class LocalLauncher:
                         yield str(json.loads(line).get("message", ""))
 
     def cancel(self, owner: Identity, name: str) -> None:
-        """Ask a running job to end, with its children, and make it. It may be one that another launcher started."""
+        """Ask a running job to end, with its children, and make it. It may be one that another
+        launcher started."""
         del owner
         child = self._children.get(name)
         if child is not None:
@@ -132,7 +135,8 @@ class LocalLauncher:
             _end(child)
 
     def _forget_oldest(self) -> None:
-        """Remove the folders of the oldest attempts that have ended; what became of them stands in the status."""
+        """Remove the folders of the oldest attempts that have ended; what became of them stands in
+        the status."""
         found = sorted(self._folder.glob("*/run.json"), key=lambda path: path.stat().st_mtime)
         for path in found[: max(0, len(found) - ATTEMPTS_KEPT)]:
             if not self.is_running(path.parent.name):
@@ -173,7 +177,8 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 
 def _environment(secret: Mapping[str, str]) -> dict[str, str]:
-    """Ours, but with the credentials of a Secret it has no others, and it finds the packages where we found them."""
+    """Ours, but with the credentials of a Secret it has no others, and it finds the packages where
+    we found them."""
     hidden = CREDENTIAL_VARIABLES if secret else ()
     found = {name: value for name, value in os.environ.items() if name not in hidden}
     found["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
@@ -206,7 +211,8 @@ def _is_running(path: Path) -> bool:
 
 
 def _born(pid: int) -> str | None:
-    """Start time of a process in the system's own ticks, `?` where the system does not tell, None if there is none."""
+    """Start time of a process in the system's own ticks, `?` where the system does not tell, None
+    if there is none."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,7 +1,7 @@
 """Launching by making one object, whose name is the attempt's: launching again finds it.
 
-An object of that name that works for another resource is never adopted, and never ended. What kinds of objects there are stands in
-the modules beside this one.
+An object of that name that works for another resource is never adopted, and never ended. What kinds
+of objects there are stands in the modules beside this one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class Kind:
 
 
 class ObjectLauncher:
-    """Attempts as objects of one kind. Raises AccessDeniedError and UnavailableError for what the API server says."""
+    """Attempts as objects of one kind. Raises AccessDeniedError and UnavailableError for what the
+    API server says."""
 
     def __init__(self, rest: Rest, settings: PodSettings, kind: Kind) -> None:
         self._rest = rest
@@ -58,7 +59,8 @@ class ObjectLauncher:
         self.kind = kind
 
     def launch(self, owner: Identity, wanted: Launch, secret: Mapping[str, str]) -> bool:
-        """Create the object, or return False if the attempt has one already. Raises InvalidRequestError if another's has its name."""
+        """Create the object, or return False if the attempt has one already. Raises
+        InvalidRequestError if another's has its name."""
         del secret  # the pod refers to it
         attempt = Attempt(owner, wanted.run, wanted.spec, wanted.secret or "", wanted.spark)
         try:
@@ -115,14 +117,16 @@ class ObjectLauncher:
 
 
 class RunReader:
-    """Reads what has become of objects. Results are remembered, so that pods are read only while something is open."""
+    """Reads what has become of objects. Results are remembered, so that pods are read only while
+    something is open."""
 
     def __init__(self, rest: Rest) -> None:
         self._rest = rest
         self._results: dict[str, dict[str, RunStatus]] = {}
 
     def runs(self, owner: Identity, objects: Iterable[tuple[Kind, Document]]) -> tuple[RunStatus, ...]:
-        """The attempts of a resource's objects, newest first, as they and their drivers' pods say."""
+        """The attempts of a resource's objects, newest first, as they and their drivers' pods
+        say."""
         by_uid = {each["metadata"]["uid"]: (kind, each) for kind, each in objects}
         known = {uid: run for uid, run in self._results.get(owner.uid, {}).items() if uid in by_uid}
         open_ones = {uid: pair for uid, pair in by_uid.items() if uid not in known}
@@ -149,7 +153,8 @@ class RunReader:
 
 
 def _verdict(kind: Kind, document: Document) -> Verdict:
-    """One that is being deleted has ended as soon as its driver has: its operator may not be there to let it go."""
+    """One that is being deleted has ended as soon as its driver has: its operator may not be there
+    to let it go."""
     if "deletionTimestamp" in document["metadata"]:
         return Verdict(True, f"the {document['kind']} was deleted", document["metadata"]["deletionTimestamp"])
     return kind.verdict(document)

@@ -1,7 +1,9 @@
-"""Which resources may have attempts in the cluster, so that nobody asks the API server for those of a table that never had any.
+"""Which resources may have attempts in the cluster, so that nobody asks the API server for those of
+a table that never had any.
 
-It errs on one side alone: who is not known here has none. All that there were are listed once, by the one that leads, before it looks
-at anything; each that it launches is entered before, and each that the watch brings. One is taken out when its resource is gone.
+It errs on one side alone: who is not known here has none. All that there were are listed once, by
+the one that leads, before it looks at anything; each that it launches is entered before, and each
+that the watch brings. One is taken out when its resource is gone.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from hudi_operator.manifests.pods import OWNER
 
 
 class Owners:
-    """Uids of resources. Until they were listed, everyone may have attempts. For several threads at once."""
+    """Uids of resources. Until they were listed, everyone may have attempts. For several threads at
+    once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -23,7 +26,8 @@ class Owners:
         self._listed = False
 
     def find(self, rest: Rest, kinds: Sequence[Kind], namespaces: Sequence[str]) -> None:
-        """Enter the owners of all objects of these kinds, in all namespaces if none is named. Raises HudiError."""
+        """Enter the owners of all objects of these kinds, in all namespaces if none is named.
+        Raises HudiError."""
         places = [f"/namespaces/{name}" for name in namespaces] or [""]
         for path in (f"/apis/{kind.version}{place}/{kind.plural}" for kind in kinds for place in places):
             for metadata in rest.metadata(path, labelSelector=OWNER):

@@ -1,6 +1,8 @@
-"""What has become of an attempt in a cluster: its job's own word if there is one, else what Kubernetes says of its driver.
+"""What has become of an attempt in a cluster: its job's own word if there is one, else what
+Kubernetes says of its driver.
 
-An attempt lives as long as its driver's pod does, whatever is said of the object that made the pod; without a pod, the object decides.
+An attempt lives as long as its driver's pod does, whatever is said of the object that made the pod;
+without a pod, the object decides.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ _ORDINARY = frozenset({"ContainerCreating", "PodInitializing"})
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an attempt's object says: that it has `ended`, or why it has not yet begun. `finished`: when, RFC 3339."""
+    """What an attempt's object says: that it has `ended`, or why it has not yet begun. `finished`:
+    when, RFC 3339."""
 
     ended: bool = False
     message: str = ""
@@ -95,7 +98,8 @@ def _hindrance(pod: Mapping[str, Any]) -> str:
 
 
 def _run_of(document: Mapping[str, Any]) -> RunStatus:
-    """The run as the plan described it; of an object whose annotation was lost, what its name says."""
+    """The run as the plan described it; of an object whose annotation was lost, what its name
+    says."""
     try:
         described = json.loads(document["metadata"].get("annotations", {}).get(RUN, ""))
     except ValueError:

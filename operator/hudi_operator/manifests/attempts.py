@@ -1,4 +1,5 @@
-"""Names of attempts: from uid, generation and number, so that a repeated launch finds the first one."""
+"""Names of attempts: from uid, generation and number, so that a repeated launch finds the first
+one."""
 
 from __future__ import annotations
 

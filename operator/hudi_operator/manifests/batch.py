@@ -1,6 +1,8 @@
-"""An attempt as a batch/v1 Job of one pod: one object, made in one call, that says all of what runs and for whom.
+"""An attempt as a batch/v1 Job of one pod: one object, made in one call, that says all of what runs
+and for whom.
 
-The pod is the driver. With executors it starts them itself, in Spark's client mode, from a template that it sees as a file.
+The pod is the driver. With executors it starts them itself, in Spark's client mode, from a template
+that it sees as a file.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ POD_IP, POD_NAME = "HUDI_POD_IP", "HUDI_POD_NAME"
 
 
 def job_manifest(attempt: Attempt, settings: PodSettings) -> dict[str, Any]:
-    """The Job of one attempt. A pod that fails or vanishes is not replaced: repeats are attempts of their own."""
+    """The Job of one attempt. A pod that fails or vanishes is not replaced: repeats are attempts of
+    their own."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",

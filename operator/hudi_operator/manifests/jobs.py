@@ -1,4 +1,5 @@
-"""JobSpecs of ingests and table services. No secret enters: `storage.credentials` names the variables that the launcher fills."""
+"""JobSpecs of ingests and table services. No secret enters: `storage.credentials` names the
+variables that the launcher fills."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.index_properties import CONNECTION
 
 LOCAL_ENGINE_BYTES_MAX = 256 << 20
-"""An ingest whose files are smaller and whose transforms need no Spark, or a service that reads less, needs no JVM."""
+"""An ingest whose files are smaller and whose transforms need no Spark, or a service that reads
+less, needs no JVM."""
 REWRITES = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION, ServiceType.CLUSTERING, ServiceType.RESIZE)
 """Services that write rows."""
 CREDENTIAL_VARIABLES = (
@@ -35,8 +37,8 @@ CREDENTIAL_VARIABLES = (
     CONNECTION,
     *SOURCE_VARIABLES,
 )
-"""Environment variables that a credentials Secret may fill: those that the store's client reads, the connection of an index
-in PostgreSQL, and what Kafka and a schema registry ask for."""
+"""Environment variables that a credentials Secret may fill: those that the store's client reads,
+the connection of an index in PostgreSQL, and what Kafka and a schema registry ask for."""
 
 
 TABLE_FIELDS = (
@@ -73,7 +75,8 @@ def storage_of(spec: HudiTableSpec) -> dict[str, Any]:
 
 
 def table_of(name: str, spec: HudiTableSpec, config: TableConfig | None = None) -> dict[str, Any]:
-    """The table as the job creates or checks it. A table that exists keeps its own number of buckets until it is resized."""
+    """The table as the job creates or checks it. A table that exists keeps its own number of
+    buckets until it is resized."""
     body = to_document(spec)
     found = {"name": name, **{key: body[key] for key in TABLE_FIELDS if key in body}, "options": options_of(spec)}
     if not found.get("index", {}).get("partitionBuckets", True):
@@ -95,7 +98,8 @@ def ingest_job(
     waiting_bytes: int,
     config: TableConfig | None = None,
 ) -> JobSpec:
-    """The job of one ingest attempt. The engine is Local if there is little to read, and no transform that only Spark does."""
+    """The job of one ingest attempt. The engine is Local if there is little to read, and no
+    transform that only Spark does."""
     body = to_document(ingest)
     if not body["source"].get("columns", True):
         # What an earlier release of the job does not know it is told only where it matters.

@@ -1,7 +1,9 @@
-"""Settings of pods beside their sizes: those of the namespace's policy and those of the resource, joined and checked against the policy.
+"""Settings of pods beside their sizes: those of the namespace's policy and those of the resource,
+joined and checked against the policy.
 
-Where both say something of one name the policy wins; lists are joined. Nothing of it can weaken a pod: labels and annotations of
-Kubernetes' domains, variables that load code or change Spark, and accounts and priorities that are not allowed are refused by name.
+Where both say something of one name the policy wins; lists are joined. Nothing of it can weaken a
+pod: labels and annotations of Kubernetes' domains, variables that load code or change Spark, and
+accounts and priorities that are not allowed are refused by name.
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ def joined(policy: PodParts, parts: PodParts) -> PodParts:
 
 
 def refused_parts(policy: PodPolicy, parts: PodParts, path: str) -> Iterator[FieldError]:
-    """What a resource asks for that the policy of its namespace does not allow, each by name. `path` is that of the part."""
+    """What a resource asks for that the policy of its namespace does not allow, each by name.
+    `path` is that of the part."""
     allowed = (
         ("serviceAccountName", parts.service_account_name, policy.allowed_service_accounts, "allowedServiceAccounts"),
         ("priorityClassName", parts.priority_class_name, policy.allowed_priority_classes, "allowedPriorityClasses"),

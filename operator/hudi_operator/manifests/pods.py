@@ -1,7 +1,8 @@
 """The pods of attempts: what every driver and every executor is, whichever object makes it.
 
-The JobSpec travels as an annotation that the pod sees as a file; the result comes back as the container's termination message.
-Each pod passes Pod Security `restricted` and gets credentials by reference alone; only a driver of executors holds a token of the API.
+The JobSpec travels as an annotation that the pod sees as a file; the result comes back as the
+container's termination message. Each pod passes Pod Security `restricted` and gets credentials by
+reference alone; only a driver of executors holds a token of the API.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ LIGHT = frozenset(
 class PodSettings:
     """What the operator's own configuration says of pods. Quantities as Kubernetes writes them.
 
-    `service_account`: of pods that ask nothing of the API; `driver_account`: of drivers that start executors.
+    `service_account`: of pods that ask nothing of the API; `driver_account`: of drivers that start
+    executors.
     """
 
     image: str
@@ -66,7 +68,8 @@ class PodSettings:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What is to run, and for whom. `secret`: name of the Secret that fills the environment, or ""."""
+    """What is to run, and for whom. `secret`: name of the Secret that fills the environment, or
+    ""."""
 
     owner: Identity
     run: RunStatus
@@ -111,7 +114,8 @@ def metadata_of(attempt: Attempt) -> dict[str, Any]:
 
 
 def owner_reference(owner: Identity) -> dict[str, Any]:
-    """What the garbage collector needs: the attempt goes with its resource. It never holds the resource back."""
+    """What the garbage collector needs: the attempt goes with its resource. It never holds the
+    resource back."""
     return {
         "apiVersion": API_VERSION,
         "kind": owner.key.kind,
@@ -125,7 +129,8 @@ def owner_reference(owner: Identity) -> dict[str, Any]:
 def driver_pod(
     attempt: Attempt, spec: JobSpec, settings: PodSettings, container: str, *files: AnnotationFile
 ) -> dict[str, Any]:
-    """The pod template of a driver, which sees its JobSpec as a file, and what else is in `files`."""
+    """The pod template of a driver, which sees its JobSpec as a file, and what else is in
+    `files`."""
     seen = (AnnotationFile(JOB_SPEC, SPEC_FILE, spec.to_json()), *files)
     pod = _pod(settings, container)
     pod["serviceAccountName"] = account_of(attempt, settings)
@@ -141,7 +146,8 @@ def driver_pod(
 
 
 def executor_pod(attempt: Attempt, settings: PodSettings) -> dict[str, Any]:
-    """The pod template of an executor. It has no credentials: the driver hands them to its tasks over an encrypted wire."""
+    """The pod template of an executor. It has no credentials: the driver hands them to its tasks
+    over an encrypted wire."""
     labels = {**MANAGED_BY, ATTEMPT: attempt.run.name}
     pod = _pod(settings, EXECUTOR_CONTAINER)
     pod["serviceAccountName"] = executor_account_of(attempt, settings)
@@ -172,14 +178,16 @@ def cpu_of(size: PodSize, attempt: Attempt, settings: PodSettings) -> tuple[str,
 
 
 def cpu_conf(role: str, size: PodSize, attempt: Attempt, settings: PodSettings) -> dict[str, str]:
-    """The same as properties of Spark, which makes the pod of that role; none where its own defaults say it."""
+    """The same as properties of Spark, which makes the pod of that role; none where its own
+    defaults say it."""
     request, most = cpu_of(size, attempt, settings)
     found = {f"spark.kubernetes.{role}.request.cores": request} if request != str(size.cores) else {}
     return found | ({f"spark.kubernetes.{role}.limit.cores": most} if most is not None else {})
 
 
 def memory_of(size: PodSize, attempt: Attempt, settings: PodSettings) -> str:
-    """Memory of a driver or executor: what the table says counts, then what is said of its namespace."""
+    """Memory of a driver or executor: what the table says counts, then what is said of its
+    namespace."""
     return size.memory or settings.policies.of(attempt.namespace).memory or MEMORY
 
 

@@ -17,8 +17,9 @@ _FIELDS = ("pods", "podsByNamespace", "maxAttempts")
 
 
 def read_policies(text: str) -> PodPolicies:
-    """`{"pods": {…}, "podsByNamespace": {"NAME": {…}}, "maxAttempts": N}`; what a namespace says replaces what is said of all, field by
-    field. Raises InvalidSpecError that names every wrong field."""
+    """`{"pods": {…}, "podsByNamespace": {"NAME": {…}}, "maxAttempts": N}`; what a namespace says
+    replaces what is said of all, field by field. Raises InvalidSpecError that names every wrong
+    field."""
     try:
         document = json.loads(text)
     except ValueError as error:

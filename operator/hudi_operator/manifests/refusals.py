@@ -1,4 +1,5 @@
-"""What a table's manifest asks for that no job of a cluster can be given, found before anything is observed or started."""
+"""What a table's manifest asks for that no job of a cluster can be given, found before anything is
+observed or started."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def refused_in_cluster(spec: HudiTableSpec, policy: PodPolicy) -> tuple[FieldErr
 
 
 def refused_places(spec: HudiTableSpec, policy: PodPolicy) -> Iterator[FieldError]:
-    """Locations that mean something else in each pod, unless a volume of the operator's policy holds them."""
+    """Locations that mean something else in each pod, unless a volume of the operator's policy
+    holds them."""
     places = [("spec.location", spec.location)]
     for i, each in enumerate(spec.ingest):
         places.append((f"spec.ingest[{i}].source.path", each.source.path or ""))
@@ -57,7 +59,8 @@ def _held(location: str, policy: PodPolicy) -> bool:
 
 
 def refused_on_machine(spec: HudiTableSpec) -> tuple[FieldError, ...]:
-    """Settings of pods, of which there are none beside `hudictl local`; variables with a value its processes get."""
+    """Settings of pods, of which there are none beside `hudictl local`; variables with a value its
+    processes get."""
     why = "is of pods, and hudictl local runs processes; remove it here"
     refusals = [
         FieldError(f"spec.spark.{role}.{camel(name)}", why)

@@ -1,4 +1,5 @@
-"""What a table service is asked: one value for a TableService and for each `maintenance` of a HudiTable."""
+"""What a table service is asked: one value for a TableService and for each `maintenance` of a
+HudiTable."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ _LAYOUTS = {Layout.LINEAR: "LINEAR", Layout.Z_ORDER: "ZORDER", Layout.HILBERT: "
 
 @dataclass(frozen=True, slots=True)
 class ServiceWork:
-    """One service of one table. `options` are those of the service alone. Due when `when` holds, else by its own rule."""
+    """One service of one table. `options` are those of the service alone. Due when `when` holds,
+    else by its own rule."""
 
     type: ServiceType
     mode: RunMode = RunMode.SCHEDULE_AND_EXECUTE
@@ -94,13 +96,15 @@ def work_of(spec: TableServiceSpec, table: HudiTableSpec) -> ServiceWork:
 
 
 def _own(spec: TableServiceSpec) -> dict[str, str]:
-    """The service's options; of a clean with the policy that they tell, so that the section's does not stay."""
+    """The service's options; of a clean with the policy that they tell, so that the section's does
+    not stay."""
     own = renamed(spec.options)
     return with_policy(own) if spec.type is ServiceType.CLEANING else own
 
 
 def maintenance_of(spec: HudiTableSpec, *, disabled: bool = False) -> tuple[ServiceWork, ...]:
-    """The services that run by themselves, in the order in which they have their turn; with `disabled` those that do not, too."""
+    """The services that run by themselves, in the order in which they have their turn; with
+    `disabled` those that do not, too."""
     auto = {
         ServiceType.COMPACTION: (spec.maintenance.compaction.mode, {}),
         ServiceType.CLUSTERING: (spec.maintenance.clustering.mode, _clustering(None, renamed(spec.options))),
@@ -146,7 +150,8 @@ def _section(spec: TableServiceSpec, table: HudiTableSpec) -> dict[str, str]:
 
 
 def _clustering(spec: ClusteringSpec | None, options: Mapping[str, str]) -> dict[str, str]:
-    """The section, and that a file without another one beside it is left: only an order that is asked for makes it better."""
+    """The section, and that a file without another one beside it is left: only an order that is
+    asked for makes it better."""
     found = _clustering_section(spec) if spec is not None else {}
     if not found.get(SORT_COLUMNS) and not options.get(SORT_COLUMNS):
         found[SINGLE_GROUPS] = options.get(SINGLE_GROUPS, "false")
@@ -211,8 +216,8 @@ def _archiving(spec: HudiTableSpec) -> dict[str, str]:
 
 
 def _keep(spec: HudiTableSpec, section: ArchivingSpec) -> dict[str, str]:
-    """The job holds them against what cleaning retains, by default 10 commits; the spec says what this table's cleaning does. Where
-    `maintenance` does not clean, nobody retains that number."""
+    """The job holds them against what cleaning retains, by default 10 commits; the spec says what
+    this table's cleaning does. Where `maintenance` does not clean, nobody retains that number."""
     least, cleaning = section.min_commits, spec.maintenance.cleaning
     retained = cleaning.keep_commits if cleaning.mode is ServiceMode.AUTO else min(cleaning.keep_commits, least - 1)
     return {
@@ -225,7 +230,8 @@ def _keep(spec: HudiTableSpec, section: ArchivingSpec) -> dict[str, str]:
 
 
 def resize_wanted(spec: HudiTableSpec, config: TableConfig) -> tuple[int, int] | None:
-    """(buckets of the table, buckets that the manifest wants) where they differ, of a Bucket index."""
+    """(buckets of the table, buckets that the manifest wants) where they differ, of a Bucket
+    index."""
     wanted, there = spec.index, config.index
     if wanted is None or there is None or wanted.buckets is None or there.buckets is None:
         return None

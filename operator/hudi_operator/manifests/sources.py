@@ -1,4 +1,5 @@
-"""Sources as JobSpecs tell them: moments as milliseconds, sizes as bytes. No secret is in a source."""
+"""Sources as JobSpecs tell them: moments as milliseconds, sizes as bytes. No secret is in a
+source."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""An attempt as a SparkApplication, of kubeflow's operator or of Apache's: one object is one attempt, and is never restarted.
+"""An attempt as a SparkApplication, of kubeflow's operator or of Apache's: one object is one
+attempt, and is never restarted.
 
-What a pod must be stands in pod templates, which need no webhook of the operator. The two share no dictionary of properties:
-kubeflow's admission refuses image, accounts and master in `sparkConf`, and Apache's definition takes them nowhere else.
+What a pod must be stands in pod templates, which need no webhook of the operator. The two share no
+dictionary of properties: kubeflow's admission refuses image, accounts and master in `sparkConf`,
+and Apache's definition takes them nowhere else.
 """
 
 from __future__ import annotations
@@ -83,8 +85,9 @@ def kubeflow_application(attempt: Attempt, settings: PodSettings) -> dict[str, A
 def apache_application(attempt: Attempt, settings: PodSettings) -> dict[str, Any]:
     """The `spark.apache.org/v1` SparkApplication of an attempt.
 
-    Its pods are kept for the result of a driver that has ended lies in its pod alone. The operator's own time limits on a start
-    would end the application and leave a pod that starts after all, so they are as long as that.
+    Its pods are kept for the result of a driver that has ended lies in its pod alone. The
+    operator's own time limits on a start would end the application and leave a pod that starts
+    after all, so they are as long as that.
     """
     spec = {
         "mainClass": "org.apache.spark.deploy.PythonRunner",

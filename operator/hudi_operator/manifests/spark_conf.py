@@ -1,6 +1,8 @@
-"""Spark properties of attempts: which of a manifest's are taken, and which the operator sets itself.
+"""Spark properties of attempts: which of a manifest's are taken, and which the operator sets
+itself.
 
-What a manifest says is data: it may tune Spark, and may neither name code to load nor change pods, wire or master.
+What a manifest says is data: it may tune Spark, and may neither name code to load nor change pods,
+wire or master.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ _NAMES_CODE = re.compile(
     r"(class|Class|Listener|Provider|[pP]lugin|[fF]actory|[sS]erializer$|[dD]aemon|[mM]odule|[jJ]ars?\b|[uU]r[il]|\.impl$|[sS]cript\b|discovery)"
 )
 _REPLACED = "${"
-"""Spark puts the environment's and the JVM's own values in place of what follows, credentials among them."""
+"""Spark puts the environment's and the JVM's own values in place of what follows, credentials among
+them."""
 
 
 def refused(conf: Mapping[str, str]) -> tuple[FieldError, ...]:
@@ -58,7 +61,8 @@ def _why_not(key: str, value: str) -> str | None:
 
 
 def heap_and_rest(memory: str) -> tuple[str, str]:
-    """The heap of the JVM in a pod of so much memory, and what Spark is to add to it, as Spark writes sizes."""
+    """The heap of the JVM in a pod of so much memory, and what Spark is to add to it, as Spark
+    writes sizes."""
     total = bytes_of(memory) >> 20
     heap = max(HEAP_MIB_MIN, int(total * HEAP_SHARE))
     return f"{heap}m", f"{max(REST_MIB_MIN, total - heap)}m"
@@ -71,7 +75,8 @@ def memory_conf(role: str, memory: str) -> dict[str, str]:
 
 
 def totals(spark: SparkSpec) -> dict[str, str]:
-    """How many tasks run at once on executors: what a driver must know of them whoever asks for them."""
+    """How many tasks run at once on executors: what a driver must know of them whoever asks for
+    them."""
     return {
         "spark.executor.instances": str(spark.executor.instances),
         "spark.executor.cores": str(spark.executor.cores),
@@ -79,13 +84,14 @@ def totals(spark: SparkSpec) -> dict[str, str]:
 
 
 def wire() -> dict[str, str]:
-    """Driver and executors know each other and nobody listens: credentials of the store travel between them."""
+    """Driver and executors know each other and nobody listens: credentials of the store travel
+    between them."""
     return {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
 
 
 def leaves() -> dict[str, str]:
-    """A driver looks for no services and volume claims to delete: it made none, and its Role does not speak of them. What an operator of
-    Spark makes for it goes with its pod."""
+    """A driver looks for no services and volume claims to delete: it made none, and its Role does
+    not speak of them. What an operator of Spark makes for it goes with its pod."""
     return {
         "spark.kubernetes.driver.service.deleteOnTermination": "false",
         "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
@@ -100,7 +106,8 @@ def alone(spark: SparkSpec) -> dict[str, str]:
 def client_mode(
     spark: SparkSpec, namespace: str, prefix: str, template: str, pods: Mapping[str, str]
 ) -> dict[str, str]:
-    """A driver that starts executors itself: pods named from `prefix`, made from the file `template`, with what else `pods` says of them."""
+    """A driver that starts executors itself: pods named from `prefix`, made from the file
+    `template`, with what else `pods` says of them."""
     return {
         "spark.master": "k8s://https://kubernetes.default.svc",
         "spark.driver.port": str(DRIVER_PORT),

@@ -1,6 +1,8 @@
-"""Every metric: name, type, labels, meaning. docs/reference/metrics.md says the same, and a test holds them together.
+"""Every metric: name, type, labels, meaning. docs/reference/metrics.md says the same, and a test
+holds them together.
 
-The labels of a resource are bounded by the number of resources, all others by lists that stand in the code.
+The labels of a resource are bounded by the number of resources, all others by lists that stand in
+the code.
 """
 
 from __future__ import annotations

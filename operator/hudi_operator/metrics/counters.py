@@ -1,4 +1,5 @@
-"""What is counted as it happens, from the start of the process on: reconciles, calls of the API server, attempts."""
+"""What is counted as it happens, from the start of the process on: reconciles, calls of the API
+server, attempts."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DEL
 
 
 def new_registry() -> CollectorRegistry:
-    """A registry of this process, with what it uses of its machine. When a series began is not told: that doubles the series."""
+    """A registry of this process, with what it uses of its machine. When a series began is not
+    told: that doubles the series."""
     disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no type for it
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
@@ -59,7 +61,8 @@ class Counters:
             self._errors.labels(key.kind, error).inc()
 
     def reported(self, key: Key, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-        """Attempts are counted where their start and their end stand in a status for the first time."""
+        """Attempts are counted where their start and their end stand in a status for the first
+        time."""
         phases = {run["name"]: run["phase"] for run in before.get("runs", ())}
         runs = list(after.get("runs", ()))
         for run in runs:
@@ -83,7 +86,8 @@ class Counters:
             self._lasted.labels(_work(run)).observe(max(0.0, lasted.total_seconds()))
 
     def _is_first(self, key: Key, name: str, what: str) -> bool:
-        """Whether this is new: the watch may bring a status back that was overtaken, and then nothing has happened twice."""
+        """Whether this is new: the watch may bring a status back that was overtaken, and then
+        nothing has happened twice."""
         with self._lock:
             known = (f"{key.namespace}/{name}", what)
             if known in self._known:

@@ -1,7 +1,9 @@
-"""Whether the process does its work (`alive`: if not, only a new process can), and whether it could lead (`ready`).
+"""Whether the process does its work (`alive`: if not, only a new process can), and whether it could
+lead (`ready`).
 
-A limit is passed only by what never ends by itself. An operator that is merely slow, or whose API server or store does not answer,
-is not ended: a restart would make it slower. One that loses the Lease ends by itself.
+A limit is passed only by what never ends by itself. An operator that is merely slow, or whose API
+server or store does not answer, is not ended: a restart would make it slower. One that loses the
+Lease ends by itself.
 """
 
 from __future__ import annotations
@@ -57,8 +59,8 @@ class Health:
         return [lease, *([self._workers(), self._queue(), self._watch()] if self.leading else [])]
 
     def ready(self) -> list[Check]:
-        """For the readiness probe. One that waits for the Lease is ready when it could take it: a Deployment that is rolled out ends
-        the old leader only when the new process is ready."""
+        """For the readiness probe. One that waits for the Lease is ready when it could take it: a
+        Deployment that is rolled out ends the old leader only when the new process is ready."""
         answered = self._since(self.election.answered_at, math.inf)
         role = "leads" if self.leading else "waits for the Lease"
         said = f"{role}; the API server answered {answered:.0f} s ago"
@@ -71,7 +73,8 @@ class Health:
         return found
 
     def _workers(self) -> Check:
-        """One that ended is replaced, and one whose reconcile lasts too long is stood in for; only a new process helps when nobody is left."""
+        """One that ended is replaced, and one whose reconcile lasts too long is stood in for; only
+        a new process helps when nobody is left."""
         working, wanted = self.operator.workers.working(self.limits.reconcile), self.operator.workers.wanted
         key, seconds = max(self.operator.workers.reconciles(), key=lambda pair: pair[1], default=(None, 0.0))
         pair = "" if key is None else f"; {key} is being reconciled for {seconds:.0f} s"

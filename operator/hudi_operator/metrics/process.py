@@ -15,7 +15,8 @@ from hudi_operator.metrics.resources import ResourceGauges, family
 
 
 class ProcessGauges(Collector):
-    """The state of the operator itself. A process that waits for the Lease knows no resources and reports none."""
+    """The state of the operator itself. A process that waits for the Lease knows no resources and
+    reports none."""
 
     def __init__(self, health: Health, resources: ResourceGauges) -> None:
         self._health = health

@@ -1,4 +1,5 @@
-"""Gauges of the resources, computed from their documents at each scrape: of what is deleted nothing remains."""
+"""Gauges of the resources, computed from their documents at each scrape: of what is deleted nothing
+remains."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class Documents(Protocol):
 
 
 class ResourceGauges(Collector):
-    """The series of all HudiTables and TableServices; of the first `most` tables, if there are more."""
+    """The series of all HudiTables and TableServices; of the first `most` tables, if there are
+    more."""
 
     def __init__(self, documents: Documents, clock: Clock, most: int = TABLES_MAX) -> None:
         self._documents = documents

@@ -1,4 +1,5 @@
-"""The HTTP server of probes and metrics: few connections at once, each bounded in time, one request each, nothing but GET."""
+"""The HTTP server of probes and metrics: few connections at once, each bounded in time, one request
+each, nothing but GET."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _PLAIN = "text/plain; charset=utf-8"
 
 
 class ProbeServer(ThreadingHTTPServer):
-    """Answers `/healthz`, `/readyz` and `/metrics`. Port 0 is any that is free; without a host, all addresses."""
+    """Answers `/healthz`, `/readyz` and `/metrics`. Port 0 is any that is free; without a host, all
+    addresses."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -103,8 +105,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: probes come every few seconds."""
 
     def _metrics(self, names: Sequence[str]) -> None:
-        """One scrape at a time: that of 2,000 tables takes 30 MB. With names, of these samples alone, and of no resource if none is
-        its: that costs a hundredth."""
+        """One scrape at a time: that of 2,000 tables takes 30 MB. With names, of these samples
+        alone, and of no resource if none is its: that costs a hundredth."""
         if not self.server.scrape.acquire(timeout=SCRAPE_WAIT_SECONDS):
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, _PLAIN, b"another scrape is at work\n")
             return

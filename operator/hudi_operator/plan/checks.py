@@ -1,4 +1,5 @@
-"""What stands against a HudiTable: what this release does not do, and what contradicts the table that exists."""
+"""What stands against a HudiTable: what this release does not do, and what contradicts the table
+that exists."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from hudi_table.services.transforming.chain_check import check_chain, check_expe
 
 
 def problem_of(desired: DesiredTable, table: TableObservation | None) -> Problem | None:
-    """The one problem that keeps a table from being worked on, all its fields in one message; None if there is none."""
+    """The one problem that keeps a table from being worked on, all its fields in one message; None
+    if there is none."""
     if desired.identity.deleted:
         return Problem("Deleting", "it is being deleted")
     if desired.errors or desired.spec is None:
@@ -39,7 +41,8 @@ def _problem(reason: str, errors: tuple[FieldError, ...]) -> Problem:
 
 
 def service_contradictions(spec: TableServiceSpec, table: HudiTableSpec) -> tuple[FieldError, ...]:
-    """Where a service cannot be of its table: by what the table is, or by what its own `maintenance` keeps."""
+    """Where a service cannot be of its table: by what the table is, or by what its own
+    `maintenance` keeps."""
     bucketed = table.index is not None and table.index.type.has_fixed_buckets
     logs = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION)
     found = []
@@ -113,7 +116,8 @@ def _expectations(number: int, ingest: IngestSpec) -> list[FieldError]:
 
 
 def contradictions_of(spec: HudiTableSpec, config: TableConfig) -> tuple[FieldError, ...]:
-    """Where a spec says otherwise than the table that exists. What a table is cannot change under its rows."""
+    """Where a spec says otherwise than the table that exists. What a table is cannot change under
+    its rows."""
     pairs = (
         ("type", spec.type.value, config.type.value),
         ("recordKey", list(spec.record_key), list(config.record_key)),

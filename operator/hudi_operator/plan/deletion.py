@@ -1,7 +1,9 @@
-"""`plan_deletion(desired, observed, now)`: what is to be done about a HudiTable that is being deleted and held back by us. Pure.
+"""`plan_deletion(desired, observed, now)`: what is to be done about a HudiTable that is being
+deleted and held back by us. Pure.
 
-Whoever deletes a table with `deletionPolicy: Purge` waits for its files to go. That wait is bounded, so that no namespace is held up
-for ever: a Warning names what could not be deleted, and it is left. Another policy, set meanwhile, lets go at once.
+Whoever deletes a table with `deletionPolicy: Purge` waits for its files to go. That wait is
+bounded, so that no namespace is held up for ever: a Warning names what could not be deleted, and it
+is left. Another policy, set meanwhile, lets go at once.
 """
 
 from __future__ import annotations
@@ -26,16 +28,18 @@ from hudi_table.model.job.jobspec import JobSpec
 WORK, BATCH = "Purge", "purge"
 DELETION_SECONDS_MAX = 6 * 3600.0
 UNSEEN_SECONDS_MAX = 60.0
-"""Where attempts cannot be seen, since the rights are gone with the namespace, their end is waited for so long."""
+"""Where attempts cannot be seen, since the rights are gone with the namespace, their end is waited
+for so long."""
 OTHERS_SECONDS = 10.0
 NOT_PURGED = "NotPurged"
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedDeletion:
-    """`runs` of the table, `others`: attempts of its services that are at work. `sharer`: another resource whose table lies at the
-    same location, above or below it. `unseen`: why attempts cannot be seen now, so that `runs` are those known last. `unlaunchable`: why
-    none can be started, by work."""
+    """`runs` of the table, `others`: attempts of its services that are at work. `sharer`: another
+    resource whose table lies at the same location, above or below it. `unseen`: why attempts cannot
+    be seen now, so that `runs` are those known last. `unlaunchable`: why none can be started, by
+    work."""
 
     runs: tuple[RunStatus, ...] = ()
     others: tuple[RunStatus, ...] = ()

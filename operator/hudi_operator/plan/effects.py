@@ -27,8 +27,8 @@ class SetStatus:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Start the attempt, or adopt it if one of its name exists. `secret`: name of the Secret that fills the job's environment;
-    `spark`: which launcher, and how large its pods are."""
+    """Start the attempt, or adopt it if one of its name exists. `secret`: name of the Secret that
+    fills the job's environment; `spark`: which launcher, and how large its pods are."""
 
     run: RunStatus
     spec: JobSpec
@@ -61,8 +61,8 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class RequeueAfter:
-    """Reconcile again after so many seconds, even if nothing is heard of. An `appointment` is what a schedule says: nothing is left
-    to do until then."""
+    """Reconcile again after so many seconds, even if nothing is heard of. An `appointment` is what
+    a schedule says: nothing is left to do until then."""
 
     seconds: float
     why: str

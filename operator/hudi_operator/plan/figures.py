@@ -1,4 +1,5 @@
-"""What was measured of a table, as needs and conditions speak of it, and numbers as people read them."""
+"""What was measured of a table, as needs and conditions speak of it, and numbers as people read
+them."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _TABLE_LIMIT = "hoodie.parquet.small.file.limit"
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Ratios are 0 without base files. `mergeable`: small files of partitions that have more than one. `bytes_to_clean` is None if it is not known."""
+    """Ratios are 0 without base files. `mergeable`: small files of partitions that have more than
+    one. `bytes_to_clean` is None if it is not known."""
 
     files: int
     small_files: int

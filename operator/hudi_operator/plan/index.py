@@ -1,8 +1,10 @@
-"""What jobs have measured of a table's index: when a job measures, what the status keeps of it, and what conditions report.
+"""What jobs have measured of a table's index: when a job measures, what the status keeps of it, and
+what conditions report.
 
-Only jobs open footers; the operator, which watches many tables, carries their words. A measurement reads at most 16 footers and ten
-commits. A job is asked for one where the last is a day old, or ten writes are, which is as many as it looks at, or where it gives
-the table other buckets; and never about a table so small that no index could spare what would be worth a word.
+Only jobs open footers; the operator, which watches many tables, carries their words. A measurement
+reads at most 16 footers and ten commits. A job is asked for one where the last is a day old, or ten
+writes are, which is as many as it looks at, or where it gives the table other buckets; and never
+about a table so small that no index could spare what would be worth a word.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ _FIGURE = re.compile(r"\d[\d.,]*( ?(B|[KMGTP]iB|%))?")
 
 
 def measuring(job: JobSpec, last: IndexStatus | None, table: TableObservation | None, now: datetime) -> JobSpec:
-    """The job, which is also to measure the index if that is due. An earlier release of it does not know the word, and does not."""
+    """The job, which is also to measure the index if that is due. An earlier release of it does not
+    know the word, and does not."""
     resizes = _judged(table) is not None and job.work["type"] == ServiceType.RESIZE.value
     return replace(job, work={**job.work, MEASURE_INDEX: True}) if resizes or _is_due(last, table, now) else job
 
@@ -38,7 +41,8 @@ def known(last: IndexStatus | None, measured: IndexStatus | None, table: TableOb
 
 
 def news(before: IndexStatus | None, after: IndexStatus | None) -> list[Emit]:
-    """An event where other things are advised than before. Figures alone, which move with every write, are no news."""
+    """An event where other things are advised than before. Figures alone, which move with every
+    write, are no news."""
     if after is None or not after.advice or (before is not None and _gist(before) == _gist(after)):
         return []
     return [Emit(EventType.NORMAL, REASON, "; ".join(after.advice))]

@@ -1,4 +1,5 @@
-"""What was seen of a table, its sources and its runs at one moment. Plain values; nothing here reads anything."""
+"""What was seen of a table, its sources and its runs at one moment. Plain values; nothing here
+reads anything."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from hudi_table.model.timeline.instants import Instant
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why something could not be seen: stable name, message, and whether the same reconcile may succeed later."""
+    """Why something could not be seen: stable name, message, and whether the same reconcile may
+    succeed later."""
 
     reason: str
     message: str
@@ -27,7 +29,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class FileFact:
-    """One latest file slice: its base file's size in bytes and rows (None if not known), and its log files' size."""
+    """One latest file slice: its base file's size in bytes and rows (None if not known), and its
+    log files' size."""
 
     partition: str
     size: int
@@ -45,8 +48,8 @@ class CommittedCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a service has left on the timeline: plans that wait, oldest first, its newest completed instant, and how many writes
-    came after that (all that the timeline shows, if it never ran)."""
+    """What a service has left on the timeline: plans that wait, oldest first, its newest completed
+    instant, and how many writes came after that (all that the timeline shows, if it never ran)."""
 
     pending: tuple[str, ...] = ()
     last: str | None = None
@@ -55,13 +58,18 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class TableObservation:
-    """A table as its timeline shows it. `attempts` maps attempt names to the instants that they completed.
+    """A table as its timeline shows it. `attempts` maps attempt names to the instants that they
+    completed.
 
-    `compaction`: what is due by the compaction's own trigger; `archiving`: what `maintenance.archiving` would find. `moments` of instants are in UTC. `colon_keys`: whether some
-    record key holds ':' (None: not known). `last_write`: the newest write that no service made. `bytes_to_clean`: None where
-    nobody asks, or it is not known. `timeline_files`: all files of the active timeline's folder. `unknown_checkpoints`: why the checkpoint of an ingest
-    cannot be read. `foreign`: those of the newest commits that other engines made; `lost`: properties that one of them dropped or changed.
-    `changing`: from which version to which a change of the table has begun that has not ended. `event_times`: the smallest of the newest commit that records any and the largest of the newest commits, in milliseconds since 1970.
+    `compaction`: what is due by the compaction's own trigger; `archiving`: what
+    `maintenance.archiving` would find. `moments` of instants are in UTC. `colon_keys`: whether some
+    record key holds ':' (None: not known). `last_write`: the newest write that no service made.
+    `bytes_to_clean`: None where nobody asks, or it is not known. `timeline_files`: all files of the
+    active timeline's folder. `unknown_checkpoints`: why the checkpoint of an ingest cannot be read.
+    `foreign`: those of the newest commits that other engines made; `lost`: properties that one of
+    them dropped or changed. `changing`: from which version to which a change of the table has begun
+    that has not ended. `event_times`: the smallest of the newest commit that records any and the
+    largest of the newest commits, in milliseconds since 1970.
     """
 
     config: TableConfig
@@ -86,7 +94,8 @@ class TableObservation:
     changing: tuple[int, int] | None = None
 
     def files_held(self, ingest: str) -> Checkpoint | None:
-        """The checkpoint of an ingest from files; None also where it is of another source, which its job refuses."""
+        """The checkpoint of an ingest from files; None also where it is of another source, which
+        its job refuses."""
         held = self.checkpoints.get(ingest)
         return held.checkpoint if held is not None and isinstance(held.checkpoint, Checkpoint) else None
 
@@ -96,12 +105,14 @@ class TableObservation:
         return held.checkpoint if held is not None and isinstance(held.checkpoint, Positions) else None
 
     def trace(self, kind: ServiceType) -> Trace:
-        """What a service has left; of one that leaves nothing, every write of the timeline came since."""
+        """What a service has left; of one that leaves nothing, every write of the timeline came
+        since."""
         return self.traces.get(kind, Trace(commits_since=len(self.commits)))
 
     @property
     def state(self) -> str:
-        """Names what the table holds: while it is the same, a service that has ended finds nothing new to do."""
+        """Names what the table holds: while it is the same, a service that has ended finds nothing
+        new to do."""
         return self.last_write or (self.commits[-1].time if self.commits else "")
 
     @property
@@ -127,8 +138,8 @@ class SourceObservation:
 
 @dataclass(frozen=True, slots=True)
 class CallbackObservation:
-    """How far a callback is, as its courier knows. `position`: None until it is known where it begins. `oldest`: when the oldest commit completed that was
-    not delivered."""
+    """How far a callback is, as its courier knows. `position`: None until it is known where it
+    begins. `oldest`: when the oldest commit completed that was not delivered."""
 
     name: str
     position: str | None = None
@@ -140,14 +151,17 @@ class CallbackObservation:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Everything that a plan for one HudiTable goes by. `failures`: reconciles in a row that ended in a problem.
+    """Everything that a plan for one HudiTable goes by. `failures`: reconciles in a row that ended
+    in a problem.
 
-    `runs` are the launcher's, newest first; a run that vanished without a result has phase `Lost`. `others`: the attempts of other
-    resources that run on this table now. `keepers`: the TableService of each type that keeps the table. `unlaunchable`: why an
-    attempt could not be started just now, by its work. `measured`: what the newest of all these attempts that measured the index has found. `holdable`: we
-    could let go of the resource whatever becomes of its namespace.
-    `upgrade`: the TableService for whose upgrade nothing else is done to the table. `refused`: what nobody could do of the manifest. `callbacks`: None where
-    nobody delivers. `sharers`: the other HudiTables that lie where this one does, above or below it.
+    `runs` are the launcher's, newest first; a run that vanished without a result has phase `Lost`.
+    `others`: the attempts of other resources that run on this table now. `keepers`: the
+    TableService of each type that keeps the table. `unlaunchable`: why an attempt could not be
+    started just now, by its work. `measured`: what the newest of all these attempts that measured
+    the index has found. `holdable`: we could let go of the resource whatever becomes of its
+    namespace. `upgrade`: the TableService for whose upgrade nothing else is done to the table.
+    `refused`: what nobody could do of the manifest. `callbacks`: None where nobody delivers.
+    `sharers`: the other HudiTables that lie where this one does, above or below it.
     """
 
     table: TableObservation | None = None
@@ -172,9 +186,10 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class ObservedService:
-    """Everything that a plan for one TableService goes by. `owner`: its HudiTable, None if there is none; `unlaunchable`: why its
-    attempt could not be started just now, by its work; `refused`: what nobody could do of its manifest; `streams`: continuous drivers that are at
-    work on the table."""
+    """Everything that a plan for one TableService goes by. `owner`: its HudiTable, None if there is
+    none; `unlaunchable`: why its attempt could not be started just now, by its work; `refused`:
+    what nobody could do of its manifest; `streams`: continuous drivers that are at work on the
+    table."""
 
     owner: DesiredTable | None = None
     table: TableObservation | None = None

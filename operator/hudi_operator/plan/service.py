@@ -1,7 +1,8 @@
 """`plan_service(desired, observed, now)`: what is to be done about one TableService. Pure.
 
-Order of judgement: the manifest, its table, the run that is at work, then what is due: an approved plan, a moment of the
-schedule, a need, or the one run. A run waits while another attempt works on the table.
+Order of judgement: the manifest, its table, the run that is at work, then what is due: an approved
+plan, a moment of the schedule, a need, or the one run. A run waits while another attempt works on
+the table.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ RECHECK_SECONDS = 30.0
 def plan_service(
     desired: DesiredService, observed: ObservedService, now: datetime, *, policy: RetryPolicy = DEFAULT_POLICY
 ) -> list[Effect]:
-    """Effects in order: what is stopped and started, events, the status, and when to reconcile again."""
+    """Effects in order: what is stopped and started, events, the status, and when to reconcile
+    again."""
     judgement = _Judgement(desired, observed, now, policy)
     judgement.judge()
     status = service_status.status_of(desired, judgement.progress, judgement.outcome, now)

@@ -1,10 +1,11 @@
 """`plan_table(desired, observed, now)`: what is to be done about one HudiTable. Pure.
 
-Order of judgement: the manifest, then whether the table could be seen, then each ingest, then what `maintenance` asks for. At
-most one attempt works on a table, a TableService's or one of ours, so our own jobs never contend with each other.
+Order of judgement: the manifest, then whether the table could be seen, then each ingest, then what
+`maintenance` asks for. At most one attempt works on a table, a TableService's or one of ours, so
+our own jobs never contend with each other.
 
-What fails for good stalls itself: an ingest whose source or checkpoint cannot be read, whose job is refused or fails, keeps neither
-another ingest nor a service of the table from its work.
+What fails for good stalls itself: an ingest whose source or checkpoint cannot be read, whose job is
+refused or fails, keeps neither another ingest nor a service of the table from its work.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ def plan_table(
 
 
 def _held(desired: DesiredTable, observed: Observed) -> list[Effect]:
-    """A table whose files go with it is held back before it has any; but where our rights may go before it, its namespace would
-    never go."""
+    """A table whose files go with it is held back before it has any; but where our rights may go
+    before it, its namespace would never go."""
     spec, identity = desired.spec, desired.identity
     if spec is None or identity.deleted:
         return []
@@ -88,8 +89,8 @@ def _held(desired: DesiredTable, observed: Observed) -> list[Effect]:
 
 @dataclass(slots=True)
 class _Judgement:
-    """What was seen, and what the judgement has come to so far. `stalled`: why nothing is done about the table; `halted`: why parts of the
-    work, by name, are not."""
+    """What was seen, and what the judgement has come to so far. `stalled`: why nothing is done
+    about the table; `halted`: why parts of the work, by name, are not."""
 
     desired: DesiredTable
     observed: Observed
@@ -143,7 +144,8 @@ class _Judgement:
                 self.requeues.append(RequeueAfter(SOURCE_SECONDS, "Source", appointment=True))
 
     def _end_overdue(self) -> None:
-        """Stop the ingest that takes longer than its manifest allows; else reconcile again when it would."""
+        """Stop the ingest that takes longer than its manifest allows; else reconcile again when it
+        would."""
         spec = self.desired.spec
         limits = {f"Ingest/{each.name}": each.active_deadline for each in spec.ingest} if spec is not None else {}
         for run in self.runs:
@@ -184,7 +186,8 @@ class _Judgement:
         return Problem(first.reason, "; ".join(f"{work}: {each.message}" for work, each in self.halted.items()))
 
     def _unseen(self, problem: Problem) -> Problem | None:
-        """The store did not answer, or refuses. Reconciling goes on; after some failures that counts as stalled."""
+        """The store did not answer, or refuses. Reconciling goes on; after some failures that
+        counts as stalled."""
         failures = self.observed.failures
         if problem.retryable:
             wait = self.policy.wait_seconds(max(1, failures))
@@ -242,7 +245,8 @@ class _Judgement:
         self._start(spec, work, batch, ("Ingesting", f"{work} takes {many}"), job)
 
     def _maintenance(self, spec: HudiTableSpec) -> None:
-        """The first service that is due, has not yet done what it could about the table as it is, and can be started."""
+        """The first service that is due, has not yet done what it could about the table as it is,
+        and can be started."""
         table = self.observed.table
         if table is None:
             return
@@ -255,7 +259,8 @@ class _Judgement:
                 self._service(spec, due)
 
     def _is_done(self, due: Due) -> bool:
-        """Whether a run found all that there was to do. One that was to execute a plan which still waits did not."""
+        """Whether a run found all that there was to do. One that was to execute a plan which still
+        waits did not."""
         table = self.observed.table
         waits = table is not None and due.batch in table.trace(due.work.type).pending
         return not waits and any(
@@ -286,7 +291,8 @@ class _Judgement:
         job: Callable[[str], JobSpec],
         policy: RetryPolicy | None = None,
     ) -> None:
-        """Launch an attempt at `batch`, unless it has to wait for its turn or its repeat, or cannot succeed."""
+        """Launch an attempt at `batch`, unless it has to wait for its turn or its repeat, or cannot
+        succeed."""
         if self.running is not None and self.running.work == work:
             return
         wanted = Wanted(self.desired.identity, spec, work, batch, job)

@@ -1,7 +1,9 @@
-"""Another version of a table, and who reads it: whether an upgrade is wanted, who holds the table for one, and whom something would lose. Pure.
+"""Another version of a table, and who reads it: whether an upgrade is wanted, who holds the table
+for one, and whom something would lose. Pure.
 
-While a table is brought to another version nobody writes it. So from the approval on nothing else is started, continuous drivers are asked to end, and the
-job begins when they have. A change that has begun and that no TableService goes on with keeps the table closed, until somebody ends it.
+While a table is brought to another version nobody writes it. So from the approval on nothing else
+is started, continuous drivers are asked to end, and the job begins when they have. A change that
+has begun and that no TableService goes on with keeps the table closed, until somebody ends it.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ _REMEDY = "bring that reader to a version that reads it, take it out of readers"
 
 
 def holder_of(services: Iterable[DesiredService]) -> str:
-    """The TableService for whose upgrade nothing else is done to the table: it is at work, or its plan is approved and waits; "" without one."""
+    """The TableService for whose upgrade nothing else is done to the table: it is at work, or its
+    plan is approved and waits; "" without one."""
     for each in services:
         spec, status = each.spec, each.status
         if spec is None or spec.type is not ServiceType.UPGRADE:
@@ -48,12 +51,14 @@ def holder_of(services: Iterable[DesiredService]) -> str:
 
 
 def is_wanted(spec: TableServiceSpec, table: TableObservation) -> bool:
-    """Whether an upgrade has something to do: the table has another version, or a change of it was left half-way."""
+    """Whether an upgrade has something to do: the table has another version, or a change of it was
+    left half-way."""
     return spec.upgrade is not None and (table.config.version != spec.upgrade.to or table.changing is not None)
 
 
 def batch_of(digest: str, table: TableObservation) -> str:
-    """Of the dry run of an upgrade: the same work is another one once the table has another version, as on the way back."""
+    """Of the dry run of an upgrade: the same work is another one once the table has another
+    version, as on the way back."""
     return f"once-{digest}-{table.config.version}{'-begun' if table.changing is not None else ''}"
 
 
@@ -94,7 +99,8 @@ def service_refused(spec: TableServiceSpec, owner: HudiTableSpec) -> tuple[Field
 
 
 def table_refused(spec: HudiTableSpec, table: TableObservation | None) -> tuple[FieldError, ...]:
-    """What a manifest asks for that the table does not have yet, and that one of its readers cannot read."""
+    """What a manifest asks for that the table does not have yet, and that one of its readers cannot
+    read."""
     there = features_of(table.config) if table is not None else ()
     version = table.config.version if table is not None else _version_of(spec)
     wanted = table_features(version, spec.type, _mode_of(spec), (), _index_of(spec)) if version in VERSIONS else ()

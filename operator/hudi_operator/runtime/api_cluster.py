@@ -1,4 +1,5 @@
-"""The Cluster port on an API server. What is known of resources is what the watch has brought, and what we wrote since."""
+"""The Cluster port on an API server. What is known of resources is what the watch has brought, and
+what we wrote since."""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ class ApiCluster:
         self._heard: dict[Key, str] = {}
 
     def load(self, kind: str, namespace: str = "") -> None:
-        """List every resource of a kind, in one namespace or in all, before a watch begins: what this brings is not newer than what
-        a watch has brought. Raises HudiError."""
+        """List every resource of a kind, in one namespace or in all, before a watch begins: what
+        this brings is not newer than what a watch has brought. Raises HudiError."""
         where = f"/namespaces/{namespace}" if namespace else ""
         for item in self._rest.objects(f"/apis/{GROUP}/{VERSION}{where}/{PLURALS[kind]}"):
             key = self.seen({"apiVersion": API_VERSION, "kind": kind, **item})
@@ -56,17 +57,20 @@ class ApiCluster:
             self._heard[key] = version
 
     def heard(self) -> dict[Key, str]:
-        """The version of each known resource that the watch, or the listing before it, has brought last."""
+        """The version of each known resource that the watch, or the listing before it, has brought
+        last."""
         with self._lock:
             return {key: version for key, version in self._heard.items() if key in self._known}
 
     def is_listed(self, key: Key, version: str) -> bool:
-        """Whether `load` has brought this version of a resource. The watch tells of it once, so it is asked once."""
+        """Whether `load` has brought this version of a resource. The watch tells of it once, so it
+        is asked once."""
         with self._lock:
             return self._listed.pop(key, None) == version
 
     def seen(self, document: Mapping[str, Any]) -> Key:
-        """The watch has brought a resource. Who manages which field is not kept: it is larger than all the rest."""
+        """The watch has brought a resource. Who manages which field is not kept: it is larger than
+        all the rest."""
         metadata = {name: value for name, value in document["metadata"].items() if name != "managedFields"}
         document = {**document, "metadata": metadata}
         key = key_of(document)
@@ -85,7 +89,8 @@ class ApiCluster:
             self._heard.pop(key, None)
 
     def vanished(self, key: Key, document: Mapping[str, Any]) -> bool:
-        """A resource is not there any more that was known by this document; whether nothing was heard of it since."""
+        """A resource is not there any more that was known by this document; whether nothing was
+        heard of it since."""
         with self._lock:
             same = self._known.get(key) is document
             if same:
@@ -129,8 +134,8 @@ class ApiCluster:
             return self._known.get(key)
 
     def set_status(self, key: Key, status: Mapping[str, Any]) -> None:
-        """Apply the status unless it is the same. Of a resource that was deleted, or made anew under its name, nothing is written.
-        Raises ObjectExistsError if others keep changing it."""
+        """Apply the status unless it is the same. Of a resource that was deleted, or made anew
+        under its name, nothing is written. Raises ObjectExistsError if others keep changing it."""
         stored = self.get(key)
         if stored is None or stored.get("status") == status:
             return
@@ -144,7 +149,8 @@ class ApiCluster:
         self._write(key, stored, apply_to)
 
     def hold(self, key: Key, *, held: bool) -> None:
-        """Set or remove our finalizer; others' stay. Raises ObjectExistsError if somebody keeps changing the resource."""
+        """Set or remove our finalizer; others' stay. Raises ObjectExistsError if somebody keeps
+        changing the resource."""
 
         def set_on(there: Mapping[str, Any]) -> Document | None:
             finalizers = list(there["metadata"].get("finalizers", ()))
@@ -160,16 +166,18 @@ class ApiCluster:
             self._write(key, stored, set_on)
 
     def may_let_go(self) -> bool:
-        """A right of one namespace goes with it, before the resources there or after: only one to all of them is sure to stay. Raises
-        HudiError."""
+        """A right of one namespace goes with it, before the resources there or after: only one to
+        all of them is sure to stay. Raises HudiError."""
         return self._served.may("patch", API_VERSION, PLURALS["HudiTable"], "")
 
     def _write(
         self, key: Key, stored: Mapping[str, Any], write: Callable[[Mapping[str, Any]], Document | None]
     ) -> None:
-        """Write to a resource as it is known, and once more as it is there, if others changed it meanwhile and it is still the same one.
+        """Write to a resource as it is known, and once more as it is there, if others changed it
+        meanwhile and it is still the same one.
 
-        What others changed is not taken as known: the watch brings it, and nobody would look at what is known already.
+        What others changed is not taken as known: the watch brings it, and nobody would look at
+        what is known already.
         """
         with contextlib.suppress(ObjectNotFoundError):
             try:

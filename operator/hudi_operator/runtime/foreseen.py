@@ -1,7 +1,8 @@
-"""What a job would refuse, before one is started: the job's own checks, run on a manifest without a row.
+"""What a job would refuse, before one is started: the job's own checks, run on a manifest without a
+row.
 
-Types of columns are not known before the first rows: what they alone could tell is left to the job. So is what packages offer that only
-the jobs' image has: a custom index, merger or key generator.
+Types of columns are not known before the first rows: what they alone could tell is left to the job.
+So is what packages offer that only the jobs' image has: a custom index, merger or key generator.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ _CHOSEN = frozenset({ServiceType.COMPACTION, ServiceType.LOG_COMPACTION, Service
 
 
 def refuse_table(name: str, spec: HudiTableSpec) -> None:
-    """Refuse a table that no job could make. Raises what the job would: InvalidRequestError and its kinds, UnsupportedTableError."""
+    """Refuse a table that no job could make. Raises what the job would: InvalidRequestError and its
+    kinds, UnsupportedTableError."""
     if not _is_of_package(spec):
         options = _acting(options_of(spec))
         TxnSettings.from_properties(made(name, spec, options)[1].extra)
@@ -60,8 +62,8 @@ def refuse_table(name: str, spec: HudiTableSpec) -> None:
 def refuse_ingest(
     name: str, spec: HudiTableSpec, ingest: IngestSpec, config: TableConfig | None, storage: Storage, clock: Clock
 ) -> None:
-    """Refuse an ingest that no job could do; `config` is None where there is no table yet. The storage is asked nothing. Raises as
-    `refuse_table`."""
+    """Refuse an ingest that no job could do; `config` is None where there is no table yet. The
+    storage is asked nothing. Raises as `refuse_table`."""
     if _is_of_package(spec, config):
         return
     options = _acting(options_of(spec))
@@ -76,7 +78,8 @@ def refuse_ingest(
 
 
 def refuse_service(work: ServiceWork, spec: HudiTableSpec, config: TableConfig, storage: Storage, clock: Clock) -> None:
-    """Refuse a service that no job could do, by the options of table and service. Raises as `refuse_table`."""
+    """Refuse a service that no job could do, by the options of table and service. Raises as
+    `refuse_table`."""
     if config.index is None or _is_of_package(spec, config):
         # Whether such a table has rings only its folders tell.
         return
@@ -98,7 +101,8 @@ def _acting(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def made(name: str, spec: HudiTableSpec, options: Mapping[str, str]) -> tuple[pa.Schema, TableConfig]:
-    """The table as the job of the first ingest would make it, if it could of columns of some type. Raises what the likeliest type gives."""
+    """The table as the job of the first ingest would make it, if it could of columns of some type.
+    Raises what the likeliest type gives."""
     refused: HudiError | None = None
     for kind in KINDS if any(each.type is PartitionType.TIMESTAMP for each in spec.partition_by) else KINDS[:1]:
         schema = _columns(spec, options, kind)
@@ -130,7 +134,8 @@ def _table_spec(name: str, spec: HudiTableSpec, schema: pa.Schema, options: Mapp
 
 
 def _fills_unavailable(spec: HudiTableSpec) -> bool:
-    """As the job decides it: a large value that a change event of PostgreSQL leaves out stays what it was."""
+    """As the job decides it: a large value that a change event of PostgreSQL leaves out stays what
+    it was."""
     return (
         any(each.source.type is SourceType.DEBEZIUM for each in spec.ingest)
         and spec.ordering_fields == ("_event_lsn",)
@@ -156,7 +161,8 @@ def _is_of_package(spec: HudiTableSpec, config: TableConfig | None = None) -> bo
 
 
 def _columns(spec: HudiTableSpec, options: Mapping[str, str], kind: pa.DataType) -> pa.Schema:
-    """The columns that manifest and options name; `kind`: the type of those from which a partition's time is made."""
+    """The columns that manifest and options name; `kind`: the type of those from which a
+    partition's time is made."""
     times = {each.field: kind for each in spec.partition_by if each.type is PartitionType.TIMESTAMP}
     fields = [each.field for each in spec.partition_by]
     named = [*spec.record_key, *fields, *spec.ordering_fields, *order_of(options).columns]

@@ -1,9 +1,10 @@
-"""What is remembered of a table between two reconciles: small facts of the commits on its timeline, which cannot change, and the newest
-checkpoint of each ingest, wherever it stands.
+"""What is remembered of a table between two reconciles: small facts of the commits on its timeline,
+which cannot change, and the newest checkpoint of each ingest, wherever it stands.
 
-A checkpoint is looked for among the newest commits, then among the older ones, then in the archive: an ingest that rests is as little
-forgotten as one that a writer of another kind works beside. What was found is kept as long as its commit stands on the timeline, or is
-older than all of it; one that a restore has taken back is looked for again.
+A checkpoint is looked for among the newest commits, then among the older ones, then in the archive:
+an ingest that rests is as little forgotten as one that a writer of another kind works beside. What
+was found is kept as long as its commit stands on the timeline, or is older than all of it; one that
+a restore has taken back is looked for again.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 
 COMMITS_READ_MAX = 200
-"""Of the newest commits rows and attempts are known; of older ones nothing is asked but checkpoints."""
+"""Of the newest commits rows and attempts are known; of older ones nothing is asked but
+checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitFact:
-    """`operation`: the commit's operation type. `attempts`: (ingest, attempt) of the checkpoints that it holds. `event_times`: of its rows."""
+    """`operation`: the commit's operation type. `attempts`: (ingest, attempt) of the checkpoints
+    that it holds. `event_times`: of its rows."""
 
     operation: str
     attempts: tuple[tuple[str, str], ...]
@@ -62,7 +65,8 @@ class KnownTable:
         return 1 + len(self._commits) + len(self.rows) + texts // 256
 
     def learn(self, ctx: TableContext, timeline: Timeline, ingests: Collection[str]) -> dict[str, Problem]:
-        """Take in what is new on a timeline; why the checkpoint of some ingest is not known. Raises HudiError."""
+        """Take in what is new on a timeline; why the checkpoint of some ingest is not known. Raises
+        HudiError."""
         self._let_go(timeline)
         found: dict[str, Instant] = {}
         for place, instant in enumerate(reversed(timeline.commits)):
@@ -130,7 +134,8 @@ class KnownTable:
         return {i.time: self._commits[i.file_name].operation for i in newest if i.file_name in self._commits}
 
     def event_times(self, timeline: Timeline) -> tuple[int, int] | None:
-        """(the smallest of the newest commit that records any, the largest of the newest commits), in milliseconds since 1970."""
+        """(the smallest of the newest commit that records any, the largest of the newest commits),
+        in milliseconds since 1970."""
         newest = timeline.commits[-COMMITS_READ_MAX:]
         facts = [self._commits[i.file_name] for i in newest if i.file_name in self._commits]
         found = [fact.event_times for fact in facts if fact.event_times is not None]

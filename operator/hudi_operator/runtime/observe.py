@@ -1,4 +1,5 @@
-"""Observing a table and its sources through the table library; whatever goes wrong becomes a `Problem`."""
+"""Observing a table and its sources through the table library; whatever goes wrong becomes a
+`Problem`."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ from hudi_table.table.view.file_system_view import BaseFile, FileSystemView
 FOOTERS_READ_MAX = 200
 KEY_SAMPLE_FILES = 8
 FACTS_MAX, ANSWERS_MAX, FOOTERS_MAX, ENTRIES_MAX, BODIES_BYTES_MAX = 200_000, 100_000, 20_000, 20_000, 32 << 20
-"""What is remembered of all tables together: some 140 MiB at most. Past it, tables that were not observed for longest are read anew."""
+"""What is remembered of all tables together: some 140 MiB at most. Past it, tables that were not
+observed for longest are read anew."""
 
 NOT_OF_STORES = frozenset({CONNECTION, *SOURCE_VARIABLES})
 
@@ -63,7 +65,8 @@ Cleanable = Callable[[FileSystemView, Mapping[str, str]], int]
 
 @dataclass(slots=True)
 class Observer:
-    """Reads tables. What cannot change (completed commits, footers) is remembered by table, within bounds that all tables share."""
+    """Reads tables. What cannot change (completed commits, footers) is remembered by table, within
+    bounds that all tables share."""
 
     clock: Clock
     cleanable: Cleanable = bytes_to_clean
@@ -102,7 +105,8 @@ class Observer:
     def ingest(
         self, desired: DesiredTable, ingest: IngestSpec, config: TableConfig | None, secret: Mapping[str, str]
     ) -> Problem | None:
-        """Why every job of an ingest would be refused, None if nothing is known against it; `config` is None without a table."""
+        """Why every job of an ingest would be refused, None if nothing is known against it;
+        `config` is None without a table."""
         spec, name = desired.spec, desired.identity.key.name
         if spec is None:
             return None
@@ -164,7 +168,8 @@ class Observer:
         return SourceObservation(ingest.name, extent=extent)
 
     def _context(self, owner: Hashable, storage: Storage) -> TableContext | None:
-        """The table's context, its caches kept; the properties are read each time, for they may have changed."""
+        """The table's context, its caches kept; the properties are read each time, for they may
+        have changed."""
         try:
             context = open_context(storage, self.clock)
         except TableNotFoundError as error:
@@ -231,14 +236,16 @@ class Observer:
     def _rows(
         self, owner: Hashable, context: TableContext, files: list[BaseFile], rows: Mapping[str, int]
     ) -> dict[str, int]:
-        """Rows by path: from the commits that wrote the files, else from footers, as far as the bound allows."""
+        """Rows by path: from the commits that wrote the files, else from footers, as far as the
+        bound allows."""
         missing = [f for f in files if f.path not in rows]
         if len(missing) > FOOTERS_READ_MAX:
             return dict(rows)
         return {**rows, **{f.path: self._footer(owner, context, f).rows for f in missing}}
 
     def _colon_keys(self, owner: Hashable, context: TableContext, files: list[BaseFile]) -> bool | None:
-        """Whether a sampled file's smallest or greatest key holds ':'. Not seen in the sample is not known."""
+        """Whether a sampled file's smallest or greatest key holds ':'. Not seen in the sample is
+        not known."""
         config = context.config
         if config.index is None or not config.index.type.hashes or len(config.record_key) != 1:
             return None
@@ -257,7 +264,8 @@ class Observer:
 
 
 def storage_options(spec: HudiTableSpec, uri: str, secret: Mapping[str, str]) -> dict[str, str]:
-    """Options of the storage port for a location: none for local paths, else endpoint, region and credentials."""
+    """Options of the storage port for a location: none for local paths, else endpoint, region and
+    credentials."""
     if uri.startswith(("file:", "memory:")):
         return {}
     settings = {"endpoint": spec.storage.endpoint, "region": spec.storage.region}
@@ -273,7 +281,8 @@ def _moment(context: TableContext, timeline: Timeline) -> datetime | None:
 
 
 def _suspects(context: TableContext, timeline: Timeline, clusterings: Collection[str]) -> tuple[str, ...]:
-    """Pending writes without a sign of life for long, by the store's own ages. Plans wait as long as it takes."""
+    """Pending writes without a sign of life for long, by the store's own ages. Plans wait as long
+    as it takes."""
     limit = context.settings.suspect_after_seconds
     now = context.clock.now()
     found = []

@@ -1,4 +1,5 @@
-"""The operator's workers: what the watch brings goes into the queue, and each worker reconciles what is due."""
+"""The operator's workers: what the watch brings goes into the queue, and each worker reconciles
+what is due."""
 
 from __future__ import annotations
 
@@ -20,16 +21,18 @@ from hudi_operator.runtime.workers import Workers
 from hudi_table.errors import HudiError, InvariantError, UnavailableError
 
 AWAY_SECONDS = 5.0
-"""How soon a reconcile is repeated that the API server did not answer: stores that do not answer raise nothing here."""
+"""How soon a reconcile is repeated that the API server did not answer: stores that do not answer
+raise nothing here."""
 RESYNC_SECONDS = 600.0
-"""How often a resource is reconciled of which nothing is heard: what changes in a store sends no word."""
+"""How often a resource is reconciled of which nothing is heard: what changes in a store sends no
+word."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class Operator:
-    """Reconciles resources with `count` threads. `heard` and `ended` are the watch's; `start` and `stop` are for whoever leads. `ending` is
-    set by a reconcile that asks the process to end."""
+    """Reconciles resources with `count` threads. `heard` and `ended` are the watch's; `start` and
+    `stop` are for whoever leads. `ending` is set by a reconcile that asks the process to end."""
 
     cluster: ApiCluster
     reconciler: Reconciler
@@ -46,8 +49,9 @@ class Operator:
         self.workers = Workers(self.queue, self._work, self.count, self.ending)
 
     def load(self, namespaces: Sequence[str]) -> dict[str, HudiError]:
-        """List what is there, in all namespaces if none is named, before the watch begins, and reconcile all of it: what belongs to one
-        table, one after the other. The namespaces that cannot be listed, and why: they keep nobody from the others."""
+        """List what is there, in all namespaces if none is named, before the watch begins, and
+        reconcile all of it: what belongs to one table, one after the other. The namespaces that
+        cannot be listed, and why: they keep nobody from the others."""
         refused: dict[str, HudiError] = {}
         for namespace, kind in ((namespace, kind) for namespace in namespaces or ("",) for kind in KINDS):
             try:
@@ -67,7 +71,8 @@ class Operator:
             self.take_in(document, deleted=deleted)
 
     def take_in(self, document: Mapping[str, Any], *, deleted: bool = False) -> None:
-        """A resource of ours is there, has changed, or is gone. Its table's other resources are reconciled, too."""
+        """A resource of ours is there, has changed, or is gone. Its table's other resources are
+        reconciled, too."""
         before = self.cluster.get(key_of(document))
         key = self.cluster.seen(document)
         others = self.cluster.about(*table_of(document))
@@ -81,7 +86,8 @@ class Operator:
             self.queue.add(other)
 
     def vanished(self, key: Key, document: Mapping[str, Any]) -> None:
-        """A resource that was known by this document is not there any more, and the watch did not tell."""
+        """A resource that was known by this document is not there any more, and the watch did not
+        tell."""
         others = self.cluster.about(*table_of(document))
         if self.cluster.vanished(key, document):
             for other in others:
@@ -116,7 +122,8 @@ class Operator:
             self.meter.reconciled(key, self.queue.clock() - began, error)
 
     def _reconcile(self, key: Key) -> str | None:
-        """One reconcile; the name of the error in which it ended. Exits are passed on, and nothing else is."""
+        """One reconcile; the name of the error in which it ended. Exits are passed on, and nothing
+        else is."""
         try:
             again = self.reconciler.reconcile(key)
             known = self.cluster.get(key) is not None
@@ -141,7 +148,8 @@ class Operator:
         return None
 
     def _report_failure(self, key: Key, problem: Problem, wait: float) -> None:
-        """The resource says why it is not reconciled. Where that cannot be written, the log has said it."""
+        """The resource says why it is not reconciled. Where that cannot be written, the log has
+        said it."""
         try:
             self.reconciler.report_failure(key, problem, wait)
         except Exception as error:  # noqa: BLE001 - the reconcile has failed already

@@ -1,6 +1,8 @@
-"""What was parsed of resources lately: a reconcile of a table parses its services too, and one of a service its table.
+"""What was parsed of resources lately: a reconcile of a table parses its services too, and one of a
+service its table.
 
-A stored document is never changed, another takes its place; so the document itself says whether what was parsed of it still holds.
+A stored document is never changed, another takes its place; so the document itself says whether
+what was parsed of it still holds.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ Place = tuple[str, ...]
 
 
 def place_of(document: Mapping[str, Any]) -> Place | None:
-    """The place of a stored HudiTable, None of what is none. The same URL at another endpoint is another place, and so is a file of
-    another namespace, which has volumes of its own."""
+    """The place of a stored HudiTable, None of what is none. The same URL at another endpoint is
+    another place, and so is a file of another namespace, which has volumes of its own."""
     spec = document.get("spec")
     location = spec.get("location") if isinstance(spec, Mapping) else None
     if document["kind"] != "HudiTable" or not isinstance(spec, Mapping) or not isinstance(location, str):
@@ -27,7 +27,8 @@ def place_of(document: Mapping[str, Any]) -> Place | None:
 
 @dataclass(slots=True)
 class Places:
-    """Tables by place. A lookup costs as many steps as a location has folders. Not for several threads at once."""
+    """Tables by place. A lookup costs as many steps as a location has folders. Not for several
+    threads at once."""
 
     _of: dict[Key, Place] = field(default_factory=dict)
     _at: dict[Place, set[Key]] = field(default_factory=dict)

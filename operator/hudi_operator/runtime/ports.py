@@ -1,5 +1,5 @@
-"""The ports of the reconcile loop: `Cluster`, what it needs of an API server (the local runtime keeps the same in a folder), and
-`Meter`, who counts what it does."""
+"""The ports of the reconcile loop: `Cluster`, what it needs of an API server (the local runtime
+keeps the same in a folder), and `Meter`, who counts what it does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class Cluster(Protocol):
         ...
 
     def about(self, namespace: str, table: str) -> list[Key]:
-        """The HudiTable of this name, if there is one, and the TableServices that refer to it, sorted."""
+        """The HudiTable of this name, if there is one, and the TableServices that refer to it,
+        sorted."""
         ...
 
     def sharing(self, key: Key) -> list[Key]:
@@ -35,11 +36,13 @@ class Cluster(Protocol):
         ...
 
     def hold(self, key: Key, *, held: bool) -> None:
-        """Hold a resource back when it is deleted, or let go of it; nothing happens if it is so, or if the resource is gone."""
+        """Hold a resource back when it is deleted, or let go of it; nothing happens if it is so, or
+        if the resource is gone."""
         ...
 
     def may_let_go(self) -> bool:
-        """Whether we can let go of a resource whatever becomes of its namespace, the rights that we have there among it."""
+        """Whether we can let go of a resource whatever becomes of its namespace, the rights that we
+        have there among it."""
         ...
 
     def emit(self, key: Key, event: Emit) -> None:
@@ -67,7 +70,8 @@ class Couriers(Protocol):
     """Who delivers the callbacks of tables."""
 
     def attend(self, desired: DesiredTable) -> tuple[CallbackObservation, ...] | None:
-        """Deliver what the manifest asks for, and no more; how far each callback is. None if nobody delivers."""
+        """Deliver what the manifest asks for, and no more; how far each callback is. None if nobody
+        delivers."""
         ...
 
     def forget(self, key: Key) -> None:

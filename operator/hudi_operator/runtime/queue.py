@@ -1,4 +1,5 @@
-"""Which resource is reconciled next: one worker for a table at a time, the earliest due first, repeats after errors ever later."""
+"""Which resource is reconciled next: one worker for a table at a time, the earliest due first,
+repeats after errors ever later."""
 
 from __future__ import annotations
 
@@ -14,15 +15,16 @@ from hudi_operator.plan.schedule.runs import RetryPolicy
 
 SHARE = 8
 JITTER = 0.2
-"""Share by which an appointed time is spread, so that resources that came together do not stay together."""
+"""Share by which an appointed time is spread, so that resources that came together do not stay
+together."""
 
 
 @dataclass
 class WorkQueue:
     """Keys and when they are due, on a clock in seconds. For several threads at once.
 
-    `group` names what a key is about: of the keys of one group, one at a time is worked on. Of one namespace no more than `share` are: one
-    whose stores do not answer leaves workers to the others.
+    `group` names what a key is about: of the keys of one group, one at a time is worked on. Of one
+    namespace no more than `share` are: one whose stores do not answer leaves workers to the others.
     """
 
     clock: Callable[[], float]
@@ -37,7 +39,8 @@ class WorkQueue:
     closed: bool = False
 
     def add(self, key: Key, after: float = 0.0) -> None:
-        """Reconcile a resource in so many seconds, or sooner if that was said before. One that is being reconciled is so again."""
+        """Reconcile a resource in so many seconds, or sooner if that was said before. One that is
+        being reconciled is so again."""
         with self._changed:
             moment = self.clock() + after
             if moment < self._due.get(key, float("inf")):
@@ -52,7 +55,8 @@ class WorkQueue:
             self._failures.pop(key, None)
 
     def take(self, patience: float) -> Key | None:
-        """The resource that is due first and that nobody works on; None if none is due after so many seconds, or once it is closed."""
+        """The resource that is due first and that nobody works on; None if none is due after so
+        many seconds, or once it is closed."""
         with self._changed:
             limit = self.clock() + patience
             while not self.closed:
@@ -103,7 +107,8 @@ class WorkQueue:
             self._changed.notify()
 
     def _next(self) -> tuple[float, Key | None]:
-        """The earliest key that is free. Entries of the heap that an earlier moment has overtaken are dropped."""
+        """The earliest key that is free. Entries of the heap that an earlier moment has overtaken
+        are dropped."""
         busy, shares = set(self._taken.values()), Counter(key.namespace for key in self._taken)
         held: list[tuple[float, Key]] = []
         earliest: tuple[float, Key | None] = (float("inf"), None)

@@ -1,4 +1,5 @@
-"""The reconcile loop's body: observe, validate, plan, execute. Level-based: it may run at any time, any number of times."""
+"""The reconcile loop's body: observe, validate, plan, execute. Level-based: it may run at any time,
+any number of times."""
 
 from __future__ import annotations
 
@@ -84,7 +85,8 @@ class Reconciler:
         return self._service(document) if key.kind == "TableService" else self._table(document)
 
     def report_failure(self, key: Key, problem: Problem, wait_seconds: float) -> None:
-        """A reconcile has failed for a reason that is no finding of its plan: that becomes the resource's condition. Raises HudiError."""
+        """A reconcile has failed for a reason that is no finding of its plan: that becomes the
+        resource's condition. Raises HudiError."""
         document = self.cluster.get(key)
         if document is not None:
             self.cluster.set_status(key, failed_status(document, problem, wait_seconds, self.clock.now()))
@@ -142,13 +144,15 @@ class Reconciler:
         return spec is None or spec.deletion_policy is not DeletionPolicy.PURGE or self.cluster.may_let_go()
 
     def _sharers(self, key: Key) -> list[Identity]:
-        """Other HudiTables that stay, and whose files lie where this one's do, above or below them; the oldest first."""
+        """Other HudiTables that stay, and whose files lie where this one's do, above or below them;
+        the oldest first."""
         found = [document for each in self.cluster.sharing(key) if (document := self.cluster.get(each)) is not None]
         stay = [identity_of(document) for document in found if "deletionTimestamp" not in document["metadata"]]
         return sorted(stay, key=_age)
 
     def _refusal(self, desired: DesiredTable, sharers: Sequence[Identity]) -> Problem | None:
-        """What keeps a table from being reconciled: its manifest, or an older table at its place."""
+        """What keeps a table from being reconciled: its manifest, or an older table at its
+        place."""
         if desired.spec is None or desired.errors:
             return None
         if sharers and _age(sharers[0]) < _age(desired.identity):
@@ -194,7 +198,8 @@ class Reconciler:
         return self._carry_out(identity, plan, secret)
 
     def _attempts(self, owner: Identity, recorded: tuple[RunStatus, ...], others: list[Identity]) -> _Attempts:
-        """What the launcher tells. Where it is refused, what was last known: nothing is taken for lost that cannot be seen."""
+        """What the launcher tells. Where it is refused, what was last known: nothing is taken for
+        lost that cannot be seen."""
         try:
             runs = self.launcher.runs(owner)
             beside = [run for other in others for run in self.launcher.runs(other)]
@@ -211,7 +216,8 @@ class Reconciler:
         return [s for s in found if s.spec is not None and s.spec.table_ref.name == table.name]
 
     def _secret(self, desired: DesiredTable) -> tuple[Mapping[str, str], DesiredTable]:
-        """Credentials of the resource's Secret. One that is missing, or holds none, is an error of the spec."""
+        """Credentials of the resource's Secret. One that is missing, or holds none, is an error of
+        the spec."""
         ref = desired.spec.storage.credentials_secret_ref if desired.spec is not None else None
         if ref is None:
             return {}, desired
@@ -268,8 +274,8 @@ class Reconciler:
         plan: Callable[[Mapping[str, Problem]], list[Effect]],
         secret: Mapping[str, str],
     ) -> RequeueAfter | None:
-        """Execute a plan. If an attempt cannot be started, that stands in the status, by a plan that knows of it, and goes on with what
-        else there is to do."""
+        """Execute a plan. If an attempt cannot be started, that stands in the status, by a plan
+        that knows of it, and goes on with what else there is to do."""
         refused: dict[str, Problem] = {}
         while True:
             try:
@@ -314,7 +320,8 @@ class Reconciler:
         return again
 
     def _emit(self, identity: Identity, event: Emit) -> None:
-        """An event that cannot be written, as in a namespace that is being deleted, keeps nobody from the rest of the work."""
+        """An event that cannot be written, as in a namespace that is being deleted, keeps nobody
+        from the rest of the work."""
         try:
             self.cluster.emit(identity.key, event)
         except HudiError as error:
@@ -337,8 +344,8 @@ class Reconciler:
 
 @dataclass(frozen=True, slots=True)
 class _Attempts:
-    """What the launcher tells of a resource's runs and of others' that are at work, or why it does not. `measured`: what the newest
-    of them all has found of the index."""
+    """What the launcher tells of a resource's runs and of others' that are at work, or why it does
+    not. `measured`: what the newest of them all has found of the index."""
 
     runs: tuple[RunStatus, ...]
     others: tuple[RunStatus, ...]

@@ -1,4 +1,5 @@
-"""Whose turn it is to start an attempt where only so many may be at work: fair between namespaces, the first that waits in each."""
+"""Whose turn it is to start an attempt where only so many may be at work: fair between namespaces,
+the first that waits in each."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from hudi_operator.runtime.ports import Cluster
 from hudi_table.model.counts import counted
 
 FORGOTTEN_SECONDS = 90.0
-"""Who waits and has not asked for so long waits no more: its resource is gone, suspended, or wants nothing."""
+"""Who waits and has not asked for so long waits no more: its resource is gone, suspended, or wants
+nothing."""
 
 
 def unlimited() -> PodPolicies:
@@ -27,7 +29,8 @@ def unlimited() -> PodPolicies:
 
 @dataclass(slots=True)
 class Turns:
-    """Counts the attempts that statuses name as running, and those that are just being started. For several threads at once.
+    """Counts the attempts that statuses name as running, and those that are just being started. For
+    several threads at once.
 
     `seconds`: a clock that never goes back.
     """
@@ -41,8 +44,8 @@ class Turns:
 
     @contextmanager
     def taken(self, key: Key, run: RunStatus) -> Iterator[str]:
-        """Take a turn for an attempt until its status is written. Gives why there is none now, '' if it is its turn. Whose table is
-        deleted with its files waits for nobody."""
+        """Take a turn for an attempt until its status is written. Gives why there is none now, ''
+        if it is its turn. Whose table is deleted with its files waits for nobody."""
         why = self._why_none(key, run.name) if run.work != PURGE else ""
         try:
             yield why
@@ -75,7 +78,8 @@ class Turns:
         return found
 
     def _chosen(self, running: Counter[str]) -> set[Key]:
-        """Who may start now: again and again the namespace with the fewest at work, of equal ones that which waits longest."""
+        """Who may start now: again and again the namespace with the fewest at work, of equal ones
+        that which waits longest."""
         free = float("inf") if self.policies.max_attempts is None else self.policies.max_attempts - running.total()
         lines: dict[str, list[Key]] = {}
         for key in sorted(self._waiting, key=lambda each: self._waiting[each][0]):

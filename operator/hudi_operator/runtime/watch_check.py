@@ -1,11 +1,14 @@
 """Whether the watch hears: what it has brought, beside what the API server has.
 
-A watch that is silent may be deaf, or nothing happens; an age of its last event cannot tell which. So the versions of all resources
-are listed from time to time. A resource whose version is another there, while the watch brings nothing, was not heard: our own writes,
-which come back, are a heartbeat that costs nothing. A watch that is deaf is begun anew, long before the liveness probe would do it.
+A watch that is silent may be deaf, or nothing happens; an age of its last event cannot tell which.
+So the versions of all resources are listed from time to time. A resource whose version is another
+there, while the watch brings nothing, was not heard: our own writes, which come back, are a
+heartbeat that costs nothing. A watch that is deaf is begun anew, long before the liveness probe
+would do it.
 
-A listing tells, too, what is gone: a watch that begins with a list of its own never tells of what was deleted before. A namespace that
-cannot be listed, since it is deleted or the rights are gone, is said to be missing, and is nobody else's affair.
+A listing tells, too, what is gone: a watch that begins with a list of its own never tells of what
+was deleted before. A namespace that cannot be listed, since it is deleted or the rights are gone,
+is said to be missing, and is nobody else's affair.
 """
 
 from __future__ import annotations
@@ -56,8 +59,9 @@ class Watched(Protocol):
 
 @dataclass
 class Hearing:
-    """Compares in a thread of its own. `permitted`: the resources of some namespace may be listed; `listed`: all that were there are known;
-    `remembered`: who hears which resources are gone; `refused`: namespaces that cannot be listed, and why."""
+    """Compares in a thread of its own. `permitted`: the resources of some namespace may be listed;
+    `listed`: all that were there are known; `remembered`: who hears which resources are gone;
+    `refused`: namespaces that cannot be listed, and why."""
 
     rest: Rest
     operator: Operator
@@ -84,7 +88,8 @@ class Hearing:
         return self.refused | (self.watched.missing() if self.watched is not None else {})
 
     def ask(self) -> None:
-        """Find out whether the resources may be listed, so that one without the rights is seen before it leads."""
+        """Find out whether the resources may be listed, so that one without the rights is seen
+        before it leads."""
         for place in self.namespaces or ("",):
             try:
                 for kind in PLURALS:
@@ -95,7 +100,8 @@ class Hearing:
                 self.permitted = True
 
     def compare(self) -> None:
-        """One comparison. A server that does not answer is no sign of deafness: the Lease is lost then."""
+        """One comparison. A server that does not answer is no sign of deafness: the Lease is lost
+        then."""
         before, remembered = self._known(), [(each, set(each.uids())) for each in self.remembered]
         try:
             there, hidden = self._there()
@@ -119,7 +125,8 @@ class Hearing:
         self._mend()
 
     def _take_in_held(self, before: Mapping[Key, Mapping[str, Any]], there: Mapping[Key, Document]) -> None:
-        """What is held back and was deleted waits for us, in a namespace that is not heard, too: it may be going as a whole."""
+        """What is held back and was deleted waits for us, in a namespace that is not heard, too: it
+        may be going as a whole."""
         missing = self.missing()
         for key in before.keys() & there.keys():
             metadata = before[key]["metadata"]
@@ -151,8 +158,9 @@ class Hearing:
             self.watched.again(place)
 
     def _deaf_seconds(self, key: Key) -> float:
-        """For how long the watch has not brought a resource, nor anything else of its kind: one that is busy is slow, and no more. While no
-        comparison succeeds nobody knows whether it still has not."""
+        """For how long the watch has not brought a resource, nor anything else of its kind: one
+        that is busy is slow, and no more. While no comparison succeeds nobody knows whether it
+        still has not."""
         found = self._behind.get(key)
         if found is None:
             return 0.0
@@ -174,7 +182,8 @@ class Hearing:
         return key.namespace if self.namespaces else ""
 
     def _there(self) -> tuple[dict[Key, Document], dict[tuple[str, str], str]]:
-        """(all that can be listed, what cannot by kind and namespace, and why). Raises UnavailableError."""
+        """(all that can be listed, what cannot by kind and namespace, and why). Raises
+        UnavailableError."""
         found: dict[Key, Document] = {}
         hidden: dict[tuple[str, str], str] = {}
         for place, kind in ((place, kind) for place in self.namespaces or ("",) for kind in PLURALS):

@@ -1,5 +1,6 @@
-"""Threads that reconcile what is due. Whatever a reconcile raises, its worker goes on; one that a reconcile holds up is stood in for, and one that
-has ended is replaced: what happens to one resource never costs the others their reconciles.
+"""Threads that reconcile what is due. Whatever a reconcile raises, its worker goes on; one that a
+reconcile holds up is stood in for, and one that has ended is replaced: what happens to one resource
+never costs the others their reconciles.
 """
 
 from __future__ import annotations
@@ -15,16 +16,19 @@ from hudi_operator.runtime.queue import WorkQueue
 PATIENCE_SECONDS = 1.0
 TEND_SECONDS = 1.0
 OVERDUE_SECONDS = 5.0
-"""A reconcile that lasts longer, as at a store that does not answer, has a worker of its own: another one takes up what is due."""
+"""A reconcile that lasts longer, as at a store that does not answer, has a worker of its own:
+another one takes up what is due."""
 STANDING_IN_MAX = 32
-"""Threads cannot be ended. So many may wait; past that the queue stands still, which the liveness probe sees if it lasts."""
+"""Threads cannot be ended. So many may wait; past that the queue stands still, which the liveness
+probe sees if it lasts."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class Workers:
-    """`wanted` threads that take from the queue, and stand-ins. `reconcile` gives the key back to the queue, whatever happens, and raises
-    nothing but exits: those set `ending`, which asks the process to end.
+    """`wanted` threads that take from the queue, and stand-ins. `reconcile` gives the key back to
+    the queue, whatever happens, and raises nothing but exits: those set `ending`, which asks the
+    process to end.
 
     `last_reconciled`: when a reconcile last ended, or the work began, on the queue's clock.
     """
@@ -63,7 +67,8 @@ class Workers:
         return [(key, now - began) for key, began in list(self._reconciles.values())]
 
     def working(self, seconds: float | None = None) -> int:
-        """How many are alive and free, or at a reconcile that has not lasted for more than so many seconds; without a number, in time."""
+        """How many are alive and free, or at a reconcile that has not lasted for more than so many
+        seconds; without a number, in time."""
         now, limit = self.queue.clock(), self.overdue_seconds if seconds is None else seconds
         held = [thread for thread, (_, began) in list(self._reconciles.items()) if now - began > limit]
         return sum(thread.is_alive() and thread not in held for thread in list(self._threads))

@@ -1,7 +1,9 @@
-"""Statements that Spark would carry out in its own catalog alone, refused: they would succeed and do nothing to a Hudi table.
+"""Statements that Spark would carry out in its own catalog alone, refused: they would succeed and
+do nothing to a Hudi table.
 
-Facts (pyspark 4.3): Spark keeps the location and the properties of a table of its catalog from sources in Python; `CREATE TABLE` that lists
-columns, and `ALTER TABLE`, ask no source at all; `toTable` and `writeTo(…).create()` make the name before they ask one. So they are refused in
+Facts (pyspark 4.3): Spark keeps the location and the properties of a table of its catalog from
+sources in Python; `CREATE TABLE` that lists columns, and `ALTER TABLE`, ask no source at all;
+`toTable` and `writeTo(…).create()` make the name before they ask one. So they are refused in
 Python, where a session has been registered.
 """
 
@@ -31,13 +33,15 @@ _CREATES_OF_THE_DEFAULT = re.compile(
 _ALTERS = re.compile(r"^\s*alter\s+table\s+(?P<name>(?:`[^`]+`|\w+)(?:\s*\.\s*(?:`[^`]+`|\w+))*)", re.IGNORECASE)
 _PART = re.compile(r"`[^`]+`|\w+")
 _PROVIDER = re.compile(r"^Provider: (?:hudi|org\.apache\.hudi)$", re.IGNORECASE | re.MULTILINE)
-"""A line of what `SHOW TABLE EXTENDED` says of a table; `DESCRIBE` says it of other sources alone."""
+"""A line of what `SHOW TABLE EXTENDED` says of a table; `DESCRIBE` says it of other sources
+alone."""
 _MARK = "_refuses_idle_statements"
 _SOURCE = "_source_that_was_named"
 
 
 def refuse_idle_statements(spark: Any) -> None:
-    """Let `sql` of sessions of this class, and `createTable` of their catalogs, raise InvalidRequestError for such statements; once."""
+    """Let `sql` of sessions of this class, and `createTable` of their catalogs, raise
+    InvalidRequestError for such statements; once."""
     session = type(spark)
     plain: Callable[..., Any] = session.sql
     if getattr(plain, _MARK, False):
@@ -78,7 +82,8 @@ def _refuse_new_tables(catalog: type[Any]) -> None:
 
 
 def refuse_tables_of_writers(tables: type[Any], streams: type[Any]) -> None:
-    """Let what makes a table by `writeTo`, and `toTable` of a DataStreamWriter class, raise InvalidRequestError; once."""
+    """Let what makes a table by `writeTo`, and `toTable` of a DataStreamWriter class, raise
+    InvalidRequestError; once."""
     if hasattr(streams.toTable, _MARK):
         return
     _keep_source(tables, "using")

@@ -1,8 +1,10 @@
-"""Options of `format("hudi")`, as Spark hands them over: which there are, and what those of Hudi mean in our terms.
+"""Options of `format("hudi")`, as Spark hands them over: which there are, and what those of Hudi
+mean in our terms.
 
-Facts (pyspark 4.3): Spark lowers the names of options on their way; a view hands all of its options to readers and writers, so
-either side accepts the names of both; `CREATE TABLE` without columns asks for a schema with options of its own, `provider`
-among them, and keeps none of them for whoever reads or writes the table later; the name of a stream's query comes as an option.
+Facts (pyspark 4.3): Spark lowers the names of options on their way; a view hands all of its options
+to readers and writers, so either side accepts the names of both; `CREATE TABLE` without columns
+asks for a schema with options of its own, `provider` among them, and keeps none of them for whoever
+reads or writes the table later; the name of a stream's query comes as an option.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ READ_KEYS = frozenset({BEGIN, END, QUERY, "hoodie.datasource.view.type", INCREME
 
 @dataclass(frozen=True, slots=True)
 class FormatOptions:
-    """Options that were checked: our own by their lower-case names, those of Hudi by theirs, those of the store."""
+    """Options that were checked: our own by their lower-case names, those of Hudi by theirs, those
+    of the store."""
 
     own: Mapping[str, str]
     hudi: Mapping[str, str]
@@ -64,7 +67,8 @@ class FormatOptions:
         return path
 
     def one_of(self, what: str, **values: str | None) -> str | None:
-        """The one value of options that mean the same, None without any. Raises InvalidOptionError where they differ."""
+        """The one value of options that mean the same, None without any. Raises InvalidOptionError
+        where they differ."""
         found = {name: value for name, value in values.items() if value is not None}
         if len({value.lower() for value in found.values()}) > 1:
             raise InvalidOptionError(f"{what} is given twice: {', '.join(sorted(found.values()))}; leave one out")
@@ -76,7 +80,8 @@ class FormatOptions:
 
 
 def format_options(options: Mapping[str, str]) -> FormatOptions:
-    """Sort and check what Spark hands over. Raises InvalidOptionError that names an unknown option and the nearest known one."""
+    """Sort and check what Spark hands over. Raises InvalidOptionError that names an unknown option
+    and the nearest known one."""
     own: dict[str, str] = {}
     hudi: dict[str, str] = {}
     storage: dict[str, str] = {}
@@ -108,7 +113,8 @@ def _unknown(key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """What a reader is asked: the arguments of `HudiTable.scan`, or of `HudiTable.changes` where `query` is `cdc`.
+    """What a reader is asked: the arguments of `HudiTable.scan`, or of `HudiTable.changes` where
+    `query` is `cdc`.
 
     `meta` None: Hudi's columns come if the table has them, and no columns were chosen.
     """
@@ -126,7 +132,8 @@ class ReadRequest:
 
     @classmethod
     def of(cls, spark_options: FormatOptions, *, streaming: bool = False) -> ReadRequest:
-        """Raises InvalidOptionError for values that are none, contradict each other, or ask for what this release does not read."""
+        """Raises InvalidOptionError for values that are none, contradict each other, or ask for
+        what this release does not read."""
         own, hudi = spark_options.own, spark_options.hudi
         admit({key: value for key, value in hudi.items() if key not in READ_KEYS})
         query = _query(spark_options)
@@ -182,7 +189,8 @@ def _instant(hudi: Mapping[str, str], key: str) -> str | None:
 
 
 def refuse_of_streams(spark_options: FormatOptions) -> None:
-    """What says how a stream begins and goes on is not passed over by a batch. Raises InvalidOptionError."""
+    """What says how a stream begins and goes on is not passed over by a batch. Raises
+    InvalidOptionError."""
     for name in (START_OFFSET, "maxInstantsPerTrigger"):
         if name in spark_options.hudi or name.lower() in spark_options.own:
             raise InvalidOptionError(f"{name} goes with readStream: leave it out, or give query=incremental and since")

@@ -1,8 +1,11 @@
-"""What Spark keeps from sources in Python, handed over as options: the save modes `ignore` and `errorifexists`, its default, and `partitionBy`.
+"""What Spark keeps from sources in Python, handed over as options: the save modes `ignore` and
+`errorifexists`, its default, and `partitionBy`.
 
-Facts (pyspark 4.3): Spark lets sources in Python have append and overwrite alone and refuses the other two before a source
-hears of them. It refuses `partitionBy` of a batch, since a source in Python tells of no partitions, and passes over that of a stream. Where
-`register` has been called, `save` therefore hands modes over as the option `saveMode` of an append, and columns as the option `partitionBy`.
+Facts (pyspark 4.3): Spark lets sources in Python have append and overwrite alone and refuses the
+other two before a source hears of them. It refuses `partitionBy` of a batch, since a source in
+Python tells of no partitions, and passes over that of a stream. Where `register` has been called,
+`save` therefore hands modes over as the option `saveMode` of an append, and columns as the option
+`partitionBy`.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ _PARTITIONS = "_handed_over_partitions"
 
 
 def hand_over_modes(writer: type[Any]) -> None:
-    """Let `save` of a DataFrameWriter class, of classic Spark or of Connect, hand over modes and `partitionBy`, and `saveAsTable` raise
-    InvalidRequestError; once."""
+    """Let `save` of a DataFrameWriter class, of classic Spark or of Connect, hand over modes and
+    `partitionBy`, and `saveAsTable` raise InvalidRequestError; once."""
     plain: Callable[..., None] = writer.save
     if getattr(plain, _MARK, False):
         return
@@ -72,7 +75,8 @@ def hand_over_modes(writer: type[Any]) -> None:
 
 
 def hand_over_partitions(writer: type[Any]) -> Callable[..., Any]:
-    """Let `partitionBy` of a writer class, of batches or streams, hand its columns over as an option; returns what it was. Once."""
+    """Let `partitionBy` of a writer class, of batches or streams, hand its columns over as an
+    option; returns what it was. Once."""
     plain: Callable[..., Any] = writer.partitionBy
     if hasattr(plain, _MARK):
         return plain

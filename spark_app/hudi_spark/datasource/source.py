@@ -1,13 +1,15 @@
 """`format("hudi")` without a jar: a Python data source over `hudi_table`.
 
-Facts (measured on pyspark 4.3): columns are never pruned by Spark, so the option `columns` does it; filters arrive
-only with `spark.sql.python.filterPushdown.enabled`, and a reader that defines `pushFilters` fails without it, hence the
-option `pushFilters`; a table of Spark's catalog gives a reader the catalog's columns and no path; the modes `ignore` and
-`errorifexists` are refused by Spark before a source hears of them, see `save_modes`.
+Facts (measured on pyspark 4.3): columns are never pruned by Spark, so the option `columns` does it;
+filters arrive only with `spark.sql.python.filterPushdown.enabled`, and a reader that defines
+`pushFilters` fails without it, hence the option `pushFilters`; a table of Spark's catalog gives a
+reader the catalog's columns and no path; the modes `ignore` and `errorifexists` are refused by
+Spark before a source hears of them, see `save_modes`.
 
-Options, beside those of Hudi (`format_options`): `path`; `columns` (comma list), `filter` (SQL-like text), `asOf`, `meta` (false leaves Hudi's
-five columns out), `query` with `since`, `until`, `fullScan`, and `pushFilters`; those of writes (`writes`); and storage
-options as `storage.<name>`, whose credentials are better left to the environment.
+Options, beside those of Hudi (`format_options`): `path`; `columns` (comma list), `filter` (SQL-like
+text), `asOf`, `meta` (false leaves Hudi's five columns out), `query` with `since`, `until`,
+`fullScan`, and `pushFilters`; those of writes (`writes`); and storage options as `storage.<name>`,
+whose credentials are better left to the environment.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ class HudiDataSource(ds.DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """`hudi`: beside Apache Hudi's own jar, whichever of the two Spark finds first wins; see `register`."""
+        """`hudi`: beside Apache Hudi's own jar, whichever of the two Spark finds first wins; see
+        `register`."""
         return NAME
 
     def schema(self) -> StructType:
@@ -87,7 +90,8 @@ class HudiDataSource(ds.DataSource):
         return RowsWriter(format_options(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> ds.DataSourceStreamWriter:  # noqa: N802 - Spark's name
-        """A writer of micro-batches, each committed once. Raises InvalidRequestError on Spark before 4.1."""
+        """A writer of micro-batches, each committed once. Raises InvalidRequestError on Spark
+        before 4.1."""
         try:
             from hudi_spark.datasource.stream_writes import BatchWriter
         except ImportError as error:
@@ -112,7 +116,8 @@ class PlannedPart(ds.InputPartition):
 
 
 class SnapshotReader(ds.DataSourceReader):
-    """Reads the slices of one plan, one Spark partition each. Pickled to the tasks with its plan."""
+    """Reads the slices of one plan, one Spark partition each. Pickled to the tasks with its
+    plan."""
 
     def __init__(self, spark_options: FormatOptions, request: ReadRequest, schema: StructType) -> None:
         table = table_of(spark_options, request)
@@ -140,14 +145,16 @@ class SnapshotReader(ds.DataSourceReader):
 
 
 class PushingReader(SnapshotReader):
-    """Takes Spark's filters for pruning partitions and row groups; Spark applies them again to the rows."""
+    """Takes Spark's filters for pruning partitions and row groups; Spark applies them again to the
+    rows."""
 
     def __init__(self, spark_options: FormatOptions, request: ReadRequest, schema: StructType) -> None:
         super().__init__(spark_options, request, schema)
         self._spark_options, self._request = spark_options, request
 
     def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:  # noqa: N802 - Spark's name
-        """Narrow the plan by the filters that we can express, and give all back: Spark checks the rows as well."""
+        """Narrow the plan by the filters that we can express, and give all back: Spark checks the
+        rows as well."""
         known = [condition for condition in map(as_condition, filters) if condition is not None]
         if known and self._request.query != "cdc":
             table = table_of(self._spark_options, self._request)
@@ -156,8 +163,8 @@ class PushingReader(SnapshotReader):
 
 
 def table_of(spark_options: FormatOptions, request: ReadRequest) -> HudiTable:
-    """The table at the options' path, as of their moment. Raises InvalidOptionError for options that describe another table: Hudi reads by what
-    is stored, in silence."""
+    """The table at the options' path, as of their moment. Raises InvalidOptionError for options
+    that describe another table: Hudi reads by what is stored, in silence."""
     table = open_table(spark_options.path, as_of=request.as_of, storage_options=spark_options.storage)
     told = {key: value for key, value in spark_options.hudi.items() if key not in READ_KEYS}
     refuse_contradictions(table.context.config, told)
@@ -190,7 +197,8 @@ def _in_columns(
     schema: pa.Schema,
     conditions: Sequence[tuple[str, str, object]] = (),
 ) -> ScanPlan | ChangesPlan:
-    """The plan in the columns that Spark asks for, which are others where a catalog or `.schema(…)` names them.
+    """The plan in the columns that Spark asks for, which are others where a catalog or `.schema(…)`
+    names them.
 
     Raises InvalidSchemaError for one that the table does not have.
     """

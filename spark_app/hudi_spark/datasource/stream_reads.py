@@ -1,13 +1,16 @@
 """`spark.readStream.format("hudi")`: every micro-batch is an incremental query (t1, t2].
 
-Offsets are instants, so a checkpoint says up to which write the rows have been taken. A write gets its instant when it
-begins: an offset therefore stops before the earliest write that is still pending, else what completes later under an
-earlier instant would be passed over. A write that begins after an offset was given out gets a later instant (commit
-protocol, step 3 of the writer). A batch reads the table as of t2, so replaying it after a crash gives the same rows.
+Offsets are instants, so a checkpoint says up to which write the rows have been taken. A write gets
+its instant when it begins: an offset therefore stops before the earliest write that is still
+pending, else what completes later under an earlier instant would be passed over. A write that
+begins after an offset was given out gets a later instant (commit protocol, step 3 of the writer). A
+batch reads the table as of t2, so replaying it after a crash gives the same rows.
 
-Options beside those of the batch source: `since` (`earliest`, the default; `latest`; an instant; Hudi's name is
-`hoodie.datasource.streaming.startOffset`), `maxInstantsPerTrigger`, `fullScan`. Facts (pyspark 4.3): one process answers for offsets and partitions as long as the query runs, another plans
-`read`; a reader that bounds its batches gets one of Spark's own limits back, of which files come closest to instants.
+Options beside those of the batch source: `since` (`earliest`, the default; `latest`; an instant;
+Hudi's name is `hoodie.datasource.streaming.startOffset`), `maxInstantsPerTrigger`, `fullScan`.
+Facts (pyspark 4.3): one process answers for offsets and partitions as long as the query runs,
+another plans `read`; a reader that bounds its batches gets one of Spark's own limits back, of which
+files come closest to instants.
 """
 
 from __future__ import annotations
@@ -67,7 +70,8 @@ class HudiStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: str | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name, as those below
-        """Where a query without a checkpoint begins. Raises InvalidOptionError for `since` that is no moment."""
+        """Where a query without a checkpoint begins. Raises InvalidOptionError for `since` that is
+        no moment."""
         if self._since == EARLIEST:
             return {INSTANT: ""}
         ctx = self._handle.open()
@@ -84,7 +88,8 @@ class HudiStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = _newest(self._handle.open())
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """The last write of the next batch; `start` if there is none. The first batch from the earliest is one snapshot."""
+        """The last write of the next batch; `start` if there is none. The first batch from the
+        earliest is one snapshot."""
         begin = comparable_time(start[INSTANT])
         known = [commit.moment for commit in stable_commits(load_timeline(self._handle.open()))]
         upto = "" if self._target is None else comparable_time(self._target)
@@ -102,7 +107,8 @@ class HudiStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {INSTANT: newest} if newest else None
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[ds.InputPartition]:
-        """The slices that hold what changed. Raises InvalidOptionError where the timeline no longer tells or files are gone."""
+        """The slices that hold what changed. Raises InvalidOptionError where the timeline no longer
+        tells or files are gone."""
         if start == end:
             return []
         ctx = self._handle.open()

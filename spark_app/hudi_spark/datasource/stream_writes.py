@@ -1,12 +1,16 @@
-"""`writeStream.format("hudi")`: every micro-batch is one commit, and once, by the query's id and the batch's number.
+"""`writeStream.format("hudi")`: every micro-batch is one commit, and once, by the query's id and
+the batch's number.
 
-Spark repeats the last batch of a query that stopped before it had noted its end. The commit carries the batch's name, so
-a batch that comes again changes nothing, also where its commit has been archived meanwhile. The id lies in the query's checkpoint: a query with a new checkpoint is another one,
-even in the same folder, and none of its batches is taken for an older one. Output modes: append; complete, which
-replaces all rows; update is refused by Spark for sources in Python, and append with the operation upsert does what it means.
+Spark repeats the last batch of a query that stopped before it had noted its end. The commit carries
+the batch's name, so a batch that comes again changes nothing, also where its commit has been
+archived meanwhile. The id lies in the query's checkpoint: a query with a new checkpoint is another
+one, even in the same folder, and none of its batches is taken for an older one. Output modes:
+append; complete, which replaces all rows; update is refused by Spark for sources in Python, and
+append with the operation upsert does what it means.
 
-Checkpoint and table have to tell one story. A table that was deleted and made again lacks the batches that the checkpoint counts as written, and a
-checkpoint that was set back has numbers that the table knows with other rows. Either would lose rows in silence, so the batch is refused.
+Checkpoint and table have to tell one story. A table that was deleted and made again lacks the
+batches that the checkpoint counts as written, and a checkpoint that was set back has numbers that
+the table knows with other rows. Either would lose rows in silence, so the batch is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +37,8 @@ from hudi_table.write.operations import BATCH_KEY
 
 
 class BatchWriter(ds.DataSourceStreamArrowWriter):
-    """Commits micro-batches. Options: those of `RowsWriter` but `batch` and `saveMode`, which are the query's own."""
+    """Commits micro-batches. Options: those of `RowsWriter` but `batch` and `saveMode`, which are
+    the query's own."""
 
     def __init__(self, spark_options: FormatOptions, schema: StructType, overwrite: bool) -> None:
         for name in ("batch", "savemode"):
@@ -49,7 +54,8 @@ class BatchWriter(ds.DataSourceStreamArrowWriter):
         return self._target.stage(iterator)
 
     def commit(self, messages: list[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Write and commit, unless this batch has been. Raises what `hudi_table.write_hudi` raises."""
+        """Write and commit, unless this batch has been. Raises what `hudi_table.write_hudi`
+        raises."""
         found = staged(messages)
         try:
             query = _query(found, batchId)
@@ -74,7 +80,8 @@ class BatchWriter(ds.DataSourceStreamArrowWriter):
 
 
 def _is_written(storage: Storage, query: str, number: int, *, alone: bool) -> bool:
-    """Whether the table has this batch of the query. `alone`: it does not have to have the one before it.
+    """Whether the table has this batch of the query. `alone`: it does not have to have the one
+    before it.
 
     Raises InvalidRequestError where the table has later batches, or not the one before.
     """
@@ -106,7 +113,8 @@ def _is_written(storage: Storage, query: str, number: int, *, alone: bool) -> bo
 
 
 def _newest(numbers: Iterator[int], number: int) -> int | None:
-    """The first of `numbers` that decides about batch `number`: itself, a later one, the one before; else the largest one."""
+    """The first of `numbers` that decides about batch `number`: itself, a later one, the one
+    before; else the largest one."""
     largest: int | None = None
     for found in numbers:
         if found >= number - 1:
@@ -131,7 +139,8 @@ def _archived(ctx: TableContext, query: str) -> Iterator[int]:
 
 
 def _query(messages: Sequence[Staged], number: int) -> str:
-    """What the names of the query's micro-batches begin with; '' of one without tasks, which does the same if it comes again."""
+    """What the names of the query's micro-batches begin with; '' of one without tasks, which does
+    the same if it comes again."""
     queries = {message.query for message in messages}
     if len(queries) > 1 or queries == {""}:
         raise InvariantError(f"batch {number} of a stream has tasks of the queries {sorted(queries)}")

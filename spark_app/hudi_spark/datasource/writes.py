@@ -1,14 +1,18 @@
-"""`df.write.format("hudi")` and `INSERT`: rows through Spark's data source interface, as one commit.
+"""`df.write.format("hudi")` and `INSERT`: rows through Spark's data source interface, as one
+commit.
 
-A data source gets its rows as Spark happens to hold them and cannot ask for those of one file group together. So tasks stage
-their rows beside the table, and when all have, the driver's side reads them as one stream and writes them as `write_hudi` does,
-in bounded memory. Where there is no table it makes the one that Hudi's options describe, at that moment and not before. A job
-that dies shows nothing; what it staged goes with the next write or clean. `hudi_spark.write` shuffles rows to their file
-groups instead and writes in all tasks at once: for many rows it is faster, in its result the same.
+A data source gets its rows as Spark happens to hold them and cannot ask for those of one file group
+together. So tasks stage their rows beside the table, and when all have, the driver's side reads
+them as one stream and writes them as `write_hudi` does, in bounded memory. Where there is no table
+it makes the one that Hudi's options describe, at that moment and not before. A job that dies shows
+nothing; what it staged goes with the next write or clean. `hudi_spark.write` shuffles rows to their
+file groups instead and writes in all tasks at once: for many rows it is faster, in its result the
+same.
 
-Facts (Hudi 0.15.0): the operation is upsert unless `hoodie.datasource.write.operation` says otherwise; mode overwrite replaces all rows, but
-for `insert_overwrite`; delete goes with mode append alone; columns named like Hudi's five are dropped. Here they are where they are as
-a read returns them, and refused else.
+Facts (Hudi 0.15.0): the operation is upsert unless `hoodie.datasource.write.operation` says
+otherwise; mode overwrite replaces all rows, but for `insert_overwrite`; delete goes with mode
+append alone; columns named like Hudi's five are dropped. Here they are where they are as a read
+returns them, and refused else.
 """
 
 from __future__ import annotations
@@ -57,7 +61,8 @@ _PARTITION_PATH = "hoodie.datasource.write.partitionpath.field"
 
 @dataclass
 class Staged(ds.WriterCommitMessage):
-    """What one task has staged: a file, or None for no rows; `query` is the id of the stream that it belongs to."""
+    """What one task has staged: a file, or None for no rows; `query` is the id of the stream that
+    it belongs to."""
 
     path: str | None
     query: str = ""
@@ -65,7 +70,8 @@ class Staged(ds.WriterCommitMessage):
 
 @dataclass(frozen=True, slots=True)
 class SparkWrite:
-    """A write as options and mode describe it. `mode`: append, overwrite, ignore or error; `partitions`: to be dropped, perhaps with `*`."""
+    """A write as options and mode describe it. `mode`: append, overwrite, ignore or error;
+    `partitions`: to be dropped, perhaps with `*`."""
 
     operation: Operation
     mode: str
@@ -75,7 +81,8 @@ class SparkWrite:
 
     @classmethod
     def of(cls, spark_options: FormatOptions, overwrite: bool) -> SparkWrite:
-        """Raises InvalidRequestError for a source that shows a part of the table and for a mode that does not go with the operation."""
+        """Raises InvalidRequestError for a source that shows a part of the table and for a mode
+        that does not go with the operation."""
         admit(spark_options.hudi)
         narrowed = [name for name in _NARROWING if name in spark_options.own]
         if narrowed:
@@ -109,8 +116,8 @@ class SparkWrite:
 
 
 def _partition_option(spark_options: FormatOptions) -> dict[str, str]:
-    """What `partitionBy` says, as the option of Hudi's that says it; nothing if that is given. Raises InvalidOptionError where they differ:
-    Hudi goes by the option, in silence."""
+    """What `partitionBy` says, as the option of Hudi's that says it; nothing if that is given.
+    Raises InvalidOptionError where they differ: Hudi goes by the option, in silence."""
     names = spark_options.own.get("partitionby")
     named = explicit_option(spark_options.hudi, PARTITIONS)
     if names and named and [name.partition(":")[0] for name in names_in(named)] != list(names_in(names)):
@@ -121,7 +128,8 @@ def _partition_option(spark_options: FormatOptions) -> dict[str, str]:
 
 
 def _mode(name: str | None, overwrite: bool) -> str:
-    """The save mode. Spark tells overwrite or not, the option `saveMode` the ones that it refuses itself."""
+    """The save mode. Spark tells overwrite or not, the option `saveMode` the ones that it refuses
+    itself."""
     mode_of_spark = "overwrite" if overwrite else "append"
     if name is None:
         return mode_of_spark
@@ -137,7 +145,8 @@ def _mode(name: str | None, overwrite: bool) -> str:
 class Target:
     """Where rows go and how: all that tasks and the one who commits need; picklable.
 
-    `schema` has the columns of the rows without Hudi's own. `skips`: there is a table, and mode ignore leaves it alone.
+    `schema` has the columns of the rows without Hudi's own. `skips`: there is a table, and mode
+    ignore leaves it alone.
     """
 
     write: SparkWrite
@@ -148,7 +157,8 @@ class Target:
 
     @classmethod
     def of(cls, spark_options: FormatOptions, schema: StructType, overwrite: bool) -> Target:
-        """Checked as far as it can be without rows. Raises what `write_hudi` and `create_table` raise."""
+        """Checked as far as it can be without rows. Raises what `write_hudi` and `create_table`
+        raise."""
         write = SparkWrite.of(spark_options, overwrite)
         arrow = written_schema(schema)
         columns = own_columns(arrow)
@@ -175,7 +185,8 @@ class Target:
         return Staged(stage_rows(self.open_storage(), name, batches, self.schema), query)
 
     def commit(self, messages: Sequence[Staged], batch: str) -> None:
-        """Write what was staged, and make the table if there is none. Raises what `write_hudi` and `create_table` raise."""
+        """Write what was staged, and make the table if there is none. Raises what `write_hudi` and
+        `create_table` raise."""
         if self.skips:
             return
         storage = self.open_storage()
@@ -263,7 +274,8 @@ def _partitions_of(ctx: TableContext, rows: pa.RecordBatchReader) -> list[str]:
 class RowsWriter(ds.DataSourceArrowWriter):
     """Commits the rows of all tasks at once.
 
-    Options: `operation` (upsert), `batch`, `saveMode`, `storage.…`, and keys `hoodie.…`, whose `hoodie.datasource.write.operation` says the same.
+    Options: `operation` (upsert), `batch`, `saveMode`, `storage.…`, and keys `hoodie.…`, whose
+    `hoodie.datasource.write.operation` says the same.
     """
 
     def __init__(self, spark_options: FormatOptions, schema: StructType, overwrite: bool) -> None:

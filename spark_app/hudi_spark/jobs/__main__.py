@@ -1,4 +1,5 @@
-"""The rim of a job process: JobSpec in, JobResult out, an exit code by error class when there can be no result."""
+"""The rim of a job process: JobSpec in, JobResult out, an exit code by error class when there can
+be no result."""
 
 from __future__ import annotations
 
@@ -85,14 +86,16 @@ def _run(spec: JobSpec) -> JobResult:
 
 
 def _end_spark() -> None:
-    """Once the result is reported, the job ends what it has started elsewhere. Only a job that had a Spark loads its modules."""
+    """Once the result is reported, the job ends what it has started elsewhere. Only a job that had
+    a Spark loads its modules."""
     if "hudi_spark.jobs.session" in sys.modules:
         sys.modules["hudi_spark.jobs.session"].end_executors()
 
 
 def _write(path: Path, result: JobResult, *, in_place: bool) -> None:
-    """The result appears whole: whoever finds it reads all of it. A file that is written `in_place` is what Kubernetes reads when the
-    container has ended, up to a bound; it can be written and not replaced, so what it says already is written over in one go."""
+    """The result appears whole: whoever finds it reads all of it. A file that is written `in_place`
+    is what Kubernetes reads when the container has ended, up to a bound; it can be written and not
+    replaced, so what it says already is written over in one go."""
     if in_place:
         data = result.within(TERMINATION_BYTES_MAX).to_json().encode()
         with path.open("r+b", buffering=0) as file:

@@ -1,7 +1,7 @@
 """What one ingest from files takes in: those that wait, as one commit.
 
-They are decided here and now, from a fresh listing and the newest checkpoint, whatever the operator saw when it
-started the job: an attempt that runs twice, or late, finds nothing left to do.
+They are decided here and now, from a fresh listing and the newest checkpoint, whatever the operator
+saw when it started the job: an attempt that runs twice, or late, finds nothing left to do.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def operation_of(spec: JobSpec) -> OperationName:
 
 
 def next_batch(spec: JobSpec, table: HudiTable | None) -> Batch | None:
-    """The files that wait, as one batch; None if there are none. Raises InvalidRequestError for a spec it cannot do."""
+    """The files that wait, as one batch; None if there are none. Raises InvalidRequestError for a
+    spec it cannot do."""
     work = spec.work
     name, source = str(work["name"]), work["source"]
     operation = operation_of(spec)
@@ -101,5 +102,6 @@ def next_batch(spec: JobSpec, table: HudiTable | None) -> Batch | None:
 
 
 def write_options(spec: JobSpec) -> dict[str, str]:
-    """The table's options. A batch without rows commits too: its commit says that the files are taken."""
+    """The table's options. A batch without rows commits too: its commit says that the files are
+    taken."""
     return {**spec.table.get("options", {}), "hoodie.allow.empty.commit": "true"}

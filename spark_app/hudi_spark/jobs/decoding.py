@@ -1,4 +1,5 @@
-"""How the messages of an ingest become rows, as its JobSpec says: formats, change events, the keys of tombstones."""
+"""How the messages of an ingest become rows, as its JobSpec says: formats, change events, the keys
+of tombstones."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def needed_of(spec: JobSpec) -> list[str]:
 
 
 def dialect_of(spec: JobSpec) -> Dialect:
-    """Of change events, by the column that orders them. Raises InvalidRequestError for a table that would not keep their order or their deletes."""
+    """Of change events, by the column that orders them. Raises InvalidRequestError for a table that
+    would not keep their order or their deletes."""
     table = spec.table
     orders = list(table.get("orderingFields", ()))
     if len(orders) != 1 or orders[0] not in DIALECTS or spec.work["operation"] != "Upsert":

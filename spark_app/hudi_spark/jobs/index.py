@@ -1,4 +1,5 @@
-"""What a job that has ended well measures of its table's index, where the operator asks: the operator itself opens no footer."""
+"""What a job that has ended well measures of its table's index, where the operator asks: the
+operator itself opens no footer."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from hudi_table.table.view.file_system_view import FileSystemView
 
 
 def measure_index(spec: JobSpec) -> dict[str, Any]:
-    """`JobResult.index`, empty if it was not asked for, or there is no table or no index. Raises HudiError."""
+    """`JobResult.index`, empty if it was not asked for, or there is no table or no index. Raises
+    HudiError."""
     table = find_table(spec) if spec.work.get(MEASURE_INDEX) else None
     if table is None:
         return {}

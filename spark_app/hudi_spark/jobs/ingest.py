@@ -1,6 +1,7 @@
 """An ingest: what waits in a source becomes commits that also record that it is in the table.
 
-Of files the engine `Local` makes one in this process, `Spark` one in tasks (`ingest_spark`); of Kafka see `ingest_kafka`.
+Of files the engine `Local` makes one in this process, `Spark` one in tasks (`ingest_spark`); of
+Kafka see `ingest_kafka`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""An ingest from Kafka, in this process, without a JVM: once to the end that there is at its start, or on and on.
+"""An ingest from Kafka, in this process, without a JVM: once to the end that there is at its start,
+or on and on.
 
-`Once` commits a batch after the other until it has what was there. `Continuous` commits whatever has come in `commitInterval`, sooner once `maxRows` or
-`maxBytes` are read, and ends on SIGTERM with what it has read. Whatever fails, the next reading begins at the checkpoint of the newest commit.
+`Once` commits a batch after the other until it has what was there. `Continuous` commits whatever
+has come in `commitInterval`, sooner once `maxRows` or `maxBytes` are read, and ends on SIGTERM with
+what it has read. Whatever fails, the next reading begins at the checkpoint of the newest commit.
 """
 
 from __future__ import annotations
@@ -107,7 +109,8 @@ class _Driver:
             positions = shaped.rows.checkpoint
 
     def continuous(self, interval: float) -> None:
-        """What comes, until told to end. Raises HudiError for what another try would not mend, or did not."""
+        """What comes, until told to end. Raises HudiError for what another try would not mend, or
+        did not."""
         held = self.held()
         at = held.positions if held is not None else None
         looked, failures = -DISCOVER_SECONDS, 0
@@ -156,7 +159,8 @@ class _Driver:
         return self.shaping.shaped(batch.read(self.shaping.chain.read_as(known)), known, before)
 
     def _adopt(self, found: Extent, held: HeldPositions | None) -> None:
-        """Where nothing is to be read, the positions are made ours, with their ids, if none of ours stand in the table."""
+        """Where nothing is to be read, the positions are made ours, with their ids, if none of ours
+        stand in the table."""
         if self.table is not None and (held is None or not held.positions.cluster):
             before = held.positions if held is not None else None
             batch = self.source.batch(self.source.start(found, before), Until(1, 1, {}))

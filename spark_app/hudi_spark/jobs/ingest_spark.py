@@ -1,7 +1,8 @@
-"""The Spark path of an ingest: tasks read the source files, one SELECT shapes the rows, `hudi_spark.write` commits them.
+"""The Spark path of an ingest: tasks read the source files, one SELECT shapes the rows,
+`hudi_spark.write` commits them.
 
-Files are read by pyarrow in tasks, through the storage port: pyspark's wheel holds no filesystem for object stores, and
-one reader for all stores means one set of type rules.
+Files are read by pyarrow in tasks, through the storage port: pyspark's wheel holds no filesystem
+for object stores, and one reader for all stores means one set of type rules.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ SHORT_BYTES_MAX = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What one task reads: a file, and of a Parquet file the row groups `start` to `stop` (-1: all of it)."""
+    """What one task reads: a file, and of a Parquet file the row groups `start` to `stop` (-1: all
+    of it)."""
 
     path: str
     start: int = 0
@@ -53,7 +55,8 @@ class Split:
 
 
 def write_spark(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:
-    """Read, transform, write. Raises HudiError; a transform that Spark refuses is an InvalidRequestError."""
+    """Read, transform, write. Raises HudiError; a transform that Spark refuses is an
+    InvalidRequestError."""
     progress.say("starting Spark")
     began = SystemClock().now().timestamp()
     spark = session(spec, short=batch.size <= SHORT_BYTES_MAX)

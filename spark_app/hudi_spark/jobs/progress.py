@@ -1,4 +1,5 @@
-"""What a job says while it works: one JSON object a line, for whoever follows the file, or the log of a pod."""
+"""What a job says while it works: one JSON object a line, for whoever follows the file, or the log
+of a pod."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from typing import Self, TextIO
 
 
 class Progress:
-    """Appends lines to a file; without a path it tells the process's log, beginning with that it has begun."""
+    """Appends lines to a file; without a path it tells the process's log, beginning with that it
+    has begun."""
 
     def __init__(self, path: str) -> None:
         self._path = path

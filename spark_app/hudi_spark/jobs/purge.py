@@ -1,4 +1,5 @@
-"""The job that deletes a table with all its files: what `deletionPolicy: Purge` asks for. It needs no JVM."""
+"""The job that deletes a table with all its files: what `deletionPolicy: Purge` asks for. It needs
+no JVM."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from hudi_table.table.store.opening import open_storage
 
 
 def run_purge(spec: JobSpec, progress: Progress) -> JobResult:
-    """Delete what lies at the job's location. An attempt that was interrupted is completed by the next. Raises as `purge` does."""
+    """Delete what lies at the job's location. An attempt that was interrupted is completed by the
+    next. Raises as `purge` does."""
     location = str(spec.table["location"])
     found = purge(open_storage(location, storage_options(spec, location)), spec.attempt, progress.say)
     if not found.files:

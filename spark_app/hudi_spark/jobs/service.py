@@ -1,7 +1,7 @@
 """A table service's job: plan, dry run or execution of any service of the registry.
 
-Executing a plan again is safe, so an attempt that runs twice, or late, finds nothing left to do. No JVM is started unless
-the job says Spark and there is something to execute.
+Executing a plan again is safe, so an attempt that runs twice, or late, finds nothing left to do. No
+JVM is started unless the job says Spark and there is something to execute.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def _work(spec: JobSpec) -> _Work:
 
 
 def _instants(ctx: TableContext, service: ScheduledService, work: _Work) -> tuple[list[str], ServicePlan | None]:
-    """(what is to be executed, the plan that was made for it). An approved plan is executed alone."""
+    """(what is to be executed, the plan that was made for it). An approved plan is executed
+    alone."""
     if work.mode == "Execute":
         return ([work.instant] if work.instant else service.pending()), None
     if work.request.plan:

@@ -1,7 +1,8 @@
-"""The Spark session of a job: here alone, with executors that it starts itself, or in a driver that was submitted.
+"""The Spark session of a job: here alone, with executors that it starts itself, or in a driver that
+was submitted.
 
-What decides is the JobSpec and the environment: `spark.fixed` is the launcher's and wins over everything; a submitted driver has
-its master, addresses and JVM from whoever submitted it.
+What decides is the JobSpec and the environment: `spark.fixed` is the launcher's and wins over
+everything; a submitted driver has its master, addresses and JVM from whoever submitted it.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ FIXED = {
 
 
 def session(spec: JobSpec, *, short: bool = False) -> SparkSession:
-    """A session with the job's properties over our defaults; a few of ours cannot be changed. Raises UnavailableError if Spark does
-    not start: most often its executors do not, which another attempt may see otherwise."""
+    """A session with the job's properties over our defaults; a few of ours cannot be changed.
+    Raises UnavailableError if Spark does not start: most often its executors do not, which another
+    attempt may see otherwise."""
     conf = properties(spec, os.environ, short=short)
     if conf.get("spark.master", "").startswith("local"):
         # Workers would take whatever python3 is first in the path.
@@ -87,7 +89,8 @@ def properties(spec: JobSpec, environment: Mapping[str, str], *, short: bool = F
 
 
 def end_executors() -> None:
-    """Let the executors go that this driver started: their pods would stay until the driver's is deleted, which may be a day away."""
+    """Let the executors go that this driver started: their pods would stay until the driver's is
+    deleted, which may be a day away."""
     # The result stands already: whatever has become of the JVM, the job has ended as it says.
     with contextlib.suppress(PySparkException, Py4JError, OSError):
         active = SparkSession.getActiveSession()
@@ -104,7 +107,8 @@ def _in_cluster(fixed: Mapping[str, str]) -> bool:
 
 
 def _pod(environment: Mapping[str, str]) -> dict[str, str]:
-    """Executors dial the address that the driver gives them, and belong to its pod. Raises KeyError outside of one."""
+    """Executors dial the address that the driver gives them, and belong to its pod. Raises KeyError
+    outside of one."""
     address = environment[POD_IP]
     return {
         "spark.driver.host": address,

@@ -1,4 +1,5 @@
-"""What happens to the rows of a stream between source and table: expectations, then transforms; and where those go that are not taken."""
+"""What happens to the rows of a stream between source and table: expectations, then transforms; and
+where those go that are not taken."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ _OPTIONS = {"hoodie.write.num.retries.on.conflict.failures": "10"}
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """What is to be committed. `messages`: how many were read; `refused`: those for the error table; `dropped`: how many are left out."""
+    """What is to be committed. `messages`: how many were read; `refused`: those for the error
+    table; `dropped`: how many are left out."""
 
     rows: Rows[Positions]
     messages: int
@@ -47,8 +49,8 @@ class Shaping:
         self._database: Database | None = None
 
     def shaped(self, rows: Rows[Positions], known: pa.Schema | None, before: tuple[int, int] = (0, 0)) -> Shaped:
-        """`before`: messages that this run has read, and those of them that it has refused. Raises InvalidDataError for a row that ends the ingest, and for more
-        refused ones than may be."""
+        """`before`: messages that this run has read, and those of them that it has refused. Raises
+        InvalidDataError for a row that ends the ingest, and for more refused ones than may be."""
         assert rows.refused is not None
         refused, dropped, messages = rows.refused, 0, rows.count + len(rows.refused)
         if self._expectations and rows.count:
@@ -114,8 +116,8 @@ def quarantines(work: Mapping[str, Any]) -> bool:
 
 
 def keep_refused(spec: JobSpec, rows: pa.Table) -> None:
-    """Keep rows in the error table beside the table, by where they stand in the source: what a later attempt refuses again is there once. Raises what
-    `write_hudi` does."""
+    """Keep rows in the error table beside the table, by where they stand in the source: what a
+    later attempt refuses again is there once. Raises what `write_hudi` does."""
     if not len(rows):
         return
     location = str(spec.table["location"])

@@ -1,4 +1,5 @@
-"""Being asked to end: SIGTERM, as kubelets and launchers send it, becomes a question that a long job asks itself."""
+"""Being asked to end: SIGTERM, as kubelets and launchers send it, becomes a question that a long
+job asks itself."""
 
 from __future__ import annotations
 

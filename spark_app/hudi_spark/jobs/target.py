@@ -1,4 +1,5 @@
-"""The table of a JobSpec: its storage options, its config as the library takes it, opening and creating it."""
+"""The table of a JobSpec: its storage options, its config as the library takes it, opening and
+creating it."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ NOT_OF_STORES = frozenset({CONNECTION, *SOURCE_VARIABLES})
 
 
 def storage_options(spec: JobSpec, uri: str) -> dict[str, str]:
-    """Options for a location of the job: none for local paths, else endpoint, region and the credentials that the
-    launcher put into the environment."""
+    """Options for a location of the job: none for local paths, else endpoint, region and the
+    credentials that the launcher put into the environment."""
     if uri.startswith(("file:", "memory:", "/")):
         return {}
     settings = {name: str(spec.storage[name]) for name in ("endpoint", "region") if spec.storage.get(name)}
@@ -45,9 +46,11 @@ def find_table(spec: JobSpec) -> HudiTable | None:
 
 @contextmanager
 def target_of(spec: JobSpec, stored: HudiTable | None, schema: pa.Schema) -> Iterator[HudiTable]:
-    """The table to write to, made if there was none, with the index of the spec. If the write fails, a table made for it is gone again.
+    """The table to write to, made if there was none, with the index of the spec. If the write
+    fails, a table made for it is gone again.
 
-    Otherwise rows that are refused would leave an empty table behind whose key could no longer be corrected.
+    Otherwise rows that are refused would leave an empty table behind whose key could no longer be
+    corrected.
     """
     if stored is not None:
         _follow_index(stored, spec)
@@ -62,7 +65,8 @@ def target_of(spec: JobSpec, stored: HudiTable | None, schema: pa.Schema) -> Ite
 
 
 def _follow_index(table: HudiTable, spec: JobSpec) -> None:
-    """Look keys up as the spec wants it, which may have changed since the table was made. Raises InvalidRequestError if that cannot be."""
+    """Look keys up as the spec wants it, which may have changed since the table was made. Raises
+    InvalidRequestError if that cannot be."""
     index, stored = spec.table.get("index"), table.context.config.index
     wanted = index.get("type") if isinstance(index, Mapping) else index
     if wanted is not None and stored is not None and wanted != stored.type.value:
@@ -78,8 +82,9 @@ def _unmake(table: HudiTable, error: BaseException) -> None:
 
 
 def fills_unavailable(spec: JobSpec, stored: HudiTable | None = None) -> bool:
-    """Whether the table, or the one that a job makes, keeps a large value that a change event leaves alone. In a merge-on-read table Hudi's rules would take it from the base
-    file, past newer ones in logs."""
+    """Whether the table, or the one that a job makes, keeps a large value that a change event
+    leaves alone. In a merge-on-read table Hudi's rules would take it from the base file, past newer
+    ones in logs."""
     if stored is not None:
         config = stored.context.config
         partial = payload_named(config.payload_class).partial if config.payload_class else None
@@ -94,7 +99,8 @@ def fills_unavailable(spec: JobSpec, stored: HudiTable | None = None) -> bool:
 
 
 def make_table(spec: JobSpec, schema: pa.Schema) -> HudiTable:
-    """Create the table with the schema of its first rows. Raises InvalidRequestError if something else lies there."""
+    """Create the table with the schema of its first rows. Raises InvalidRequestError if something
+    else lies there."""
     table = spec.table
     location = str(table["location"])
     paths: Mapping[str, Any] = table.get("paths", {})

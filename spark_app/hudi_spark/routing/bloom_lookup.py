@@ -1,9 +1,11 @@
-"""The stored keys that the incoming rows of a bloom index meet: files are asked by range and filter before they are read.
+"""The stored keys that the incoming rows of a bloom index meet: files are asked by range and filter
+before they are read.
 
-Keys are paired with the files whose range they lie in, in the JVM; a task a file asks its filter, and reads the key column
-only if some are left. Filters of the metadata table come many at once, so tasks of as many files ask them first, and hold
-no key. Neither the driver nor a task holds more than the keys that a file may hold. Where nearly every key
-meets every file the pairs would cost more than what they save: then all stored keys are read, as for a simple index.
+Keys are paired with the files whose range they lie in, in the JVM; a task a file asks its filter,
+and reads the key column only if some are left. Filters of the metadata table come many at once, so
+tasks of as many files ask them first, and hold no key. Neither the driver nor a task holds more
+than the keys that a file may hold. Where nearly every key meets every file the pairs would cost
+more than what they save: then all stored keys are read, as for a simple index.
 """
 
 from __future__ import annotations
@@ -60,9 +62,11 @@ def filtered_keys(
     *,
     by_ranges: bool,
 ) -> DataFrame | None:
-    """Those stored keys that some row has, shaped as `stored_keys` does; None if all stored keys had better be read.
+    """Those stored keys that some row has, shaped as `stored_keys` does; None if all stored keys
+    had better be read.
 
-    `pairs_most`: how many pairs of a row and a file there are if no range rules any out. `by_ranges`: whether ranges are asked.
+    `pairs_most`: how many pairs of a row and a file there are if no range rules any out.
+    `by_ranges`: whether ranges are asked.
     """
     pairs = _pairs(rows, slices, attempt, filters if by_ranges else None)
     if pairs_most > PAIRS_MAX and pairs.count() > PAIRS_MAX:
@@ -105,8 +109,8 @@ def _by_slot(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
 def _requested_together(
     pairs: DataFrame, slices: Sequence[FileSlice], handle: TableHandle, filters: Filters
 ) -> DataFrame:
-    """The pairs with what filters tell of them, those of neighbouring files asked by one task. Pairs that a filter rules out
-    are left out, but of a slice with logs, which may hold the key."""
+    """The pairs with what filters tell of them, those of neighbouring files asked by one task.
+    Pairs that a filter rules out are left out, but of a slice with logs, which may hold the key."""
     wanted, at_once = to_arrow_schema(_FILTERED), filters.at_once
 
     def filtered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -141,7 +145,8 @@ def _in_base(bloom: BloomFilter | None, keys: pa.Array) -> pa.Array:
 
 
 class _SliceSearch:
-    """One slice, and the keys that it may hold. `filters`: where its filter comes from, None if it was read already."""
+    """One slice, and the keys that it may hold. `filters`: where its filter comes from, None if it
+    was read already."""
 
     def __init__(self, storage: Storage, item: FileSlice, visible: VisibleInstants, filters: Filters | None) -> None:
         self._storage = storage
@@ -166,7 +171,8 @@ class _SliceSearch:
 
 
 def _pairs(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, filters: Filters | None) -> DataFrame:
-    """(slot, record key) of every row and file whose range, as `filters` tell it, holds the key; the ranges are read in tasks, and few."""
+    """(slot, record key) of every row and file whose range, as `filters` tell it, holds the key;
+    the ranges are read in tasks, and few."""
     spark = rows.sparkSession
     numbers = spark.createDataFrame([(number,) for number in range(len(slices))], "number int")
     if filters is None:
@@ -207,7 +213,8 @@ def _ranges_in_tasks(
 def _range(
     storage: Storage, item: FileSlice, filter_of: Callable[[OpenBase], FileFilter]
 ) -> tuple[str | None, str | None]:
-    """(smallest, largest) key of a slice in the order in which Spark compares strings; nulls where that is not known."""
+    """(smallest, largest) key of a slice in the order in which Spark compares strings; nulls where
+    that is not known."""
     if item.base is None or item.logs:
         return None, None
     with OpenBase(storage, item.base) as file:

@@ -1,7 +1,9 @@
-"""Composite record keys whose text is one though their values differ, refused before any row is moved (`write.keygen.composite_keys` tells why).
+"""Composite record keys whose text is one though their values differ, refused before any row is
+moved (`write.keygen.composite_keys` tells why).
 
-Rows of one key are made one by Spark itself where an index is global, so tasks would come too late. Without such text it is two more
-counts in a pass that is made anyhow; only rows whose text may be another's too are grouped by their keys.
+Rows of one key are made one by Spark itself where an index is global, so tasks would come too late.
+Without such text it is two more counts in a pass that is made anyhow; only rows whose text may be
+another's too are grouped by their keys.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from hudi_table.write.keygen.table_keys import TableKeys
 
 
 def doubts(frame: DataFrame, config: TableConfig) -> dict[str, Column]:
-    """Counts by name, for an aggregation over rows with their record key: the rows whose text may be another key's too, and of each field of
-    the key those that hold a word for null or empty. Nothing for a key of one field."""
+    """Counts by name, for an aggregation over rows with their record key: the rows whose text may
+    be another key's too, and of each field of the key those that hold a word for null or empty.
+    Nothing for a key of one field."""
     if len(config.record_key) < 2 or TableKeys.of(config).function is not None:
         return {}
     counts = {_DOUBTFUL: sf.count_if(_doubtful(config))}
@@ -31,7 +34,8 @@ def doubts(frame: DataFrame, config: TableConfig) -> dict[str, Column]:
 
 
 def refuse_doubts(rows: DataFrame, counted: dict[str, int], config: TableConfig, place: str | None) -> None:
-    """Raise InvalidDataError if the counts of `doubts` say that rows of different keys would be one.
+    """Raise InvalidDataError if the counts of `doubts` say that rows of different keys would be
+    one.
 
     `place`: the column in whose values keys are unique, None where they are in the whole table.
     """

@@ -1,9 +1,9 @@
-"""Rows where an index says that is asked for keys: one of another package, or the record index. Tasks ask it for the keys that they
-hold, and the rows follow its answers.
+"""Rows where an index says that is asked for keys: one of another package, or the record index.
+Tasks ask it for the keys that they hold, and the rows follow its answers.
 
-The index travels to the tasks with the plan. A task gathers all its keys before it asks, so an index that reads files reads
-each of them once for a task, and one that asks a server asks in large batches. Of a record index a task has the keys of a
-shard, so that each shard is opened by one task.
+The index travels to the tasks with the plan. A task gathers all its keys before it asks, so an
+index that reads files reads each of them once for a task, and one that asks a server asks in large
+batches. Of a record index a task has the keys of a shard, so that each shard is opened by one task.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _SHARD = "_lakeops_shard"
 
 
 def lookup_locations(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, in_tasks: InTasks) -> DataFrame:
-    """The rows with `SLOT`, the position in `slices` of the group that each goes to, or null; and the rows that delete keys
-    where they were. Rows that the index ignores are left out."""
+    """The rows with `SLOT`, the position in `slices` of the group that each goes to, or null; and
+    the rows that delete keys where they were. Rows that the index ignores are left out."""
     prepared = attempt.prepared
     deletes = prepared.operation is Operation.DELETE
     anywhere = deletes and prepared.index.is_global
@@ -56,7 +56,8 @@ def lookup_locations(rows: DataFrame, slices: Sequence[FileSlice], attempt: Atte
 
 
 def _answers(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, in_tasks: InTasks) -> DataFrame:
-    """(record key, partition path) of every distinct key, and where it goes; more than once where it lies more than once."""
+    """(record key, partition path) of every distinct key, and where it goes; more than once where
+    it lies more than once."""
     distinct, ordering = rows.groupBy(RECORD_KEY, PATH), attempt.prepared.rule.ordering
     value = sf.lit(None) if ordering is None else sf.max(key_columns.quoted(ordering))
     text, number, flag = st.StringType(), st.IntegerType(), st.BooleanType()
@@ -88,7 +89,8 @@ def _answers(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, in_
 
 
 def _by_shard(pairs: DataFrame, shards: RecordShards) -> DataFrame:
-    """The keys of each shard brought together. The hash is not one of Spark's, so tasks compute it."""
+    """The keys of each shard brought together. The hash is not one of Spark's, so tasks compute
+    it."""
     schema = st.StructType([*pairs.schema.fields, st.StructField(_SHARD, st.IntegerType())])
 
     def numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

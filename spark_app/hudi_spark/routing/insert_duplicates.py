@@ -1,4 +1,5 @@
-"""Rows of an insert whose key is not stored yet: the keys of stored rows are read by tasks, a slice each, and joined away."""
+"""Rows of an insert whose key is not stored yet: the keys of stored rows are read by tasks, a slice
+each, and joined away."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ _SCHEMA = f"{RECORD_KEY} string, {PATH} string"
 
 
 def unstored(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt) -> DataFrame:
-    """The rows that the attempt is to write. `slices` are those that may hold their keys. Raises InvalidDataError for a stored key where
-    the policy is to fail."""
+    """The rows that the attempt is to write. `slices` are those that may hold their keys. Raises
+    InvalidDataError for a stored key where the policy is to fail."""
     if not slices:
         return rows
     stored = _seen_keys(rows, slices, attempt)
@@ -37,7 +38,8 @@ def unstored(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt) -> 
 
 
 def _seen_keys(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt) -> DataFrame:
-    """Record key and partition path of every row that a reader of the snapshot sees in these slices."""
+    """Record key and partition path of every row that a reader of the snapshot sees in these
+    slices."""
     handle, stored = TableHandle.of(attempt.ctx), StoredRows(attempt.ctx, attempt.timeline)
 
     def keys_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,8 +1,9 @@
 """Record keys, partition paths and buckets as Spark columns.
 
-Computed in the JVM where Spark's own expressions give exactly what `write.keygen.columns` gives: string and integer key fields,
-partition fields taken as they are, the Java hash of buckets. For everything else only the key columns cross to
-Python, never whole rows: sending rows merely to compute a bucket costs as much as writing them (measured).
+Computed in the JVM where Spark's own expressions give exactly what `write.keygen.columns` gives:
+string and integer key fields, partition fields taken as they are, the Java hash of buckets. For
+everything else only the key columns cross to Python, never whole rows: sending rows merely to
+compute a bucket costs as much as writing them (measured).
 """
 
 from __future__ import annotations
@@ -66,9 +67,10 @@ def partition_path_column(frame: DataFrame, config: TableConfig) -> Column:
 def bucket_column(buckets: UniformBuckets, *, colons: bool) -> Column:
     """The bucket of a row, from its column `_hoodie_record_key`.
 
-    For a single key without `:` it is computed in the JVM: `(31 + String.hashCode(key)) & 0x7fffffff` modulo the
-    number of buckets. `colons` says that some key holds one: then, and for composite keys, the keys cross to Python. The number of
-    buckets is the same in every partition: see `place_column` for other indexes.
+    For a single key without `:` it is computed in the JVM: `(31 + String.hashCode(key)) &
+    0x7fffffff` modulo the number of buckets. `colons` says that some key holds one: then, and for
+    composite keys, the keys cross to Python. The number of buckets is the same in every partition:
+    see `place_column` for other indexes.
     """
     if colons or not buckets.java_hashed:
         return _bucket_in_python(buckets)
@@ -78,9 +80,11 @@ def bucket_column(buckets: UniformBuckets, *, colons: bool) -> Column:
 
 
 def place_column(index: Index, places: Mapping[Slot, int], path: str) -> Column:
-    """The number that `places` gives to the slot of a row, -1 for none, from its columns `_hoodie_record_key` and `path`.
+    """The number that `places` gives to the slot of a row, -1 for none, from its columns
+    `_hoodie_record_key` and `path`.
 
-    For an index whose hash is all (`reads_snapshot` False); it goes to the tasks, and so has to be picklable.
+    For an index whose hash is all (`reads_snapshot` False); it goes to the tasks, and so has to be
+    picklable.
     """
 
     def placed(keys: pa.Array, paths: pa.Array) -> pa.Array:

@@ -1,4 +1,5 @@
-"""Where the rows of a DataFrame go: counts per partition, slots, and the number of the task that writes each row."""
+"""Where the rows of a DataFrame go: counts per partition, slots, and the number of the task that
+writes each row."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ class Profile:
 class Routing:
     """Rows with the number of their task; `columns` is the Arrow schema that tasks make of them.
 
-    `filled` are partitions that get new keys: the keys stay in the tasks, so the commit touches them as a whole.
+    `filled` are partitions that get new keys: the keys stay in the tasks, so the commit touches
+    them as a whole.
     """
 
     rows: DataFrame
@@ -61,8 +63,8 @@ class Routing:
 
 
 def profile(df: DataFrame, config: TableConfig, prepared: Prepared) -> Profile:
-    """Add the key columns and count. Raises InvalidDataError for null keys and null ordering values, keys and paths that are not
-    UTF-8, and composite keys whose text is one."""
+    """Add the key columns and count. Raises InvalidDataError for null keys and null ordering
+    values, keys and paths that are not UTF-8, and composite keys whose text is one."""
     rows = df.withColumns(
         {RECORD_KEY: key_columns.record_key_column(df, config), PATH: key_columns.partition_path_column(df, config)}
     )
@@ -141,7 +143,8 @@ def route(counted: Profile, attempt: Attempt) -> Routing:
 
 
 def _by_hash(counted: Profile, attempt: Attempt, index: Index) -> DataFrame:
-    """Every bucket or node of every partition that has rows gets a task; those that no row meets write nothing."""
+    """Every bucket or node of every partition that has rows gets a task; those that no row meets
+    write nothing."""
     by_path = {path: index.slots_in(path) for path in sorted(counted.counts)}
     slots = [slot for found in by_path.values() for slot in found]
     shares = [max(1, counted.counts[slot.partition] // len(by_path[slot.partition])) for slot in slots]
@@ -171,8 +174,8 @@ def _by_bucket(
 
 
 def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
-    """Rows with `SLOT`, the number of the file group that holds their key, or null; and, of a global index, the rows
-    that delete moved keys where they were."""
+    """Rows with `SLOT`, the number of the file group that holds their key, or null; and, of a
+    global index, the rows that delete moved keys where they were."""
     prepared = attempt.prepared
     rows = counted.rows
     if prepared.index.is_global and prepared.operation.merges:
@@ -193,7 +196,8 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
 
 
 def _stored(rows: DataFrame, counted: Profile, attempt: Attempt, search: FileSearch) -> DataFrame:
-    """The stored keys that rows may have: those that bloom filters leave, else all in the partitions that are searched."""
+    """The stored keys that rows may have: those that bloom filters leave, else all in the
+    partitions that are searched."""
     slices = _searched(counted, attempt)
     if search.filters is not None and slices:
         total, everywhere = sum(counted.counts.values()), attempt.prepared.index.is_global
@@ -211,8 +215,9 @@ def _newest(rows: DataFrame, ordering: str | None) -> DataFrame:
 
 
 def _moved(rows: DataFrame, stored: DataFrame, ordering: str | None, slices: Sequence[FileSlice]) -> DataFrame:
-    """Rows at their own partition, and for keys stored in another one a delete there; where event time decides, a row
-    older than the stored one is dropped instead, and its key stays where it is."""
+    """Rows at their own partition, and for keys stored in another one a delete there; where event
+    time decides, a row older than the stored one is dropped instead, and its key stays where it
+    is."""
     found = stored.withColumnRenamed(PATH, "_old_path")
     joined = in_best_place(rows.join(found, RECORD_KEY, "left"), slices, "_old_path")
     if ordering is not None:
@@ -239,7 +244,8 @@ def _searched(counted: Profile, attempt: Attempt) -> list[FileSlice]:
 
 
 def _by_slot(tagged: DataFrame, counted: Profile, attempt: Attempt) -> DataFrame:
-    """Number the rows by the tasks of their slot; a slot of several tasks shares its rows out by the hash of the key."""
+    """Number the rows by the tasks of their slot; a slot of several tasks shares its rows out by
+    the hash of the key."""
     kept = tagged.persist()
     try:
         found = kept.groupBy(SLOT, PATH).count().collect()
@@ -283,7 +289,8 @@ def _numbered(
 
 
 def _selected(rows: DataFrame, columns: pa.Schema, attempt: Attempt) -> DataFrame:
-    """What crosses to the tasks: they make the record key of its fields again, and fill in what is null in every row."""
+    """What crosses to the tasks: they make the record key of its fields again, and fill in what is
+    null in every row."""
     made = {name.partition(".")[0] for name in attempt.ctx.config.record_key} <= set(columns.names)
     sent = [name for name in columns.names if name in rows.columns and not (made and name == RECORD_KEY)]
     return rows.select(TASK, *(sf.col(key_columns.quoted(name)) for name in sent))

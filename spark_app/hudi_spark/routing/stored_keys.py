@@ -1,4 +1,5 @@
-"""The keys that a table holds, as a DataFrame: tasks read the key columns of base files, and of logs, with pyarrow."""
+"""The keys that a table holds, as a DataFrame: tasks read the key columns of base files, and of
+logs, with pyarrow."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ _BATCH_ROWS = 100_000
 def stored_keys(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt) -> DataFrame:
     """Record key, partition path, slot (position in `slices`) and `Worth` of every stored row.
 
-    Of a global index whose rows are compared by event time also the stored ordering value, else null.
+    Of a global index whose rows are compared by event time also the stored ordering value, else
+    null.
     """
     spark = rows.sparkSession
     schema = stored_schema(rows, attempt)
@@ -82,7 +84,8 @@ def _ordering(attempt: Attempt) -> str | None:
 
 
 def slice_keys(storage: Storage, item: FileSlice, logged: pa.Array, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    """Batches of the key column (and the ordering column) of a slice, each key once. `logged`: the keys in its logs."""
+    """Batches of the key column (and the ordering column) of a slice, each key once. `logged`: the
+    keys in its logs."""
     unseen = np.ones(len(logged), dtype=bool)
     if item.base is not None:
         with storage.open_read(item.base.path) as source:
@@ -105,8 +108,9 @@ def as_stored(part: pa.RecordBatch, number: int, partition: str, worth: pa.Array
 
 
 class Worth:
-    """What a stored key is worth in a slice, to find the place of a row whose key several slices of a partition hold: the same wherever a reader sees
-    it, less where logs delete it, and there the more the newer the slice is. Picklable."""
+    """What a stored key is worth in a slice, to find the place of a row whose key several slices of
+    a partition hold: the same wherever a reader sees it, less where logs delete it, and there the
+    more the newer the slice is. Picklable."""
 
     def __init__(self, slices: Sequence[FileSlice], attempt: Attempt) -> None:
         self._slices = tuple(slices)
@@ -128,7 +132,8 @@ class Worth:
 
 
 def in_best_place(joined: DataFrame, slices: Sequence[FileSlice], path: str) -> DataFrame:
-    """Rows joined with their stored keys, each only where its key is worth most in its partition `path`; without `WORTH`."""
+    """Rows joined with their stored keys, each only where its key is worth most in its partition
+    `path`; without `WORTH`."""
     if any(item.logs for item in slices):
         most = sf.max(WORTH).over(Window.partitionBy(RECORD_KEY, path))
         joined = (

@@ -1,7 +1,8 @@
 """A commit as a CloudEvent: structured JSON of version 1.0, whose id is the table and the instant.
 
-Facts (CloudEvents 1.0.2, JSON format): the media type of one event is `application/cloudevents+json`; `specversion`, `id`, `source` and `type` are required;
-source and id together name an event, and one that comes twice has both again.
+Facts (CloudEvents 1.0.2, JSON format): the media type of one event is
+`application/cloudevents+json`; `specversion`, `id`, `source` and `type` are required; source and id
+together name an event, and one that comes twice has both again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The commits that completed after a position, in their order: by completion where names tell it, else by instant, and what completes late when it
-has completed.
+"""The commits that completed after a position, in their order: by completion where names tell it,
+else by instant, and what completes late when it has completed.
 
-None is left out: what has been archived meanwhile comes from the archive, and an instant that was open stays in the position until it has ended.
+None is left out: what has been archived meanwhile comes from the archive, and an instant that was
+open stays in the position until it has ended.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ _STREAMER_KEYS = (STREAMER_KEY_V2, STREAMER_KEY)
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What receivers learn of a commit. `completed`: when, aware, in UTC, as far as its name tells; else its instant. `schema_changed`: None where what stood
-    before it is not known. `checkpoints`: of the ingests that it holds; no other extra metadata leaves the table."""
+    """What receivers learn of a commit. `completed`: when, aware, in UTC, as far as its name tells;
+    else its instant. `schema_changed`: None where what stood before it is not known. `checkpoints`:
+    of the ingests that it holds; no other extra metadata leaves the table."""
 
     instant: str
     action: str
@@ -78,7 +80,8 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some commits in their order, the position behind them and what was passed over, and whether more had completed."""
+    """Some commits in their order, the position behind them and what was passed over, and whether
+    more had completed."""
 
     told: tuple[Told, ...]
     position: Position
@@ -96,7 +99,8 @@ class _Found:
 def commits_after(
     ctx: TableContext, position: Position, *, kinds: Collection[CommitKind] = tuple(CommitKind), limit: int = PAGE
 ) -> Page:
-    """The commits of these kinds among the next `limit` ones. Raises what the storage raises, CorruptTableError."""
+    """The commits of these kinds among the next `limit` ones. Raises what the storage raises,
+    CorruptTableError."""
     return with_relists(ctx, lambda: _page(ctx, position, kinds, limit))
 
 
@@ -157,7 +161,8 @@ def _reaches_archive(ctx: TableContext, timeline: Timeline, position: Position) 
 
 
 def _archived(ctx: TableContext, timeline: Timeline, position: Position, limit: int) -> list[_Found]:
-    """The first `limit` ones of the archive, which may hold some that are active still, and some twice."""
+    """The first `limit` ones of the archive, which may hold some that are active still, and some
+    twice."""
     active = timeline.commit_times
     found: dict[str, _Found] = {}
     for entries in archived_entries(ctx):
@@ -186,7 +191,8 @@ class _Schemas:
         self._place = {instant.time: number for number, instant in enumerate(self._order)}
 
     def changed(self, instant: Instant, text: str | None) -> bool | None:
-        """Whether the commit carries another schema than the one before it that carries any; None where that is not known."""
+        """Whether the commit carries another schema than the one before it that carries any; None
+        where that is not known."""
         if not text:
             return False
         for earlier in reversed(self._order[: self._place.get(instant.time, 0)]):

@@ -1,7 +1,9 @@
-"""How far a receiver of commits is: after which moment, and which instants before it were still open then.
+"""How far a receiver of commits is: after which moment, and which instants before it were still
+open then.
 
-An instant completes later than others that were requested after it. So a moment alone would leave it out, and waiting for it would hold up all
-others: its time stands beside the moment until it has completed, or is gone.
+An instant completes later than others that were requested after it. So a moment alone would leave
+it out, and waiting for it would hold up all others: its time stands beside the moment until it has
+completed, or is gone.
 """
 
 from __future__ import annotations
@@ -16,13 +18,15 @@ from hudi_table.read.moments import EARLIEST, Moment, instant_of
 _TEXT = re.compile(r"(?P<after>\d{17}|0)\+(?P<open>(\d{14,17}(\+\d{14,17})*)?)", re.ASCII)
 _START = "0"
 OPEN_MAX = 500
-"""Instants that a position names at the most, those that were requested last: what is open for long is a plan, and of plans there are few."""
+"""Instants that a position names at the most, those that were requested last: what is open for long
+is a plan, and of plans there are few."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """`after`: a moment as instants are compared, '' before all of them. `open`: times of instants that it does not cover. `looked`: whether a
-    timeline was listed for it, so that `open` is known; what a person gives is a moment alone."""
+    """`after`: a moment as instants are compared, '' before all of them. `open`: times of instants
+    that it does not cover. `looked`: whether a timeline was listed for it, so that `open` is known;
+    what a person gives is a moment alone."""
 
     after: str = ""
     open: tuple[str, ...] = ()
@@ -35,7 +39,8 @@ class Position:
 
     @classmethod
     def parse(cls, value: Moment, timezone: str) -> Position:
-        """Of what was printed before, of a moment, or of `earliest`. Raises InvalidOptionError for another text."""
+        """Of what was printed before, of a moment, or of `earliest`. Raises InvalidOptionError for
+        another text."""
         if isinstance(value, str):
             if value == EARLIEST:
                 return cls()
@@ -56,5 +61,6 @@ class Position:
 
 
 def key_of(instant: Instant) -> str:
-    """By what instants come after each other: when they completed where names tell that, else their own time."""
+    """By what instants come after each other: when they completed where names tell that, else their
+    own time."""
     return comparable_time(instant.moment)

@@ -1,5 +1,5 @@
-"""One POST to a receiver that is allowed: to an address that was judged, with a limit for all of it, no redirect, no proxy, and no byte of the answer
-but its status.
+"""One POST to a receiver that is allowed: to an address that was judged, with a limit for all of
+it, no redirect, no proxy, and no byte of the answer but its status.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`delivered`: the receiver has it. Else `refused`: nobody was asked, for the host is not allowed; and `why`, which quotes nothing that was sent or
-    came back."""
+    """`delivered`: the receiver has it. Else `refused`: nobody was asked, for the host is not
+    allowed; and `why`, which quotes nothing that was sent or came back."""
 
     delivered: bool
     why: str = ""
@@ -62,7 +62,8 @@ class _Deadline:
     ends: float
 
     def apply(self, connected: socket.socket) -> None:
-        """Let the next call on the socket take no longer than what is left. Raises TimeoutError where nothing is."""
+        """Let the next call on the socket take no longer than what is left. Raises TimeoutError
+        where nothing is."""
         left = self.ends - self.clock.boot_seconds()
         if left <= 0:
             raise TimeoutError

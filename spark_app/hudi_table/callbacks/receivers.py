@@ -1,6 +1,8 @@
-"""To whom something may be sent: the hosts that whoever runs the sender has listed, and of their addresses those that are not its own machine or link.
+"""To whom something may be sent: the hosts that whoever runs the sender has listed, and of their
+addresses those that are not its own machine or link.
 
-A name that is listed may resolve to any address, so the address is judged, too, and it is the judged one that is connected to.
+A name that is listed may resolve to any address, so the address is judged, too, and it is the
+judged one that is connected to.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ class Target:
 
     @classmethod
     def of(cls, url: str) -> Target:
-        """Raises InvalidOptionError for what is no URL of http or https, or holds a user, a query or a fragment."""
+        """Raises InvalidOptionError for what is no URL of http or https, or holds a user, a query
+        or a fragment."""
         try:
             parts = urlsplit(url)
             port = parts.port
@@ -53,7 +56,8 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What is listed: names, `*.name` for all below a name, addresses and networks, each for every port."""
+    """What is listed: names, `*.name` for all below a name, addresses and networks, each for every
+    port."""
 
     names: frozenset[str] = frozenset()
     networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
@@ -85,8 +89,9 @@ class Allowed:
             return ".".join(labels) in self.names or any(f"*.{name}" in self.names for name in above)
 
     def address(self, address: Address) -> bool:
-        """Whether one of a listed name's addresses may be connected to. Those of this machine and its link must be listed themselves: an operator
-        reaches there what nobody else can, such as the credentials of its node."""
+        """Whether one of a listed name's addresses may be connected to. Those of this machine and
+        its link must be listed themselves: an operator reaches there what nobody else can, such as
+        the credentials of its node."""
         plain = address.ipv4_mapped or address if isinstance(address, ipaddress.IPv6Address) else address
         own = (
             plain.is_loopback or plain.is_link_local or plain.is_unspecified or plain.is_multicast or plain.is_reserved

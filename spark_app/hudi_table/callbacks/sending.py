@@ -1,4 +1,5 @@
-"""A commit as it is sent: its event, signed at the moment of sending, so that each attempt has a signature of its own."""
+"""A commit as it is sent: its event, signed at the moment of sending, so that each attempt has a
+signature of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from hudi_table.table.timeline.context import TableContext
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """Where events go: `key` signs them, `bearer` is sent as the token of an Authorization header, if there is one."""
+    """Where events go: `key` signs them, `bearer` is sent as the token of an Authorization header,
+    if there is one."""
 
     target: Target
     key: str = field(repr=False)

@@ -1,7 +1,9 @@
-"""The signature of a callback: HMAC-SHA256 over its moment and its bytes, so that a receiver knows who sent it, that nothing was changed, and when.
+"""The signature of a callback: HMAC-SHA256 over its moment and its bytes, so that a receiver knows
+who sent it, that nothing was changed, and when.
 
-The header is `t=<seconds since 1970>,v1=<hex>`; what is signed is `<seconds>.<body>`. A receiver refuses what is older than some minutes, and takes an
-event that it has had already, by its id, for done.
+The header is `t=<seconds since 1970>,v1=<hex>`; what is signed is `<seconds>.<body>`. A receiver
+refuses what is older than some minutes, and takes an event that it has had already, by its id, for
+done.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ def signature(key: str, body: bytes, seconds: int) -> str:
 
 
 def is_signed(key: str, body: bytes, header: str, now: float, *, tolerance: float = TOLERANCE_SECONDS) -> bool:
-    """Whether a body is what the holder of the key sent, some minutes ago at the most. `now`: seconds since 1970 began."""
+    """Whether a body is what the holder of the key sent, some minutes ago at the most. `now`:
+    seconds since 1970 began."""
     found = _FORM.fullmatch(header)
     if found is None or abs(now - int(found["time"])) > tolerance:
         return False

@@ -26,8 +26,10 @@ def commits_since(
     kinds: Collection[CommitKind] = (CommitKind.WRITE,),
     storage_options: Mapping[str, str] | None = None,
 ) -> Page:
-    """What has completed since a position, an instant, a time or `earliest`, at most a page. It returns at once, so a sensor may ask as often as its
-    scheduler likes: `str(page.position)` is the `since` of the next time. Raises InvalidOptionError, TableNotFoundError, UnavailableError, …"""
+    """What has completed since a position, an instant, a time or `earliest`, at most a page. It
+    returns at once, so a sensor may ask as often as its scheduler likes: `str(page.position)` is
+    the `since` of the next time. Raises InvalidOptionError, TableNotFoundError, UnavailableError,
+    …"""
     ctx = open_context(open_storage(str(uri), storage_options))
     return commits_after(ctx, Position.parse(since, ctx.config.timezone), kinds=kinds)
 
@@ -41,8 +43,8 @@ def wait_for_commit(
     kinds: Collection[CommitKind] = (CommitKind.WRITE,),
     storage_options: Mapping[str, str] | None = None,
 ) -> Page | None:
-    """`commits_since`, asked every `poll` seconds until there is one; None once `timeout` seconds have passed without. A store that does not answer
-    for a while is asked again."""
+    """`commits_since`, asked every `poll` seconds until there is one; None once `timeout` seconds
+    have passed without. A store that does not answer for a while is asked again."""
     if poll <= 0:
         raise InvalidOptionError(f"poll is {poll}: give seconds, such as 5")
     ctx = open_context(open_storage(str(uri), storage_options))

@@ -1,4 +1,5 @@
-"""`hudictl`, the command line: questions about a table, and its rows. `--help` imports neither pyarrow nor numpy.
+"""`hudictl`, the command line: questions about a table, and its rows. `--help` imports neither
+pyarrow nor numpy.
 
 Data goes to stdout, all else to stderr. Only this package prints.
 

@@ -1,7 +1,8 @@
-"""What other packages add: verbs, the entry points of the group `hudictl.verbs`, and whatever else has a group.
+"""What other packages add: verbs, the entry points of the group `hudictl.verbs`, and whatever else
+has a group.
 
-Read from the `entry_points.txt` of what is installed, without `importlib.metadata`: its import alone takes a third of
-the time that `hudictl --help` has.
+Read from the `entry_points.txt` of what is installed, without `importlib.metadata`: its import
+alone takes a third of the time that `hudictl --help` has.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from typing import Any
 
 GROUP = "hudictl.verbs"
 ENGINES = "hudictl.engines"
-"""Entry points of engines of `query`: name = engine, value = a function of the statement, the tables by name and the most rows
-that are needed (None: all), which returns a context manager that gives a `pyarrow.RecordBatchReader`."""
+"""Entry points of engines of `query`: name = engine, value = a function of the statement, the
+tables by name and the most rows that are needed (None: all), which returns a context manager that
+gives a `pyarrow.RecordBatchReader`."""
 VERBS_ELSEWHERE = {
     **dict.fromkeys(("status", "plan", "approve", "run", "why", "logs", "report"), "hudi-operator"),
     "local": "hudi-operator[local]",
 }
-"""The project's own verbs that are not in this package, and what installs them; `--help` lists them where they are installed."""
+"""The project's own verbs that are not in this package, and what installs them; `--help` lists them
+where they are installed."""
 ENGINES_ELSEWHERE = {"spark": "hudi-spark"}
 """The same of engines."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -31,9 +34,11 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True)
 class AddedVerb:
-    """One entry point: `module` holds the function `function`; a verb's takes the arguments after the verb and returns an exit code.
+    """One entry point: `module` holds the function `function`; a verb's takes the arguments after
+    the verb and returns an exit code.
 
-    `extra`: what of its package must be installed too (`module:function [extra]`); `metadata`: the folder that tells about the package.
+    `extra`: what of its package must be installed too (`module:function [extra]`); `metadata`: the
+    folder that tells about the package.
     """
 
     name: str
@@ -68,7 +73,8 @@ def added_verbs() -> dict[str, AddedVerb]:
 
 
 def entry_points(wanted: str) -> dict[str, AddedVerb]:
-    """The entry points of a group by name; of two packages that add the same one, the first on the path wins."""
+    """The entry points of a group by name; of two packages that add the same one, the first on the
+    path wins."""
     found: dict[str, AddedVerb] = {}
     for folder, text in _entry_point_files(wanted):
         for verb in _verbs_in(text, wanted, folder):

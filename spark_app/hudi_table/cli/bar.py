@@ -1,4 +1,5 @@
-"""A bar on stderr that shows how far an operation is: on a terminal, where rich is installed (`pip install 'hudi-table[bar]'`)."""
+"""A bar on stderr that shows how far an operation is: on a terminal, where rich is installed (`pip
+install 'hudi-table[bar]'`)."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ EPILOG = (
 
 
 def code_of(error: HudiError) -> int:
-    """The exit code of an error. A job process uses `error.exit_code` instead, which tells the classes apart."""
+    """The exit code of an error. A job process uses `error.exit_code` instead, which tells the
+    classes apart."""
     if isinstance(error, (WriteConflictError, CommitStateUnknownError)):
         return CONFLICT
     return USAGE if isinstance(error, InvalidOptionError) else FAILED

@@ -19,7 +19,8 @@ def opened(args: argparse.Namespace) -> HudiTable:
 
 
 def option_arguments(arguments: list[str]) -> dict[str, str]:
-    """`--option` arguments as options. Raises InvalidOptionError, of a key or value that is refused too."""
+    """`--option` arguments as options. Raises InvalidOptionError, of a key or value that is refused
+    too."""
     found: dict[str, str] = {}
     for text in arguments:
         key, separator, value = text.partition("=")
@@ -34,7 +35,8 @@ def option_arguments(arguments: list[str]) -> dict[str, str]:
 
 
 def belongs_to(owner: str, allowed: object, **given: object) -> None:
-    """Refuse flags that say nothing without another one, named as their arguments are. Raises InvalidOptionError."""
+    """Refuse flags that say nothing without another one, named as their arguments are. Raises
+    InvalidOptionError."""
     lost = [name for name, value in given.items() if value]
     if lost and not allowed:
         raise InvalidOptionError(f"--{lost[0].replace('_', '-')} belongs to {owner}; leave it out")
@@ -53,7 +55,8 @@ def read_arguments(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def age_seconds(table: HudiTable, instant: str) -> float | None:
-    """Seconds since an instant, read in the timeline's zone; None if it carries no time (restored, or of a metadata table)."""
+    """Seconds since an instant, read in the timeline's zone; None if it carries no time (restored,
+    or of a metadata table)."""
     try:
         naive = parse_instant_time(instant)
     except ValueError:

@@ -1,7 +1,8 @@
 """What verbs print: one document in seven formats.
 
-People's formats (`table`, `wide`, `markdown`) humanise values; the others carry them raw, in base units, under
-camelCase names that are stable. Tables have no borders, so that grep, cut and awk work on them.
+People's formats (`table`, `wide`, `markdown`) humanise values; the others carry them raw, in base
+units, under camelCase names that are stable. Tables have no borders, so that grep, cut and awk work
+on them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def _plain(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One field: its raw `key`, its heading, how people see it; `wide` ones show in `-o wide` only."""
+    """One field: its raw `key`, its heading, how people see it; `wide` ones show in `-o wide`
+    only."""
 
     key: str
     title: str
@@ -44,8 +46,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A versioned kind with rows. The first column names a row; a `single` document is one record, printed downwards;
-    headings of `data` are column names, which keep their case."""
+    """A versioned kind with rows. The first column names a row; a `single` document is one record,
+    printed downwards; headings of `data` are column names, which keep their case."""
 
     kind: str
     columns: tuple[Column, ...]
@@ -54,8 +56,9 @@ class Document:
     data: bool = False
 
     def render(self, form: str, *, bold: bool = False, width: int | None = None) -> str:
-        """The document as text that ends with a newline (or empty text, where there is nothing to say). `width`: the characters of a
-        line; long cells are cut to fit, where that is possible."""
+        """The document as text that ends with a newline (or empty text, where there is nothing to
+        say). `width`: the characters of a line; long cells are cut to fit, where that is
+        possible."""
         if form in ("json", "yaml"):
             return self._structured(form)
         if form == "csv":
@@ -114,8 +117,9 @@ def note(text: str) -> None:
 
 
 def shown(text: str) -> str:
-    """Text on one line, as a terminal may show it: what it would obey, not show, is written as an escape. Names of files, values of
-    rows and what other libraries say of both may hold anything."""
+    """Text on one line, as a terminal may show it: what it would obey, not show, is written as an
+    escape. Names of files, values of rows and what other libraries say of both may hold
+    anything."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -143,7 +147,8 @@ def _aligned(heads: list[str], cells: list[list[str]], right: list[bool], *, hea
 
 
 def _cut(heads: list[str], cells: list[list[str]], width: int) -> list[list[str]]:
-    """Cells that fit a line: the longest columns give way first, none below its heading or `_LEAST` characters."""
+    """Cells that fit a line: the longest columns give way first, none below its heading or `_LEAST`
+    characters."""
     least = [max(len(head), _LEAST) for head in heads]
     full = [max(len(head), *(len(line[i]) for line in cells)) for i, head in enumerate(heads)]
     room = width - len(_GAP) * (len(heads) - 1)

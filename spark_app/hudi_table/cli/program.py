@@ -1,8 +1,10 @@
-"""The program `hudictl`: its verbs and arguments, other packages' verbs, and the rim where errors become messages.
+"""The program `hudictl`: its verbs and arguments, other packages' verbs, and the rim where errors
+become messages.
 
-Every verb lives in a module of its own that is imported when the verb runs, so that `--help` stays quick.
-Another package adds a verb through the entry-point group `hudictl.verbs`: name = verb, value = a function that takes the
-arguments after the verb and returns an exit code; the first line of its module's docstring is the verb's help.
+Every verb lives in a module of its own that is imported when the verb runs, so that `--help` stays
+quick. Another package adds a verb through the entry-point group `hudictl.verbs`: name = verb, value
+= a function that takes the arguments after the verb and returns an exit code; the first line of its
+module's docstring is the verb's help.
 """
 
 from __future__ import annotations
@@ -59,13 +61,15 @@ OTHER_WORDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; nothing a user does wrong ends in a traceback."""
+    """Run the command line and return its exit code; nothing a user does wrong ends in a
+    traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     return guarded(lambda: _run(arguments))
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """The rim of a program: the exit code of `run`, or of the error in which it ends, told in one line."""
+    """The rim of a program: the exit code of `run`, or of the error in which it ends, told in one
+    line."""
     try:
         code = run()
         sys.stdout.flush()
@@ -319,7 +323,8 @@ def _rows_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def storage_options(pairs: Sequence[str]) -> dict[str, str]:
-    """`--storage` arguments as options. Raises InvalidOptionError without repeating what may be a secret."""
+    """`--storage` arguments as options. Raises InvalidOptionError without repeating what may be a
+    secret."""
     options: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")

@@ -21,13 +21,15 @@ from hudi_table.codec.nanoseconds import shown_rows
 from hudi_table.errors import InvalidOptionError
 
 TABLE_ROWS = 100
-"""What `--format table` prints without `--limit`: a table is for eyes, and its widths need all rows at hand."""
+"""What `--format table` prints without `--limit`: a table is for eyes, and its widths need all rows
+at hand."""
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How rows are to be shown: `form` is `table`, `json`, `jsonl` or `parquet`, `to` a file, `limit` the most rows that were asked for."""
+    """How rows are to be shown: `form` is `table`, `json`, `jsonl` or `parquet`, `to` a file,
+    `limit` the most rows that were asked for."""
 
     form: str
     to: str | None = None
@@ -35,14 +37,16 @@ class Shown:
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Shown:
-        """From `--format`, `--to` and `--limit`. Raises InvalidOptionError for Parquet without a file."""
+        """From `--format`, `--to` and `--limit`. Raises InvalidOptionError for Parquet without a
+        file."""
         if args.format == "parquet" and args.to is None:
             raise InvalidOptionError("--format parquet needs --to FILE: Parquet is not for a terminal")
         return cls(args.format, args.to, args.limit)
 
     @property
     def wanted(self) -> int | None:
-        """The rows that are needed: of a table one more than is shown without a limit, so that it can say so."""
+        """The rows that are needed: of a table one more than is shown without a limit, so that it
+        can say so."""
         return TABLE_ROWS + 1 if self.limit is None and self.form == "table" else self.limit
 
     def write(self, rows: pa.RecordBatchReader) -> None:

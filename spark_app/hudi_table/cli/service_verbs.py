@@ -1,4 +1,5 @@
-"""The verbs of table services: what each says of itself and takes. Whatever deletes or rewrites is a dry run until `--yes`."""
+"""The verbs of table services: what each says of itself and takes. Whatever deletes or rewrites is
+a dry run until `--yes`."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ServiceVerb:
-    """`help` is one line; `arguments` are added to the verb's parser beside those of every verb; `nouns` are the services that it runs, as in
-    `table.services`; `folder` is that of its module."""
+    """`help` is one line; `arguments` are added to the verb's parser beside those of every verb;
+    `nouns` are the services that it runs, as in `table.services`; `folder` is that of its
+    module."""
 
     help: str
     arguments: Callable[[argparse.ArgumentParser], None]

@@ -1,8 +1,8 @@
 """A process of hudictl's own goes without pandas.
 
-Fact (pyarrow 26): with the first value of Python that it converts, pyarrow imports pandas where it is installed, to know its missing
-values by sight. That is a third of what a small query takes. Our verbs hand pyarrow no value of pandas; an engine that another
-package brings may.
+Fact (pyarrow 26): with the first value of Python that it converts, pyarrow imports pandas where it
+is installed, to know its missing values by sight. That is a third of what a small query takes. Our
+verbs hand pyarrow no value of pandas; an engine that another package brings may.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _FINDER = _WithoutPandas()
 
 
 def leave_pandas_out() -> None:
-    """From now on pandas cannot be imported. Only for the start of a process that is ours alone: what pyarrow has missed it never knows."""
+    """From now on pandas cannot be imported. Only for the start of a process that is ours alone:
+    what pyarrow has missed it never knows."""
     sys.meta_path.insert(0, _FINDER)
 
 

@@ -1,8 +1,8 @@
 """Entries of the archived timeline: log blocks of `HoodieArchivedMetaEntry` records.
 
-Facts (table version 6, measured on Hudi 0.15.0): an Avro block in content version 3 whose header holds the schema alone, no instant;
-one record for each state of an instant. The schema in `avsc/` is that of Hudi 0.15.0, without comments, as Hudi itself writes it
-into the header.
+Facts (table version 6, measured on Hudi 0.15.0): an Avro block in content version 3 whose header
+holds the schema alone, no instant; one record for each state of an instant. The schema in `avsc/`
+is that of Hudi 0.15.0, without comments, as Hudi itself writes it into the header.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from hudi_table.codec.log.rows import CONTENT_VERSION
 from hudi_table.errors import CorruptTableError
 
 Entry = dict[str, Any]
-"""One record: `commitTime`, `actionType`, `actionState`, `stateTransitionTime`, and the payload of its action."""
+"""One record: `commitTime`, `actionType`, `actionState`, `stateTransitionTime`, and the payload of
+its action."""
 
 _TWO_INTS = struct.Struct(">ii")
 _INT = struct.Struct(">i")
 
 
 def encode_entries(entries: Sequence[Entry]) -> bytes:
-    """One block. Fields that an entry leaves out take their defaults, those that the schema does not know are dropped."""
+    """One block. Fields that an entry leaves out take their defaults, those that the schema does
+    not know are dropped."""
     text, schema = _own_schema()
     sink = io.BytesIO()
     sink.write(_TWO_INTS.pack(CONTENT_VERSION, len(entries)))

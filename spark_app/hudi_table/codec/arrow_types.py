@@ -1,9 +1,10 @@
 """Which Arrow types a Hudi table holds, and the plain type that each is stored as.
 
-Facts: a Hudi schema is an Avro record, so names must be Avro names and types Avro types; Spark, the engine
-that most tables are written with, widens 8 and 16 bit integers to `int` and stores every timestamp as
-`timestamp-micros` in UTC. Hudi 0.15 itself labels `timestamp-millis` columns as micros on some paths (values
-wrong by a factor of 1000), so new columns never use it. `docs/reference/format.md` has the table for users.
+Facts: a Hudi schema is an Avro record, so names must be Avro names and types Avro types; Spark, the
+engine that most tables are written with, widens 8 and 16 bit integers to `int` and stores every
+timestamp as `timestamp-micros` in UTC. Hudi 0.15 itself labels `timestamp-millis` columns as micros
+on some paths (values wrong by a factor of 1000), so new columns never use it.
+`docs/reference/format.md` has the table for users.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _CAST_TO: list[tuple[Callable[[pa.DataType], bool], str]] = [
 
 
 def unsupported_columns(schema: pa.Schema) -> list[tuple[str, str]]:
-    """(column, reason) for each column that a Hudi table cannot hold; nested fields are named by dotted path."""
+    """(column, reason) for each column that a Hudi table cannot hold; nested fields are named by
+    dotted path."""
     found: list[tuple[str, str]] = []
     _check_names(list(schema), "", found)
     for field in schema:
@@ -41,12 +43,14 @@ def unsupported_columns(schema: pa.Schema) -> list[tuple[str, str]]:
 
 
 def normalise(schema: pa.Schema, *, known: pa.Schema | None = None) -> pa.Schema:
-    """The schema as a table stores it: plain layouts, Spark's integer widths, timestamps in microseconds UTC.
+    """The schema as a table stores it: plain layouts, Spark's integer widths, timestamps in
+    microseconds UTC.
 
-    A timestamp without zone is stored as the instant it would be in UTC. A column that `known`, the table's schema,
-    has already takes its type from there if that stores the same values: a column of the null type, a timestamp of another
-    unit or zone, bytes of a fixed size, a type that only other writers use. Raises InvalidSchemaError that names every
-    column of a type that cannot be held.
+    A timestamp without zone is stored as the instant it would be in UTC. A column that `known`, the
+    table's schema, has already takes its type from there if that stores the same values: a column
+    of the null type, a timestamp of another unit or zone, bytes of a fixed size, a type that only
+    other writers use. Raises InvalidSchemaError that names every column of a type that cannot be
+    held.
     """
     chosen = {} if known is None else {field.name: field for field in map(_type_chooser(known), schema) if field}
     faults = unsupported_columns(
@@ -81,7 +85,8 @@ def normal_field(field: pa.Field) -> pa.Field:
 
 
 def normal_type(kind: pa.DataType) -> pa.DataType:
-    """The type that values of `kind` are stored as. Only for types that `unsupported_columns` accepts."""
+    """The type that values of `kind` are stored as. Only for types that `unsupported_columns`
+    accepts."""
     if pt.is_dictionary(kind) or pt.is_run_end_encoded(kind):
         return normal_type(kind.value_type)
     if pt.is_struct(kind):

@@ -1,11 +1,14 @@
-"""The smallest or largest value of a column, of any type: a wrapped value of Avro as one Arrow type.
+"""The smallest or largest value of a column, of any type: a wrapped value of Avro as one Arrow
+type.
 
-Facts (measured on Hudi 0.15.0 and 1.1.1): a value is a record with the field `value`, named after its Java class, in a union whose
-first branch is null. Dates are days, timestamps microseconds as a plain long, decimals two's complement at scale 15. Hudi 1.x
-appends two wrappers, of local dates (an int) and of lists of wrappers.
+Facts (measured on Hudi 0.15.0 and 1.1.1): a value is a record with the field `value`, named after
+its Java class, in a union whose first branch is null. Dates are days, timestamps microseconds as a
+plain long, decimals two's complement at scale 15. Hudi 1.x appends two wrappers, of local dates (an
+int) and of lists of wrappers.
 
-A bound is a struct: `wrapper`, the number of the branch; one of `number` (booleans, integers, dates, times), `real` (float, double)
-and `bytes` (texts, bytes, decimals). A list of wrappers keeps nothing but its number: no column of one value has it.
+A bound is a struct: `wrapper`, the number of the branch; one of `number` (booleans, integers,
+dates, times), `real` (float, double) and `bytes` (texts, bytes, decimals). A list of wrappers keeps
+nothing but its number: no column of one value has it.
 """
 
 from __future__ import annotations
@@ -76,7 +79,8 @@ _OF_KINDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """The union of wrappers that a schema has: their names by branch, and the union itself for what is only passed over."""
+    """The union of wrappers that a schema has: their names by branch, and the union itself for what
+    is only passed over."""
 
     names: dict[int, str]
     parsed: Any
@@ -130,7 +134,8 @@ def read_bounds(cursor: Cursor, rows: int, union: Union) -> pa.Array:
 
 
 def written_bounds(bounds: pa.StructArray) -> pa.Array:
-    """The Avro bytes of each bound, one large_binary each. Raises InvariantError for a wrapper that is not of Hudi 0.15.0."""
+    """The Avro bytes of each bound, one large_binary each. Raises InvariantError for a wrapper that
+    is not of Hudi 0.15.0."""
     wrappers = np.where(np.asarray(bounds.is_valid()), np.asarray(bounds.field("wrapper").fill_null(0)), 0)
     columns = dict(zip((kept for kept, _ in _KEPT), bounds.flatten()[1:], strict=True))
     parts = [pa.array([b"\0"], pa.large_binary())]
@@ -164,7 +169,8 @@ def bounds_of(values: pa.Array) -> pa.Array:
 
 
 def values_of(bounds: pa.StructArray, kind: pa.DataType) -> pa.Array:
-    """The bounds as values of a column of type `kind`, so that they compare as the column's do (decimals with scale 15).
+    """The bounds as values of a column of type `kind`, so that they compare as the column's do
+    (decimals with scale 15).
 
     Null where a bound is not of a wrapper that such a column has, or had before it became wider.
     """
@@ -188,7 +194,8 @@ def _kept(field: AvroField) -> str:
 
 
 def _wrapped(values: pa.Array) -> tuple[str, pa.Array]:
-    """(wrapper, values as it holds them), as Hudi 0.15.0 and 1.1.1 choose it from the type of a base file's column."""
+    """(wrapper, values as it holds them), as Hudi 0.15.0 and 1.1.1 choose it from the type of a
+    base file's column."""
     kind = values.type
     if pt.is_boolean(kind):
         return "BooleanWrapper", values.cast(pa.int8())
@@ -228,7 +235,8 @@ def _decimal_bytes(values: pa.Array) -> pa.Array:
 
 
 def _decimals(data: pa.Array) -> pa.Array:
-    """Big-endian two's complement of any length as decimals of scale 15; null where a value is wider than they can be."""
+    """Big-endian two's complement of any length as decimals of scale 15; null where a value is
+    wider than they can be."""
     lengths = np.asarray(pc.binary_length(data).fill_null(0), np.int64)
     fits = np.asarray(data.is_valid()) & (lengths > 0) & (lengths <= _WIDE_BYTES)
     fitting = data.filter(pa.array(fits))

@@ -1,7 +1,9 @@
-"""Batches brought to a schema by column name: order, missing columns, widths, layouts, nested fields.
+"""Batches brought to a schema by column name: order, missing columns, widths, layouts, nested
+fields.
 
-Used on the way in (what a caller hands over, to the table's schema) and on the way out (what an older base file
-holds, to the schema of today). Never changes a value: a cast that would lose anything is an error.
+Used on the way in (what a caller hands over, to the table's schema) and on the way out (what an
+older base file holds, to the schema of today). Never changes a value: a cast that would lose
+anything is an error.
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ Data = TypeVar("Data", pa.RecordBatch, pa.Table)
 
 
 def conform(data: Data, schema: pa.Schema) -> Data:
-    """The columns of `schema` from `data` (a RecordBatch or a Table; the result is of the same kind).
+    """The columns of `schema` from `data` (a RecordBatch or a Table; the result is of the same
+    kind).
 
-    A nullable column that `data` lacks is filled with nulls, columns that `schema` lacks are dropped, other types
-    are cast without loss: a timestamp without zone becomes the same instant in UTC, a naive target takes the wall
-    clock of UTC. Raises InvalidDataError that names the column if a value does not fit, if a required column is
-    missing, or if it holds nulls.
+    A nullable column that `data` lacks is filled with nulls, columns that `schema` lacks are
+    dropped, other types are cast without loss: a timestamp without zone becomes the same instant in
+    UTC, a naive target takes the wall clock of UTC. Raises InvalidDataError that names the column
+    if a value does not fit, if a required column is missing, or if it holds nulls.
     """
     if data.schema.equals(schema, check_metadata=False):
         return data
@@ -72,7 +75,8 @@ def cast_array(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _keeps_values(kind: pa.DataType, target: pa.DataType) -> bool:
-    """Whether Arrow's checked cast either keeps every value or fails; it parses text and rounds doubles unasked."""
+    """Whether Arrow's checked cast either keeps every value or fails; it parses text and rounds
+    doubles unasked."""
     if pt.is_integer(kind):
         return bool(pt.is_integer(target) or pt.is_floating(target) or pt.is_decimal(target) or pt.is_string(target))
     if pt.is_floating(kind):
@@ -108,7 +112,8 @@ def _nulls(data: pa.RecordBatch | pa.Table, kind: pa.DataType) -> Any:
 
 
 def _timestamp(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Same instant, a missing zone taken as UTC: Arrow's own cast to naive would do that too, but only via UTC."""
+    """Same instant, a missing zone taken as UTC: Arrow's own cast to naive would do that too, but
+    only via UTC."""
     via_utc = values.type.tz not in (None, "UTC") and target.tz is None
     return (values.cast(pa.timestamp(values.type.unit, tz="UTC")) if via_utc else values).cast(target)
 
@@ -151,8 +156,8 @@ def _list(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _without_views(values: pa.Array) -> pa.Array:
-    """A list of the items of each view in turn. Arrow's own cast (26.0) takes offsets and sizes of views for offsets of lists: it
-    loses values, or reads beyond them."""
+    """A list of the items of each view in turn. Arrow's own cast (26.0) takes offsets and sizes of
+    views for offsets of lists: it loses values, or reads beyond them."""
     sizes = pc.list_value_length(values).fill_null(0).to_numpy().astype(np.int64)
     offsets = np.zeros(len(values) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])

@@ -1,7 +1,9 @@
-"""Space-filling curves on numpy columns: points of small unsigned coordinates → one 64-bit position each.
+"""Space-filling curves on numpy columns: points of small unsigned coordinates → one 64-bit position
+each.
 
-z-order interleaves the coordinates' bits. Hilbert's curve follows J. Skilling, "Programming the Hilbert curve" (AIP Conference
-Proceedings 707, 2004): its transform turns coordinates into those whose interleaved bits are the position on the curve.
+z-order interleaves the coordinates' bits. Hilbert's curve follows J. Skilling, "Programming the
+Hilbert curve" (AIP Conference Proceedings 707, 2004): its transform turns coordinates into those
+whose interleaved bits are the position on the curve.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ def coordinate_bits(columns: int) -> int:
 
 
 def z_order(columns: Sequence[Coordinates], bits: int) -> Positions:
-    """The interleaved bits of each point, the first column's the most significant; coordinates below 2**bits."""
+    """The interleaved bits of each point, the first column's the most significant; coordinates
+    below 2**bits."""
     table = _spread(len(columns), bits)
     found = np.zeros(len(columns[0]), dtype=np.uint64)
     for number, column in enumerate(columns):

@@ -1,6 +1,8 @@
-"""Columns of few values in a stream of tables: every table brings dictionaries of its own, a spill file takes none.
+"""Columns of few values in a stream of tables: every table brings dictionaries of its own, a spill
+file takes none.
 
-Between, such a column is one of numbers, which one growing dictionary explains: a fraction of the texts' memory.
+Between, such a column is one of numbers, which one growing dictionary explains: a fraction of the
+texts' memory.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import pyarrow.types as pt
 
 
 class SharedDictionaries:
-    """The dictionaries of one stream. The first table decides which columns have one; later tables may bring either."""
+    """The dictionaries of one stream. The first table decides which columns have one; later tables
+    may bring either."""
 
     def __init__(self) -> None:
         self._values: dict[str, pa.Array] = {}

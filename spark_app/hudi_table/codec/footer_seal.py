@@ -1,7 +1,9 @@
-"""A check sum within a Parquet footer: Parquet has one for pages alone, and statistics or keys that differ by a bit lose rows.
+"""A check sum within a Parquet footer: Parquet has one for pages alone, and statistics or keys that
+differ by a bit lose rows.
 
-Facts (the Parquet format): a file ends with the footer, its length in 4 bytes, little-endian, and `PAR1`; keys and values stand in it
-as compact Thrift strings, a value of 8 bytes behind the bytes 0x18 0x08. Readers pass over keys that they do not know.
+Facts (the Parquet format): a file ends with the footer, its length in 4 bytes, little-endian, and
+`PAR1`; keys and values stand in it as compact Thrift strings, a value of 8 bytes behind the bytes
+0x18 0x08. Readers pass over keys that they do not know.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ _FIRST_BYTES = 64 << 10
 
 
 def sealed_end(end: bytes) -> bytes:
-    """The last bytes of a file, its footer among them, with the check sum of the footer in place of its zeros."""
+    """The last bytes of a file, its footer among them, with the check sum of the footer in place of
+    its zeros."""
     start = len(end) - _footer_bytes(end)
     place = end.rfind(_PLACE + _ZEROS, start)
     if place < 0:
@@ -30,7 +33,8 @@ def sealed_end(end: bytes) -> bytes:
 
 
 def read_end(source: Any) -> bytes:
-    """The footer, its length and the magic, of a seekable binary file; all of a file that is too short to have them.
+    """The footer, its length and the magic, of a seekable binary file; all of a file that is too
+    short to have them.
 
     Raises ValueError if its check sum is wrong.
     """

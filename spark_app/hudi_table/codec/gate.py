@@ -7,7 +7,8 @@ from typing import Any, BinaryIO
 
 
 class Gate:
-    """The sink until it is shut: Arrow finishes a half-written file, footer and all, when its writer is collected."""
+    """The sink until it is shut: Arrow finishes a half-written file, footer and all, when its
+    writer is collected."""
 
     closed = False
 

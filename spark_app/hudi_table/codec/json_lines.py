@@ -1,7 +1,8 @@
 """Record batches as JSON lines, column by column.
 
-Timestamps, dates and times are ISO 8601 text, decimals and whole numbers are JSON numbers, binary is base64, NaN and the
-infinities, which JSON lacks, are null. Keys of null values stay, so that every line has the same keys.
+Timestamps, dates and times are ISO 8601 text, decimals and whole numbers are JSON numbers, binary
+is base64, NaN and the infinities, which JSON lacks, are null. Keys of null values stay, so that
+every line has the same keys.
 """
 
 from __future__ import annotations

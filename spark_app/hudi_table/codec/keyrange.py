@@ -1,10 +1,10 @@
 """The smallest and largest record key of a file, in the order that Hudi compares keys.
 
-Fact: Hudi writes and prunes by Java's `String.compareTo`, which orders UTF-16 code units; Arrow, and Hudi's bulk
-insert through Spark rows, order UTF-8 bytes.
-The two differ only where characters beyond U+FFFF (UTF-8 lead bytes F0 to F4, in UTF-16 surrogates D800 to DFFF)
-meet characters U+E000 to U+FFFF (lead bytes EE and EF). Raising those two lead bytes above F4 turns one order
-into the other, byte by byte.
+Fact: Hudi writes and prunes by Java's `String.compareTo`, which orders UTF-16 code units; Arrow,
+and Hudi's bulk insert through Spark rows, order UTF-8 bytes. The two differ only where characters
+beyond U+FFFF (UTF-8 lead bytes F0 to F4, in UTF-16 surrogates D800 to DFFF) meet characters U+E000
+to U+FFFF (lead bytes EE and EF). Raising those two lead bytes above F4 turns one order into the
+other, byte by byte.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _LOWERED = bytes.maketrans(b"\xfe\xff", b"\xee\xef")
 
 
 def key_range(keys: pa.StringArray) -> tuple[str, str] | None:
-    """(smallest, largest) of the keys that are not null, by UTF-16 code units; None if there is none."""
+    """(smallest, largest) of the keys that are not null, by UTF-16 code units; None if there is
+    none."""
     if keys.null_count == len(keys):
         return None
     if _largest_byte(keys) < _FIRST_ASTRAL_LEAD:
@@ -34,7 +35,8 @@ def key_range(keys: pa.StringArray) -> tuple[str, str] | None:
 
 
 def may_lie_within(keys: pa.StringArray, smallest: str, largest: str) -> pa.BooleanArray:
-    """Per key whether a file of this range may hold it, in whichever of the two orders the range was taken."""
+    """Per key whether a file of this range may hold it, in whichever of the two orders the range
+    was taken."""
     within = pc.and_(pc.greater_equal(keys, smallest), pc.less_equal(keys, largest))
     if max(_largest_byte(keys), *smallest.encode(), *largest.encode(), 0) < _FIRST_RAISED_LEAD:
         return within

@@ -1,9 +1,11 @@
-"""Entries of the archived timeline of table versions 8 and 9: rows of Parquet files, one for each instant.
+"""Entries of the archived timeline of table versions 8 and 9: rows of Parquet files, one for each
+instant.
 
-Facts (measured on Hudi 1.0.2 and 1.1.1): columns instantTime, completionTime, action, `metadata` (the bytes of the completed file), `plan` (of the
-requested one) and version. Rows of a file are in the order of time, after an upgrade in the reverse. The upgrade of 1.0.2 writes
-`metadata` as an Avro record without a container and its schema: then the schema is that of its action. The files are compressed by gzip, and their
-footers hold the Avro schema of a row.
+Facts (measured on Hudi 1.0.2 and 1.1.1): columns instantTime, completionTime, action, `metadata`
+(the bytes of the completed file), `plan` (of the requested one) and version. Rows of a file are in
+the order of time, after an upgrade in the reverse. The upgrade of 1.0.2 writes `metadata` as an
+Avro record without a container and its schema: then the schema is that of its action. The files are
+compressed by gzip, and their footers hold the Avro schema of a row.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ _PAYLOADS = {
     "rollback": ("hoodieRollbackMetadata", "HoodieRollbackMetadata"),
     "savepoint": ("hoodieSavePointMetadata", "HoodieSavepointMetadata"),
 }
-"""The field of an entry, and the schema of the record, by action; what other actions left is not read."""
+"""The field of an entry, and the schema of the record, by action; what other actions left is not
+read."""
 Entry = dict[str, Any]
 """As `hudi_table.codec.archive_entries.Entry`, and `completionTime`."""
 _TIMES = ["instantTime", "completionTime"]
@@ -57,7 +60,8 @@ _FOOTER = {
 
 
 def read_lsm_entries(data: bytes, *, path: str) -> list[Entry]:
-    """The entries of a file, as those of version 6 and with `completionTime`, the newest last. Raises CorruptTableError that names the file."""
+    """The entries of a file, as those of version 6 and with `completionTime`, the newest last.
+    Raises CorruptTableError that names the file."""
     rows = _read(data, [*_TIMES, "action", "metadata"], path)
     found = []
     for row in sorted(rows, key=lambda row: str(row["instantTime"])):
@@ -84,12 +88,14 @@ def lsm_file(rows: pa.Table) -> bytes:
 
 
 def read_lsm_rows(data: bytes, *, path: str) -> pa.Table:
-    """The rows of a file as they are, with LSM_SCHEMA, in the order of time. Raises CorruptTableError that names the file."""
+    """The rows of a file as they are, with LSM_SCHEMA, in the order of time. Raises
+    CorruptTableError that names the file."""
     return _table(data, LSM_SCHEMA.names, path).cast(LSM_SCHEMA).sort_by("instantTime")
 
 
 def lsm_bytes(data: bytes, *, path: str) -> int:
-    """How many bytes the rows of a file take in memory, about. Raises CorruptTableError that names the file."""
+    """How many bytes the rows of a file take in memory, about. Raises CorruptTableError that names
+    the file."""
     try:
         footer = pq.read_metadata(io.BytesIO(data))
     except (pa.ArrowInvalid, OSError) as error:
@@ -98,7 +104,8 @@ def lsm_bytes(data: bytes, *, path: str) -> int:
 
 
 def read_lsm_times(data: bytes, *, path: str) -> dict[str, str]:
-    """When each instant of a file completed, by its time. Raises CorruptTableError that names the file."""
+    """When each instant of a file completed, by its time. Raises CorruptTableError that names the
+    file."""
     return {str(row["instantTime"]): str(row["completionTime"]) for row in _read(data, _TIMES, path)}
 
 

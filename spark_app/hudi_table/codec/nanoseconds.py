@@ -1,4 +1,5 @@
-"""Times of nanoseconds as text: Python has no value for them, and a process without pandas no other."""
+"""Times of nanoseconds as text: Python has no value for them, and a process without pandas no
+other."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ import pyarrow as pa
 
 
 def shown_type(kind: pa.DataType) -> pa.DataType:
-    """The type by which values of a type become values of Python: text in the place of nanoseconds, also within."""
+    """The type by which values of a type become values of Python: text in the place of nanoseconds,
+    also within."""
     if (pa.types.is_timestamp(kind) or pa.types.is_time64(kind)) and kind.unit == "ns":
         return pa.string()
     if pa.types.is_struct(kind):

@@ -1,10 +1,12 @@
-"""Base files: Parquet with the footer that Hudi expects, read batch by batch. `parquet_writer.py` writes them.
+"""Base files: Parquet with the footer that Hudi expects, read batch by batch. `parquet_writer.py`
+writes them.
 
 Facts (measured on Hudi 0.15.0): footer keys `hoodie_min_record_key`, `hoodie_max_record_key`,
-`org.apache.hudi.bloomfilter`, `hoodie_bloom_filter_type_code` (absent for SIMPLE), `parquet.avro.schema`,
-`writer.model.name` = `avro`; none of the first four where the record key column is null. Hudi reads pyarrow's
-three-level lists; its own lists may have two levels, which pyarrow reads. No Arrow schema is stored: the types that
-a table holds follow from Parquet alone, and with it dictionary columns would come back as dictionaries.
+`org.apache.hudi.bloomfilter`, `hoodie_bloom_filter_type_code` (absent for SIMPLE),
+`parquet.avro.schema`, `writer.model.name` = `avro`; none of the first four where the record key
+column is null. Hudi reads pyarrow's three-level lists; its own lists may have two levels, which
+pyarrow reads. No Arrow schema is stored: the types that a table holds follow from Parquet alone,
+and with it dictionary columns would come back as dictionaries.
 """
 
 from __future__ import annotations
@@ -43,8 +45,8 @@ class RowGroup:
 class BaseFileFooter:
     """What a base file says of itself. `schema` is the file's own, meta columns included.
 
-    `min_key` and `max_key` are None in a file without record keys; `bloom_text` is the serialised filter.
-    `metadata` is Parquet's own (statistics of each column chunk).
+    `min_key` and `max_key` are None in a file without record keys; `bloom_text` is the serialised
+    filter. `metadata` is Parquet's own (statistics of each column chunk).
     """
 
     rows: int
@@ -63,7 +65,8 @@ class BaseFileFooter:
 
 
 def read_footer(source: Any, *, path: str = "") -> BaseFileFooter:
-    """The footer of a base file (a path or a seekable binary file). Raises CorruptTableError that names `path`."""
+    """The footer of a base file (a path or a seekable binary file). Raises CorruptTableError that
+    names `path`."""
     with (
         _corruption(path or str(source)),
         open(source, "rb") if isinstance(source, str) else nullcontext(source) as file,
@@ -88,11 +91,12 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Batches of at most `batch_rows` rows, one row group after the other, in file order.
 
-    `batch_bytes` makes them smaller where rows are wide, and has columns of row groups larger than that read piece by piece.
-    `columns` are top-level names in the wanted order, None for all; those that the file lacks are left out (see
-    `conform`), so that a batch of no columns still counts its rows. Types are the file's own, but that
-    `dictionary_columns` (None: those that the file stores as small ones) are such. `metadata`: the footer, if it was read already.
-    Raises CorruptTableError that names `path`.
+    `batch_bytes` makes them smaller where rows are wide, and has columns of row groups larger than
+    that read piece by piece. `columns` are top-level names in the wanted order, None for all; those
+    that the file lacks are left out (see `conform`), so that a batch of no columns still counts its
+    rows. Types are the file's own, but that `dictionary_columns` (None: those that the file stores
+    as small ones) are such. `metadata`: the footer, if it was read already. Raises
+    CorruptTableError that names `path`.
     """
     metadata = metadata or read_footer(source, path=path).metadata
     assert metadata is not None
@@ -117,8 +121,9 @@ def whole_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The batches of an open file, or of some row groups, and no row less than its footer counts.
 
-    Arrow passes over a page of a kind that it does not know, and ends at the first column that has no more rows (measured on pyarrow
-    26.0.1): one changed byte in a page's header, which no checksum covers, would drop rows. Raises pa.ArrowInvalid.
+    Arrow passes over a page of a kind that it does not know, and ends at the first column that has
+    no more rows (measured on pyarrow 26.0.1): one changed byte in a page's header, which no
+    checksum covers, would drop rows. Raises pa.ArrowInvalid.
     """
     for group in range(file.metadata.num_row_groups) if row_groups is None else row_groups:
         missing = file.metadata.row_group(group).num_rows
@@ -130,7 +135,8 @@ def whole_batches(
 
 
 def _read_buffer(batch_bytes: int | None, metadata: pq.FileMetaData) -> int:
-    """Bytes that are read of a column at a time; 0: each of a row group's columns as a whole, which is fewer requests."""
+    """Bytes that are read of a column at a time; 0: each of a row group's columns as a whole, which
+    is fewer requests."""
     largest = max((metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)), default=0)
     some = 0 if batch_bytes is None else min(8 << 20, max(1 << 20, batch_bytes // int(metadata.num_columns)))
     return some if batch_bytes is not None and largest > batch_bytes else 0
@@ -143,7 +149,8 @@ def _rows_in(batch_bytes: int | None, group: pq.RowGroupMetaData, most: int) -> 
 
 
 def _small_dictionaries(metadata: pq.FileMetaData) -> list[str]:
-    """Flat string columns that every row group stores in a few bytes a row, thanks to a dictionary."""
+    """Flat string columns that every row group stores in a few bytes a row, thanks to a
+    dictionary."""
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     found = []
     for number in range(metadata.num_columns):
@@ -192,7 +199,8 @@ def _corruption(path: str) -> Iterator[None]:
 
 
 def footer_from(metadata: pq.FileMetaData, pairs: dict[str, str], schema: pa.Schema) -> BaseFileFooter:
-    """What Parquet's own footer and Hudi's `pairs` in it say; `schema`: the columns, with or without metadata of Arrow."""
+    """What Parquet's own footer and Hudi's `pairs` in it say; `schema`: the columns, with or
+    without metadata of Arrow."""
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     bloom = pairs.get(BLOOM, pairs.get(LEGACY_BLOOM))
     return BaseFileFooter(

@@ -1,4 +1,5 @@
-"""Writes base files: Parquet with Hudi's footer, in bounded memory. The footer's keys are those of `parquet.py`."""
+"""Writes base files: Parquet with Hudi's footer, in bounded memory. The footer's keys are those of
+`parquet.py`."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ _SAMPLE_DISTINCT_MAX = _SAMPLE_ROWS // 8
 
 
 def constant_column(value: str, rows: int) -> pa.DictionaryArray:
-    """`rows` times the same string in the encoding that the writer stores as it is: for meta columns."""
+    """`rows` times the same string in the encoding that the writer stores as it is: for meta
+    columns."""
     indices = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(bytes(4 * rows))])
     return pa.DictionaryArray.from_arrays(indices, pa.array([value], pa.string()))
 
@@ -40,11 +42,12 @@ def constant_column(value: str, rows: int) -> pa.DictionaryArray:
 class BaseFileWriter:
     """Writes one base file to `sink`, row group by row group.
 
-    `schema` starts with the meta columns; batches must have it, except that string columns may be dictionaries (as
-    `constant_column` and `read_batches` make them). `avro_schema` is the table's, with or
-    without meta columns. Rows are held until `row_group_rows` rows or `row_group_bytes` bytes of Arrow data are
-    there. `dictionary_columns` None chooses by a sample of the first rows; keys and sequence numbers never are.
-    Leaving the context on an error leaves the sink without a footer: no reader takes it for a file.
+    `schema` starts with the meta columns; batches must have it, except that string columns may be
+    dictionaries (as `constant_column` and `read_batches` make them). `avro_schema` is the table's,
+    with or without meta columns. Rows are held until `row_group_rows` rows or `row_group_bytes`
+    bytes of Arrow data are there. `dictionary_columns` None chooses by a sample of the first rows;
+    keys and sequence numbers never are. Leaving the context on an error leaves the sink without a
+    footer: no reader takes it for a file.
     """
 
     def __init__(
@@ -98,7 +101,8 @@ class BaseFileWriter:
         return self._rows
 
     def write(self, data: pa.Table | pa.RecordBatch, *, known: BloomFilter | None = None) -> None:
-        """Append rows. `known`: a filter that holds their keys already, with which the file's begins; given from the first rows on.
+        """Append rows. `known`: a filter that holds their keys already, with which the file's
+        begins; given from the first rows on.
 
         Raises InvariantError if the columns are not those of the schema.
         """
@@ -124,7 +128,8 @@ class BaseFileWriter:
             self._held_bytes += size
 
     def close(self) -> BaseFileFooter:
-        """Write the footer; the sink itself stays open. Returns what a reader of the file would see."""
+        """Write the footer; the sink itself stays open. Returns what a reader of the file would
+        see."""
         if self._closed:
             raise InvariantError("The base file writer is closed already.")
         self._flush()
@@ -156,7 +161,8 @@ class BaseFileWriter:
         return {BLOOM: self._bloom.to_base64(), **kind}
 
     def _encoded(self, table: pa.Table) -> pa.Table:
-        """The table in the physical schema: constants, and what the first rows had so, as dictionaries, the rest as it is."""
+        """The table in the physical schema: constants, and what the first rows had so, as
+        dictionaries, the rest as it is."""
         if table.schema.names != self._schema.names:
             raise InvariantError(f"Columns {table.schema.names} written to a base file of {self._schema.names}.")
         if self._rows == 0 and self._writer is None:

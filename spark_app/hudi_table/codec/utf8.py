@@ -17,7 +17,8 @@ Offsets = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Utf8:
-    """`data[offsets[i]:offsets[i + 1]]` is value i; `valid` is None if no value is null (the range of a null means nothing)."""
+    """`data[offsets[i]:offsets[i + 1]]` is value i; `valid` is None if no value is null (the range
+    of a null means nothing)."""
 
     data: npt.NDArray[np.uint8]
     offsets: Offsets
@@ -33,7 +34,8 @@ def chunks_of(values: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
 
 
 def utf8_of(values: pa.Array) -> Utf8:
-    """The bytes of a string array of any layout but dictionary. No copy for `string` and `large_string`."""
+    """The bytes of a string array of any layout but dictionary. No copy for `string` and
+    `large_string`."""
     if pt.is_string_view(values.type):
         values = values.cast(pa.string())
     if pt.is_large_string(values.type):

@@ -1,8 +1,9 @@
 """The index: where the row of a key is, or is to go.
 
-An index sends every incoming row to a `Slot`. Some need nothing but the keys (buckets), others look into the
-snapshot (simple); the planner turns slots into file groups. `Index` holds every question whose answer differs from one
-index to another: who writes, lists, checks or serves a table asks it, and never which class it is.
+An index sends every incoming row to a `Slot`. Some need nothing but the keys (buckets), others look
+into the snapshot (simple); the planner turns slots into file groups. `Index` holds every question
+whose answer differs from one index to another: who writes, lists, checks or serves a table asks it,
+and never which class it is.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where rows go: a file group (that of a ring's node may not exist yet), a bucket (the same), or just a partition."""
+    """Where rows go: a file group (that of a ring's node may not exist yet), a bucket (the same),
+    or just a partition."""
 
     partition: str
     file_id: str | None = None
@@ -54,8 +56,8 @@ def _no_codes() -> Any:
 class Routed:
     """`codes[i]` is the position in `slots` of row i, or -1 if the row is to be ignored.
 
-    A global index moves keys: `deletes` are rows whose key is also to be deleted at `delete_codes`. Inserts may have left a
-    key in several files: `copies` are rows that also go to `copy_codes`.
+    A global index moves keys: `deletes` are rows whose key is also to be deleted at `delete_codes`.
+    Inserts may have left a key in several files: `copies` are rows that also go to `copy_codes`.
     """
 
     slots: tuple[Slot, ...]
@@ -68,7 +70,8 @@ class Routed:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys of n incoming rows: `record_keys` (string), `partitions[i]` a position in `partition_paths`.
+    """The keys of n incoming rows: `record_keys` (string), `partitions[i]` a position in
+    `partition_paths`.
 
     `ordering` are their ordering values if event time decides, else None.
     """
@@ -94,10 +97,12 @@ class VirtualKeys(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What an index may look into: storage, the latest slices of the partitions that it asks for, and threads.
+    """What an index may look into: storage, the latest slices of the partitions that it asks for,
+    and threads.
 
-    `virtual_keys`: how to make the keys of stored rows, None if `_hoodie_record_key` holds them. `visible` says which
-    blocks of the slices' logs count, `live` which of their keys a reader sees; a table without logs needs neither.
+    `virtual_keys`: how to make the keys of stored rows, None if `_hoodie_record_key` holds them.
+    `visible` says which blocks of the slices' logs count, `live` which of their keys a reader sees;
+    a table without logs needs neither.
     """
 
     storage: Storage
@@ -110,7 +115,8 @@ class Lookup:
 
 
 class UniformBuckets(Protocol):
-    """Buckets whose number is the same in every partition, so that an engine may number rows before it knows their partition."""
+    """Buckets whose number is the same in every partition, so that an engine may number rows before
+    it knows their partition."""
 
     @property
     def buckets(self) -> int:
@@ -119,7 +125,8 @@ class UniformBuckets(Protocol):
 
     @property
     def java_hashed(self) -> bool:
-        """Whether the bucket of a key without `:` is `(31 + its Java hash) & 0x7fffffff` modulo their number."""
+        """Whether the bucket of a key without `:` is `(31 + its Java hash) & 0x7fffffff` modulo
+        their number."""
         ...
 
     def buckets_of(self, record_keys: pa.Array, partition: str) -> Codes:
@@ -129,8 +136,9 @@ class UniformBuckets(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileSearch:
-    """Keys are found where the key columns of base files and the logs hold them, and nowhere else: an engine may compare them its own
-    way. `filters` rule base files out before that, and unless `by_ranges` is False their key ranges do."""
+    """Keys are found where the key columns of base files and the logs hold them, and nowhere else:
+    an engine may compare them its own way. `filters` rule base files out before that, and unless
+    `by_ranges` is False their key ranges do."""
 
     filters: Filters | None = None
     by_ranges: bool = True
@@ -140,8 +148,8 @@ class FileSearch:
 class InTasks:
     """How the tasks of a distributed engine find the places of keys.
 
-    `index`: what travels to them, picklable. They ask it, unless `search` or `buckets` say how the engine may do without.
-    `shards`: keys of one of these had better be asked by one task.
+    `index`: what travels to them, picklable. They ask it, unless `search` or `buckets` say how the
+    engine may do without. `shards`: keys of one of these had better be asked by one task.
     """
 
     index: Index
@@ -160,13 +168,16 @@ class IndexChange:
         return slots
 
     def store(self, ctx: TableContext, txn: Transaction) -> None:
-        """Store the change, which counts with the commit of `txn`. Raises WriteConflictError if another writer's came first."""
+        """Store the change, which counts with the commit of `txn`. Raises WriteConflictError if
+        another writer's came first."""
 
 
 class Index(ABC):
-    """An index of one table. Immutable; the first three members say where keys are, the others have an answer that fits most indexes.
+    """An index of one table. Immutable; the first three members say where keys are, the others have
+    an answer that fits most indexes.
 
-    A new index needs `reads_snapshot`, `is_global` and `route`. One that places rows by itself (`reads_snapshot` False) has `slots_in` too.
+    A new index needs `reads_snapshot`, `is_global` and `route`. One that places rows by itself
+    (`reads_snapshot` False) has `slots_in` too.
     """
 
     __slots__ = ()
@@ -174,7 +185,8 @@ class Index(ABC):
     @property
     @abstractmethod
     def reads_snapshot(self) -> bool:
-        """Whether `route` needs a `Lookup`; if not, rows may be grouped before the instant is claimed."""
+        """Whether `route` needs a `Lookup`; if not, rows may be grouped before the instant is
+        claimed."""
 
     @property
     @abstractmethod
@@ -183,12 +195,14 @@ class Index(ABC):
 
     @abstractmethod
     def route(self, keys: Keys, lookup: Lookup | None = None) -> Routed:
-        """The slot of every row. Keys are unique per partition (of a global index: altogether) if the index reads
-        the snapshot. Raises CorruptTableError if the table contradicts the index."""
+        """The slot of every row. Keys are unique per partition (of a global index: altogether) if
+        the index reads the snapshot. Raises CorruptTableError if the table contradicts the
+        index."""
 
     @property
     def moves(self) -> bool:
-        """Whether a key whose new row names another partition moves there, and its stored row stays behind."""
+        """Whether a key whose new row names another partition moves there, and its stored row stays
+        behind."""
         return self.is_global
 
     @property
@@ -199,38 +213,42 @@ class Index(ABC):
     def as_of(self, ctx: TableContext, timeline: Timeline) -> Index:
         """The same index with what the table stores of it, as of a timeline.
 
-        An index that needs no snapshot is asked for it when a request is checked, and again when its instant is claimed; one that
-        looks keys up when it is about to.
+        An index that needs no snapshot is asked for it when a request is checked, and again when
+        its instant is claimed; one that looks keys up when it is about to.
         """
         del ctx, timeline
         return self
 
     def check_fits(self, ctx: TableContext, timeline: Timeline, *, from_options: bool) -> None:
-        """Refuse to write a table by an index that what it stores contradicts: other writers would not find the rows. `from_options`: the
-        options alone name the index, so that its files are to be looked at too. Raises InvalidOptionError."""
+        """Refuse to write a table by an index that what it stores contradicts: other writers would
+        not find the rows. `from_options`: the options alone name the index, so that its files are
+        to be looked at too. Raises InvalidOptionError."""
         if from_options:
             slices = FileSystemView(ctx, timeline).latest_slices()
             refuse_rings(ctx)
             refuse_buckets(ctx, slices)
 
     def slots_in(self, partition: str) -> list[Slot]:
-        """All places of a partition where rows can go, of an index that needs no snapshot. Raises CorruptTableError."""
+        """All places of a partition where rows can go, of an index that needs no snapshot. Raises
+        CorruptTableError."""
         raise InvariantError(f"an index that looks keys up was asked for the places of partition {partition!r}")
 
     def groups(self, slices: Iterable[FileSlice], *, replacing: bool = False) -> dict[Slot, FileSlice]:
-        """The slot of every existing file group. `replacing`: the write hides them. Raises CorruptTableError if two groups share one, or
-        a group has none."""
+        """The slot of every existing file group. `replacing`: the write hides them. Raises
+        CorruptTableError if two groups share one, or a group has none."""
         del replacing
         return {Slot(item.partition, file_id=item.file_id): item for item in slices}
 
     def moved_since(self, before: Index) -> bool:
-        """Whether rows that were routed by `before`, this index as of an older timeline, go elsewhere now."""
+        """Whether rows that were routed by `before`, this index as of an older timeline, go
+        elsewhere now."""
         del before
         return False
 
     def conflict_key(self, partition: str, file_id: str, *, exists: bool) -> str | None:
-        """What a write of rows into a file group touches, by which two writers beside each other meet; None for a new group of an
-        index that looks keys up: writers of the same new key meet in the key, and in nothing else."""
+        """What a write of rows into a file group touches, by which two writers beside each other
+        meet; None for a new group of an index that looks keys up: writers of the same new key meet
+        in the key, and in nothing else."""
         return file_conflict_key(partition, file_id) if exists or not self.reads_snapshot else None
 
     def change(
@@ -240,8 +258,9 @@ class Index(ABC):
         filled: Collection[str],
         replaced: Mapping[str, Sequence[str]] | None,
     ) -> IndexChange:
-        """What a write to the `filled` partitions changes of the index; `replaced` are the groups that it hides, None if its operation
-        replaces none. Raises CorruptTableError if rows would go where nobody sees them."""
+        """What a write to the `filled` partitions changes of the index; `replaced` are the groups
+        that it hides, None if its operation replaces none. Raises CorruptTableError if rows would
+        go where nobody sees them."""
         del ctx, txn, filled, replaced
         return IndexChange()
 
@@ -251,8 +270,8 @@ class Index(ABC):
         return InTasks(self)
 
     def learn(self, snapshot: Callable[[], Lookup]) -> None:
-        """After a commit: take in what the table holds now, which `snapshot` lists. For an index that keeps something beside the
-        table; what it missed must do no harm."""
+        """After a commit: take in what the table holds now, which `snapshot` lists. For an index
+        that keeps something beside the table; what it missed must do no harm."""
         del snapshot
 
 

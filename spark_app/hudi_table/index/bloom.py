@@ -1,12 +1,14 @@
 """The bloom indexes: ask a file's filter before its key column is read.
 
-Of a base file's keys first the range says which incoming ones it may hold, then its bloom filter; the key column is read only
-if some are left, to be sure (a filter errs, by default once in 10^9 keys, and more where it is too full). A file without a
-filter, such as one that a writer of another index left, is read in full. Keys that are only in logs are looked for there.
+Of a base file's keys first the range says which incoming ones it may hold, then its bloom filter;
+the key column is read only if some are left, to be sure (a filter errs, by default once in 10^9
+keys, and more where it is too full). A file without a filter, such as one that a writer of another
+index left, is read in full. Keys that are only in logs are looked for there.
 
 Hudi's options: `hoodie.bloom.index.prune.by.ranges=false` asks every filter for every key;
-`hoodie.bloom.index.use.treebased.filter` says by which search ranges are compared and changes no result. Facts (measured on Hudi
-0.15.0 and 1.1.1): their bloom index fails on a file without a filter, and looks into no log.
+`hoodie.bloom.index.use.treebased.filter` says by which search ranges are compared and changes no
+result. Facts (measured on Hudi 0.15.0 and 1.1.1): their bloom index fails on a file without a
+filter, and looks into no log.
 """
 
 from __future__ import annotations
@@ -55,8 +57,8 @@ class BloomPruning:
 
 @dataclass(frozen=True, slots=True)
 class BloomIndex(SearchingIndex):
-    """Looks keys up by bloom filters; `is_global` decides whether in all partitions. `by_metadata`: filters and ranges are those of the
-    metadata table, where it has them."""
+    """Looks keys up by bloom filters; `is_global` decides whether in all partitions. `by_metadata`:
+    filters and ranges are those of the metadata table, where it has them."""
 
     prune_by_ranges: bool = True
     by_metadata: bool = False
@@ -75,7 +77,8 @@ class BloomIndex(SearchingIndex):
         return True
 
     def as_of(self, ctx: TableContext, timeline: Timeline) -> BloomIndex:
-        """With the filters of the metadata table, if it is to ask them and they are ready; else those of footers."""
+        """With the filters of the metadata table, if it is to ask them and they are ready; else
+        those of footers."""
         stored = FiltersOfMetadata.of(ctx, timeline) if self.by_metadata else None
         return self if stored is None else replace(self, filters=stored)
 

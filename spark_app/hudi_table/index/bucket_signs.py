@@ -1,4 +1,5 @@
-"""Signs by which a table shows that its rows lie in buckets, though nothing that it stores names an index."""
+"""Signs by which a table shows that its rows lie in buckets, though nothing that it stores names an
+index."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _BUCKETS_MAX = 10_000
 
 
 def refuse_rings(ctx: TableContext) -> None:
-    """Raise InvalidOptionError for a table with hash rings, where the options name another index."""
+    """Raise InvalidOptionError for a table with hash rings, where the options name another
+    index."""
     if any(info.path for info in ctx.storage.list(RINGS, limit=SAMPLED)):
         raise InvalidOptionError(
             "the table's buckets are found by consistent hashing, and the options name another index: other writers would not find our "
@@ -26,7 +28,8 @@ def refuse_rings(ctx: TableContext) -> None:
 
 
 def refuse_buckets(ctx: TableContext, slices: Sequence[FileSlice]) -> None:
-    """Raise InvalidOptionError if the file ids are those of buckets, where the options name another index."""
+    """Raise InvalidOptionError if the file ids are those of buckets, where the options name another
+    index."""
     buckets = [bucket_of_file_id(item.file_id) for item in slices]
     if len(slices) > 1 and all(bucket is not None and bucket < _BUCKETS_MAX for bucket in buckets):
         raise InvalidOptionError(

@@ -1,8 +1,9 @@
 """Indexes of other packages: found by the name of an entry point, checked wherever they answer.
 
-A package offers an index in the entry-point group `hudi_table.indexes`: name = the table's `hoodie.index.class`, value = a
-function of the table's config and of the settings that are stored with the table, which returns a `KeyIndex`. A table stores
-names and texts, never code. The package has to be installed where rows are written; readers need nothing.
+A package offers an index in the entry-point group `hudi_table.indexes`: name = the table's
+`hoodie.index.class`, value = a function of the table's config and of the settings that are stored
+with the table, which returns a `KeyIndex`. A table stores names and texts, never code. The package
+has to be installed where rows are written; readers need nothing.
 """
 
 from __future__ import annotations
@@ -24,17 +25,19 @@ from hudi_table.table.view.file_system_view import FileSlice
 
 GROUP = "hudi_table.indexes"
 OURS = {"postgres": "hudi_table.index.keystore.external:postgres_index"}
-"""Indexes of this library that are offered the same way: what they need is installed by an extra."""
+"""Indexes of this library that are offered the same way: what they need is installed by an
+extra."""
 
 T = TypeVar("T")
 
 
 class KeyIndex(Protocol):
-    """What a package offers. It says where known keys are; new ones go where their partition has room.
+    """What a package offers. It says where known keys are; new ones go where their partition has
+    room.
 
-    It may also have methods `learn(lookup: Lookup) -> None`, which is called after each commit of this library with what the
-    table holds then, and `for_tasks() -> KeyIndex`, what travels to tasks of Spark in its place. So it is picklable, and opens
-    connections when it is asked.
+    It may also have methods `learn(lookup: Lookup) -> None`, which is called after each commit of
+    this library with what the table holds then, and `for_tasks() -> KeyIndex`, what travels to
+    tasks of Spark in its place. So it is picklable, and opens connections when it is asked.
     """
 
     @property
@@ -43,16 +46,17 @@ class KeyIndex(Protocol):
         ...
 
     def route(self, keys: Keys, lookup: Lookup) -> Routed:
-        """The slot of every row: a file group of `lookup.slices` in the row's partition, or the partition alone; -1 ignores
-        the row. A global index names in `deletes` the groups of other partitions that hold the key."""
+        """The slot of every row: a file group of `lookup.slices` in the row's partition, or the
+        partition alone; -1 ignores the row. A global index names in `deletes` the groups of other
+        partitions that hold the key."""
         ...
 
 
 def custom_index(config: TableConfig, spec: IndexSpec) -> CustomIndex:
     """The index that the spec names, for a table.
 
-    Raises InvalidOptionError if no package, or more than one, offers the name, InvalidRequestError if it cannot be loaded or
-    refuses the table.
+    Raises InvalidOptionError if no package, or more than one, offers the name, InvalidRequestError
+    if it cannot be loaded or refuses the table.
     """
     name = spec.class_name
     entries = list({entry.value: entry for entry in _offered() if entry.name == name}.values())
@@ -78,7 +82,8 @@ def _offered() -> list[metadata.EntryPoint]:
 
 @dataclass(frozen=True, slots=True)
 class CustomIndex(LookedUp):
-    """An index of another package. What it answers is checked, and what it raises is reported as its own."""
+    """An index of another package. What it answers is checked, and what it raises is reported as
+    its own."""
 
     name: str
     inner: KeyIndex
@@ -91,7 +96,8 @@ class CustomIndex(LookedUp):
         return custom_index(config, spec)
 
     def route(self, keys: Keys, lookup: Lookup | None = None) -> Routed:
-        """What the package's index answers. Raises InvalidRequestError if that cannot be, and what it raises itself."""
+        """What the package's index answers. Raises InvalidRequestError if that cannot be, and what
+        it raises itself."""
         if lookup is None:
             raise InvariantError(f"the index {self.name!r} was asked to route without a snapshot")
         routed = _call_custom(self.name, "failed", lambda: self.inner.route(keys, lookup))
@@ -117,7 +123,8 @@ class CustomIndex(LookedUp):
 
 
 def routed_fault(routed: Any, keys: Keys, groups: Mapping[Slot, FileSlice]) -> str:
-    """What is wrong with an answer, '' for nothing: a row must stay in its partition, and a group must be there."""
+    """What is wrong with an answer, '' for nothing: a row must stay in its partition, and a group
+    must be there."""
     if not isinstance(routed, Routed):
         return f"returned {type(routed).__name__}, not Routed"
     rows, slots = len(keys.record_keys), routed.slots
@@ -156,7 +163,8 @@ def _beyond(values: npt.NDArray[Any], end: int, start: int) -> bool:
 
 
 def _call_custom(name: str, what: str, call: Callable[[], T]) -> T:
-    """What a stranger's code returns. Its errors of this library pass; everything else is an InvalidRequestError."""
+    """What a stranger's code returns. Its errors of this library pass; everything else is an
+    InvalidRequestError."""
     try:
         return call()
     except HudiError:

@@ -1,4 +1,5 @@
-"""What a base file tells of its keys before they are read: the range of them, and a bloom filter."""
+"""What a base file tells of its keys before they are read: the range of them, and a bloom
+filter."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ class OpenBase:
 
 @dataclass(frozen=True, slots=True)
 class FileFilter:
-    """What is known of the keys of one base file: their range, if any, and how to get the filter, None if there is none."""
+    """What is known of the keys of one base file: their range, if any, and how to get the filter,
+    None if there is none."""
 
     smallest: str | None
     largest: str | None
@@ -62,7 +64,8 @@ class FileFilter:
 
 
 class Filters(Protocol):
-    """Where the filters of base files come from. Picklable: they travel to the tasks that ask them."""
+    """Where the filters of base files come from. Picklable: they travel to the tasks that ask
+    them."""
 
     @property
     def at_once(self) -> int:
@@ -70,10 +73,11 @@ class Filters(Protocol):
         ...
 
     def filters_of(self, slices: Sequence[FileSlice]) -> Callable[[OpenBase], FileFilter]:
-        """A function that tells a file's filter, for base files of these slices. What is fetched at once is fetched when the first file of it is asked for.
+        """A function that tells a file's filter, for base files of these slices. What is fetched at
+        once is fetched when the first file of it is asked for.
 
-        The function is called on several threads, and opens the file only if it takes the filter from there. Raises
-        CorruptTableError for a filter that cannot be parsed.
+        The function is called on several threads, and opens the file only if it takes the filter
+        from there. Raises CorruptTableError for a filter that cannot be parsed.
         """
         ...
 

@@ -32,6 +32,7 @@ KINDS: Final[dict[IndexType, Make]] = {
 def index_for(config: TableConfig, spec: IndexSpec, options: Mapping[str, str]) -> Index:
     """The index that a spec describes, for a table that is written with these options.
 
-    Raises InvalidOptionError for options that contradict it, and what `custom_index` raises for one of another package.
+    Raises InvalidOptionError for options that contradict it, and what `custom_index` raises for one
+    of another package.
     """
     return KINDS[spec.type](config, spec, options)

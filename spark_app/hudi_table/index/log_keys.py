@@ -1,6 +1,8 @@
-"""Keys that only the logs of a slice hold: rows that were inserted there, or written again after their base row was deleted.
+"""Keys that only the logs of a slice hold: rows that were inserted there, or written again after
+their base row was deleted.
 
-Hudi 0.15.0's simple indexes look into base files alone, and insert such a key a second time (docs/reference/compatibility.md, case 29).
+Hudi 0.15.0's simple indexes look into base files alone, and insert such a key a second time
+(docs/reference/compatibility.md, case 29).
 """
 
 from __future__ import annotations

@@ -1,11 +1,15 @@
-"""The lookup that the simple and the bloom indexes share: which slice of the snapshot holds which of the incoming keys.
+"""The lookup that the simple and the bloom indexes share: which slice of the snapshot holds which
+of the incoming keys.
 
-A `Pruning` tells of every base file which keys it may hold; what is left is compared with the file's key column, and with
-the keys of logs. Where the rows then go is the same for all: a known key to its file, another to its partition. A global
-lookup deletes a key that it finds in another partition there and inserts it into the new one (Hudi 0.15's default,
-`hoodie.simple.index.update.partition.path=true` and `hoodie.bloom.index.update.partition.path=true`), unless event time
-decides and the stored row is newer, which then stays where it is. (If these are false, the row stays in the partition of the stored one,
-whatever its partition column says then: measured on Hudi 0.15.0 and 1.1.1 with the bloom index.)
+A `Pruning` tells of every base file which keys it may hold; what is left is compared with the
+file's key column, and with the keys of logs. Where the rows then go is the same for all: a known
+key to its file, another to its partition. A global lookup deletes a key that it finds in another
+partition there and inserts it into the new one (Hudi 0.15's default,
+`hoodie.simple.index.update.partition.path=true` and
+`hoodie.bloom.index.update.partition.path=true`), unless event time decides and the stored row is
+newer, which then stays where it is. (If these are false, the row stays in the partition of the
+stored one, whatever its partition column says then: measured on Hudi 0.15.0 and 1.1.1 with the
+bloom index.)
 """
 
 from __future__ import annotations
@@ -53,7 +57,8 @@ class LookedUp(Index):
 
 @dataclass(frozen=True, slots=True)
 class SearchingIndex(LookedUp):
-    """An index that looks keys up in the files, with a pruning of its own; `is_global` decides whether in all partitions."""
+    """An index that looks keys up in the files, with a pruning of its own; `is_global` decides
+    whether in all partitions."""
 
     is_global: bool = False
 
@@ -93,7 +98,8 @@ def searched_slices(keys: Keys, lookup: Lookup | None, *, is_global: bool) -> li
 def route_by_lookup(
     keys: Keys, lookup: Lookup, slices: Sequence[FileSlice], pruning: Pruning, *, is_global: bool, prepare: bool = False
 ) -> Routed:
-    """Rows of known keys to their group, others to their partition. `prepare`: the pruning asks bloom filters."""
+    """Rows of known keys to their group, others to their partition. `prepare`: the pruning asks
+    bloom filters."""
     places = tuple(Slot(path) for path in keys.partition_paths)
     slots = places + tuple(Slot(item.partition, file_id=item.file_id) for item in slices)
     ordering = lookup.ordering_field if is_global else None
@@ -174,7 +180,8 @@ class _Routing:
         self.copies: list[tuple[Positions, Codes]] = []
 
     def add(self, hit: Hit, code: int) -> None:
-        """Send the rows of one file's hits to it; rows that leave its partition are deleted from it instead."""
+        """Send the rows of one file's hits to it; rows that leave its partition are deleted from it
+        instead."""
         if len(hit.rows) == 0:
             return
         keys = self.keys

@@ -1,13 +1,17 @@
-"""The record-level indexes: keys are looked up in the partition `record_index` of the metadata table, and no data file is opened.
+"""The record-level indexes: keys are looked up in the partition `record_index` of the metadata
+table, and no data file is opened.
 
-One is global. A key that is found in another partition than its new row's stays there, with the new row
-(`hoodie.record.index.update.partition.path=false`, as Hudi has it by default), or moves, as keys of the other global indexes do.
-The other one, of Hudi 1.1, is by partition: it looks a key up in its row's partition alone, and the same key may be in others too.
+One is global. A key that is found in another partition than its new row's stays there, with the new
+row (`hoodie.record.index.update.partition.path=false`, as Hudi has it by default), or moves, as
+keys of the other global indexes do. The other one, of Hudi 1.1, is by partition: it looks a key up
+in its row's partition alone, and the same key may be in others too.
 
-What the index tells is believed only of file groups that the snapshot has. An entry of any other group is of a commit that the
-snapshot does not hold yet, or was left behind by another engine: then the files are asked, as they are for every key where the
-index is not ready (there Hudi does as a global simple index, read in public source). A commit that the snapshot does not hold and
-that the index tells of already excludes this write where they meet: it wrote to the group that its entries name.
+What the index tells is believed only of file groups that the snapshot has. An entry of any other
+group is of a commit that the snapshot does not hold yet, or was left behind by another engine: then
+the files are asked, as they are for every key where the index is not ready (there Hudi does as a
+global simple index, read in public source). A commit that the snapshot does not hold and that the
+index tells of already excludes this write where they meet: it wrote to the group that its entries
+name.
 """
 
 from __future__ import annotations
@@ -42,8 +46,8 @@ class RecordIndexWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class RecordIndex(LookedUp):
-    """Looks keys up in `shards`, and where it has none in the files. `is_global`: whether in all partitions; `moves`: whether
-    keys of a global one change their partition."""
+    """Looks keys up in `shards`, and where it has none in the files. `is_global`: whether in all
+    partitions; `moves`: whether keys of a global one change their partition."""
 
     moves: bool = False
     is_global: bool = True
@@ -74,7 +78,8 @@ class RecordIndex(LookedUp):
         )
 
     def in_tasks(self, partitions: Sequence[str]) -> InTasks:
-        """Tasks ask the shards. Without any they search the files, unless a key stays where it is found: that is for the index to say."""
+        """Tasks ask the shards. Without any they search the files, unless a key stays where it is
+        found: that is for the index to say."""
         del partitions
         by_shards = self.shards is not None or (self.is_global and not self.moves)
         return InTasks(self, None if by_shards else FileSearch(), self.shards)
@@ -139,7 +144,8 @@ def _moves(options: Mapping[str, str], stored: Mapping[str, str]) -> bool:
 def _looked_up(
     keys: Keys, lookup: Lookup, slices: list[FileSlice], shards: RecordShards | None
 ) -> tuple[tuple[Numbers, Numbers], Numbers]:
-    """((rows, positions of slices) of the keys that the index knows, rows that are to be looked for in the files)."""
+    """((rows, positions of slices) of the keys that the index knows, rows that are to be looked for
+    in the files)."""
     every = np.arange(len(keys.record_keys), dtype=np.int64)
     if shards is None:
         return (every[:0], every[:0]), every

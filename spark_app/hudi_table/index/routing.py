@@ -1,6 +1,7 @@
 """From pairs of a row and a slice that holds its key to what an index answers.
 
-A key may be found more than once: inserts leave it in several files, and a log may delete a row that a base file still holds.
+A key may be found more than once: inserts leave it in several files, and a log may delete a row
+that a base file still holds.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ class Answer:
         self.homes = np.array([number.setdefault(item.partition, len(number)) for item in slices], dtype=np.int64)
 
     def routed(self, rows: Numbers, codes: Numbers, *, everywhere: bool, moves: bool = True) -> Routed:
-        """Pairs at home send a row to its group, further ones copy it there; where keys are unique `everywhere` the others delete.
+        """Pairs at home send a row to its group, further ones copy it there; where keys are unique
+        `everywhere` the others delete.
 
-        Home is the partition of the row; unless keys `moves` it is that of the first pair for a row which is found elsewhere alone.
+        Home is the partition of the row; unless keys `moves` it is that of the first pair for a row
+        which is found elsewhere alone.
         """
         order = np.lexsort((codes, rows))
         rows, codes = rows[order], codes[order]
@@ -55,7 +58,8 @@ class Answer:
         return Routed(self.slots, answer, rows[leaving], slots[leaving], rows[further], slots[further])
 
     def _kept(self, rows: Numbers, codes: Numbers, homes: Numbers) -> Numbers:
-        """The home of each pair where a key stays in the partition in which it is found, if it is not found in the row's own."""
+        """The home of each pair where a key stays in the partition in which it is found, if it is
+        not found in the row's own."""
         if not len(rows):
             return homes
         begins = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]])
@@ -66,7 +70,8 @@ class Answer:
     def _by_event_time(
         self, rows: Numbers, codes: Numbers, leaving: npt.NDArray[np.bool_]
     ) -> tuple[npt.NDArray[np.bool_], Positions]:
-        """(pairs that leave all the same, rows to ignore): a stored row that is newer stays where it is."""
+        """(pairs that leave all the same, rows to ignore): a stored row that is newer stays where
+        it is."""
         assert self.lookup.ordering_field is not None
         assert self.keys.ordering is not None
         kept = np.zeros(len(rows), dtype=bool)

@@ -1,7 +1,7 @@
 """The simple indexes: look the keys up in the key columns of the base files, and of logs.
 
-Simple looks into the partition of the incoming row only, global simple everywhere. Files whose key range, from the footer,
-meets no incoming key are not read.
+Simple looks into the partition of the incoming row only, global simple everywhere. Files whose key
+range, from the footer, meets no incoming key are not read.
 """
 
 from __future__ import annotations

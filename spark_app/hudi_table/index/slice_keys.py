@@ -1,7 +1,7 @@
 """The keys of a slice of a file group, and what tells one slice from another.
 
-Neither a base file nor a log of this library ever changes; Hudi may append to a log of its own, which then is larger. So
-names and sizes of its files say which slice it is.
+Neither a base file nor a log of this library ever changes; Hudi may append to a log of its own,
+which then is larger. So names and sizes of its files say which slice it is.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def files_of(item: FileSlice) -> tuple[str, ...]:
 
 
 def keys_in(lookup: Lookup, partition: str, files: Sequence[str]) -> pa.Array:
-    """The distinct record keys, strings, of every row in these files of a partition: those of log blocks too that nobody sees
-    yet, or any more. Raises ObjectNotFoundError if a file is gone."""
+    """The distinct record keys, strings, of every row in these files of a partition: those of log
+    blocks too that nobody sees yet, or any more. Raises ObjectNotFoundError if a file is gone."""
     found: list[pa.Array] = []
     for file in files:
         name = file.rpartition(" ")[0]
@@ -61,7 +61,8 @@ def _logged(lookup: Lookup, path: str) -> list[pa.Array]:
 
 
 def stored_ordering(lookup: Lookup, item: FileSlice, wanted: pa.Array, ordering: str) -> tuple[pa.Array, pa.Array]:
-    """(positions in `wanted`, ordering values) of the rows in the slice's base file that have one of these keys."""
+    """(positions in `wanted`, ordering values) of the rows in the slice's base file that have one
+    of these keys."""
     places: list[pa.Array] = []
     values: list[pa.Array] = []
     virtual = lookup.virtual_keys

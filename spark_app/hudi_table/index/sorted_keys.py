@@ -1,8 +1,10 @@
-"""Keys that are looked for, in an order that lets a file's range of keys select them without looking at each.
+"""Keys that are looked for, in an order that lets a file's range of keys select them without
+looking at each.
 
-They are sorted by the eight bytes that follow what all of them begin with. Keys that agree in these may lie in any order, so
-what a range selects may hold a few keys too many at its ends, and never one too few. Two binary searches a file take the
-place of Hudi's interval tree: the tree finds the files of a key, which has to be asked for every key.
+They are sorted by the eight bytes that follow what all of them begin with. Keys that agree in these
+may lie in any order, so what a range selects may hold a few keys too many at its ends, and never
+one too few. Two binary searches a file take the place of Hudi's interval tree: the tree finds the
+files of a key, which has to be asked for every key.
 """
 
 from __future__ import annotations
@@ -42,10 +44,11 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Keys that are looked for in the same files. `keys[i]` is that of row `rows[i]` of the incoming ones.
+    """Keys that are looked for in the same files. `keys[i]` is that of row `rows[i]` of the
+    incoming ones.
 
-    `heads`: of each key the eight bytes after `shared`, ascending. `prepared`: the keys as bloom filters need them, made only
-    where they meet several.
+    `heads`: of each key the eight bytes after `shared`, ascending. `prepared`: the keys as bloom
+    filters need them, made only where they meet several.
     """
 
     keys: pa.Array
@@ -66,7 +69,8 @@ class Wanted:
         return cls(sorted_keys, rows[order], shared, heads[order], prepared)
 
     def span(self, smallest: str | None, largest: str | None) -> tuple[int, int]:
-        """(first, behind the last) of the keys that a file of this range may hold; all for a file that tells no range."""
+        """(first, behind the last) of the keys that a file of this range may hold; all for a file
+        that tells no range."""
         every = (0, len(self.keys))
         if smallest is None or largest is None or not len(self.keys):
             return every
@@ -93,7 +97,8 @@ class Wanted:
 def orders_agree(smallest: str, largest: str) -> bool:
     """Whether a range selects the same keys in both orders that are in use (`codec/keyrange.py`).
 
-    They differ only between characters from U+E000 on: a key differs from an end without one in another way.
+    They differ only between characters from U+E000 on: a key differs from an end without one in
+    another way.
     """
     return max((smallest + largest).encode(), default=0) < _FIRST_DISPUTED_LEAD
 

@@ -1,7 +1,9 @@
-"""Filters of base files from the metadata table, and key ranges where it has column statistics: a batch of files in one read of each.
+"""Filters of base files from the metadata table, and key ranges where it has column statistics: a
+batch of files in one read of each.
 
-Hudi's option `hoodie.bloom.index.use.metadata`. An entry is found by the file's name, which no other file ever has. A file without a
-filter, or with one that cannot be read, is asked for that of its footer; without a range its filter is asked for every key.
+Hudi's option `hoodie.bloom.index.use.metadata`. An entry is found by the file's name, which no
+other file ever has. A file without a filter, or with one that cannot be read, is asked for that of
+its footer; without a range its filter is asked for every key.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice
 
 FILES_AT_ONCE: Final = 64
-"""Base files whose filters are fetched together: 28 MB, where each holds the 60,000 keys that Hudi sizes it for."""
+"""Base files whose filters are fetched together: 28 MB, where each holds the 60,000 keys that Hudi
+sizes it for."""
 _BATCHES_KEPT: Final = 2
 """Threads that are at the end of one batch and at the start of the next."""
 
@@ -39,8 +42,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class FiltersOfMetadata:
-    """Filters and ranges of one listing of the metadata table, fetched by whoever opens files; of files that it does not know,
-    the filters of `otherwise`."""
+    """Filters and ranges of one listing of the metadata table, fetched by whoever opens files; of
+    files that it does not know, the filters of `otherwise`."""
 
     stored: PartitionSlices
     statistics: PartitionSlices | None
@@ -49,7 +52,8 @@ class FiltersOfMetadata:
 
     @classmethod
     def of(cls, ctx: TableContext, timeline: Timeline) -> FiltersOfMetadata | None:
-        """For the snapshot `timeline`; None where no filters are ready, or the metadata table cannot be read."""
+        """For the snapshot `timeline`; None where no filters are ready, or the metadata table
+        cannot be read."""
         table = MetadataTable.with_ready(ctx, timeline, MetadataPartition.BLOOM_FILTERS)
         stored = None if table is None else PartitionSlices.of(table, MetadataPartition.BLOOM_FILTERS)
         if table is None or stored is None:
@@ -59,7 +63,8 @@ class FiltersOfMetadata:
         return cls(stored, statistics, FILES_AT_ONCE)
 
     def filters_of(self, slices: Sequence[FileSlice]) -> Callable[[OpenBase], FileFilter]:
-        """Filters and ranges are fetched in batches of these slices' order, in which files had better be asked for."""
+        """Filters and ranges are fetched in batches of these slices' order, in which files had
+        better be asked for."""
         bases = [item.base for item in slices if item.base is not None]
         otherwise = self.otherwise.filters_of(slices)
         filters = _Batches(bases, self.at_once, partial(_filters, self.stored))
@@ -95,7 +100,8 @@ class _Batches(Generic[T]):
         self._lock = threads.lock()
 
     def of(self, file: OpenBase) -> T | None:
-        """What is stored of a file, None if nothing is, or if it cannot be read. Each file is asked for once."""
+        """What is stored of a file, None if nothing is, or if it cannot be read. Each file is asked
+        for once."""
         number, place = divmod(self._places[file.base.path], self._at_once)
         with self._lock:
             if number not in self._held:
@@ -126,7 +132,8 @@ def _filters(stored: PartitionSlices, storage: Storage, partitions: pa.Array, na
 def _ranges(
     statistics: PartitionSlices, storage: Storage, partitions: pa.Array, names: pa.Array
 ) -> dict[int, tuple[str | None, str | None]]:
-    """The smallest and the largest key of each file of which they are known, by its place among `names`."""
+    """The smallest and the largest key of each file of which they are known, by its place among
+    `names`."""
     keys = column_stats_keys(pa.repeat(pa.scalar(RECORD_KEY, pa.string()), len(names)), partitions, names)
     found = statistics.read(storage, keys)
     stats = found["stats"].combine_chunks()

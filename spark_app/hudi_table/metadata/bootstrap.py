@@ -1,6 +1,8 @@
-"""How the metadata table and partitions of it begin: its properties, and of each file group an empty log.
+"""How the metadata table and partitions of it begin: its properties, and of each file group an
+empty log.
 
-Facts (measured on Hudi 0.15.0): a file group's first log is an empty delete block, of the instant by which its partition begins.
+Facts (measured on Hudi 0.15.0): a file group's first log is an empty delete block, of the instant
+by which its partition begins.
 """
 
 from __future__ import annotations
@@ -29,14 +31,15 @@ from hudi_table.table.store.ports import Objects
 from hudi_table.table.timeline.context import TableContext
 
 Groups = Mapping[str | None, int]
-"""How many file groups each data partition has in a record index by partition, or under None a partition that is not by data partition."""
+"""How many file groups each data partition has in a record index by partition, or under None a
+partition that is not by data partition."""
 
 
 def begin(
     ctx: TableContext, partitions: dict[MetadataPartition, str], groups: Mapping[MetadataPartition, Groups]
 ) -> None:
-    """The table itself, and of each partition the first log of its groups: there writers find where their logs go, and
-    executors how many groups there are."""
+    """The table itself, and of each partition the first log of its groups: there writers find where
+    their logs go, and executors how many groups there are."""
     own = context_of(ctx)
     properties = {
         "hoodie.table.name": own.config.name,
@@ -71,21 +74,23 @@ def first_logs(own: TableContext, partition: MetadataPartition, instant: str, of
 
 
 def planned_groups(infos: Objects, partition: MetadataPartition, instant: str) -> dict[str | None, int]:
-    """With how many file groups the plan of this initial instant began a partition, or of a record index by partition each data partition;
-    `infos` is a listing of the metadata table."""
+    """With how many file groups the plan of this initial instant began a partition, or of a record
+    index by partition each data partition; `infos` is a listing of the metadata table."""
     ids = {name.file_id for name in _logs(infos, partition) if name.base_instant == instant}
     return dict(Counter(map(partition_of_shard, ids)))
 
 
 def begun_by_others(infos: Objects, partition: MetadataPartition, instant: str) -> bool:
-    """Whether another plan than that of this initial instant has begun file groups of the partition, or a write took them for begun."""
+    """Whether another plan than that of this initial instant has begun file groups of the
+    partition, or a write took them for begun."""
     return any(
         is_building_instant(name.base_instant) and name.base_instant != instant for name in _logs(infos, partition)
     )
 
 
 def forget_first_logs(own: TableContext, partition: MetadataPartition, instant: str) -> None:
-    """Delete the first logs of a plan that was not decided. Their names are of this instant alone, so it may be done at any time."""
+    """Delete the first logs of a plan that was not decided. Their names are of this instant alone,
+    so it may be done at any time."""
     for info in own.storage.list(partition):
         name = parse_log_file(info.path.rpartition("/")[2])
         if name is not None and name.base_instant == instant and name.token == EMPTY_LOG_TOKEN:

@@ -1,7 +1,8 @@
 """Plans of buildings of the metadata table: what is to be built is begun, and decided.
 
-Only what is as it was begun is decided: a plan whose files another drop or plan has touched is given up. What lies in the place of a
-partition that is to be built is of a building or a drop that ended half-way: then the whole metadata table is dropped, and built anew.
+Only what is as it was begun is decided: a plan whose files another drop or plan has touched is
+given up. What lies in the place of a partition that is to be built is of a building or a drop that
+ended half-way: then the whole metadata table is dropped, and built anew.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ _RECORD_INDEX = MetadataPartition.RECORD_INDEX
 
 
 class MetadataGoneError(UnavailableError):
-    """The metadata table is dropped by others while it was to be built. For whoever has asked it is one that is not available."""
+    """The metadata table is dropped by others while it was to be built. For whoever has asked it is
+    one that is not available."""
 
     internal = True
 
@@ -67,7 +69,8 @@ class Building:
 
 
 def pending_buildings(ctx: TableContext, timeline: Timeline) -> list[Building]:
-    """The decided plans that are not finished, oldest first; those of other engines are left to them."""
+    """The decided plans that are not finished, oldest first; those of other engines are left to
+    them."""
     waiting = [i for i in timeline.pending if i.action is Action.INDEXING and is_decided(ctx, i)]
     return [_planned(ctx, instant) for instant in waiting]
 
@@ -75,8 +78,9 @@ def pending_buildings(ctx: TableContext, timeline: Timeline) -> list[Building]:
 def plan_building(
     ctx: TableContext, wanted: Sequence[MetadataPartition], limits: ShardLimits, *, yields: bool
 ) -> Building | None:
-    """Decide to build these partitions. None if it has to be found out anew what is missing: another has built or planned some of them, or
-    what lay in their place was dropped first. `yields`: while another seems to plan.
+    """Decide to build these partitions. None if it has to be found out anew what is missing:
+    another has built or planned some of them, or what lay in their place was dropped first.
+    `yields`: while another seems to plan.
 
     Raises MetadataGoneError if another drops it meanwhile.
     """
@@ -117,7 +121,8 @@ def plan_building(
 
 
 def _is_in_the_way(ctx: TableContext, wanted: Sequence[MetadataPartition]) -> bool:
-    """Whether anything lies where the partitions are to be built, or a drop ended half-way. Raises MetadataGoneError if one may be under way."""
+    """Whether anything lies where the partitions are to be built, or a drop ended half-way. Raises
+    MetadataGoneError if one may be under way."""
     infos = ctx.storage.list(METADATA_TABLE)
     notes = notes_in(infos)
     if notes:
@@ -136,7 +141,8 @@ def _is_in_the_way(ctx: TableContext, wanted: Sequence[MetadataPartition]) -> bo
 
 
 def is_as_begun(ctx: TableContext, building: Building, groups: Mapping[MetadataPartition, Groups]) -> bool:
-    """Whether what a plan began is there, all of it and nothing that another plan began, and nobody drops it."""
+    """Whether what a plan began is there, all of it and nothing that another plan began, and nobody
+    drops it."""
     infos = context_of(ctx).storage.list()
     return is_whole(infos) and all(
         planned_groups(infos, partition, instant) == {of: count for of, count in groups[partition].items() if count}
@@ -153,7 +159,8 @@ def gone(ctx: TableContext) -> MetadataGoneError:
 
 
 def index_record(name: str, building: Building, partitions: Iterable[str]) -> bytes:
-    """What a plan (`HoodieIndexPlan`), or its end (`HoodieIndexCommitMetadata`), says of these partitions."""
+    """What a plan (`HoodieIndexPlan`), or its end (`HoodieIndexCommitMetadata`), says of these
+    partitions."""
     infos = [
         {"version": _VERSION, "metadataPartitionPath": str(partition), "indexUptoInstant": building.instant.time}
         for partition in partitions

@@ -1,4 +1,5 @@
-"""Old slices of the metadata table's file groups, deleted; and which instants its logs still need on the data table's timeline."""
+"""Old slices of the metadata table's file groups, deleted; and which instants its logs still need
+on the data table's timeline."""
 
 from __future__ import annotations
 
@@ -10,13 +11,16 @@ from hudi_table.table.store import retry
 from hudi_table.table.view.file_system_view import FileSlice
 
 SLICES_KEPT = 3
-"""Base files of each group that stay: a reader that listed the table before a compaction or two still finds its slice."""
+"""Base files of each group that stay: a reader that listed the table before a compaction or two
+still finds its slice."""
 
 
 def clean_metadata(table: MetadataTable) -> int:
-    """Delete the slices before the newest ones of each group; idempotent. Returns how many files went.
+    """Delete the slices before the newest ones of each group; idempotent. Returns how many files
+    went.
 
-    A log that lies there without a base file is one that its writer has written again, or one of a write that was given up.
+    A log that lies there without a base file is one that its writer has written again, or one of a
+    write that was given up.
     """
     done = 0
     for groups in table.groups.values():
@@ -32,8 +36,9 @@ def clean_metadata(table: MetadataTable) -> int:
 
 
 def oldest_needed(table: MetadataTable) -> str:
-    """The oldest instant of the data table that a log of a newest slice still needs on the timeline, '' if none does: Hudi takes
-    no block of an instant that was archived (read in public source)."""
+    """The oldest instant of the data table that a log of a newest slice still needs on the
+    timeline, '' if none does: Hudi takes no block of an instant that was archived (read in public
+    source)."""
     found: set[str] = set()
     for groups in table.groups.values():
         for group in groups:

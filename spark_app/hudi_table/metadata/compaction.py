@@ -1,13 +1,15 @@
 """Compaction of the metadata table: the logs of its groups merged into new base files.
 
-Its plan is an entry of the data table's chain, whose file lies on the metadata table's timeline. It takes the logs of all that has
-completed, so it is made again if a commit was decided meanwhile; and not at all while an instant is pending whose delta counts without
-a decision, or another engine's. Who had written a log before and decides later finds the plan, and writes it again behind it. So
+Its plan is an entry of the data table's chain, whose file lies on the metadata table's timeline. It
+takes the logs of all that has completed, so it is made again if a commit was decided meanwhile; and
+not at all while an instant is pending whose delta counts without a decision, or another engine's.
+Who had written a log before and decides later finds the plan, and writes it again behind it. So
 what an execution writes follows from the plan, and anybody may execute it.
 
-Facts (measured on Hudi 0.15.0): the instant is that of the newest delta and `001`; it is due after ten deltacommits; it completes as
-`commit`. Each write of 0.15.0 looks whether a compaction is due, by the instant that it would have, and fails if there is a completed
-instant as late as that: so ours has the newest delta's too, wherever it can.
+Facts (measured on Hudi 0.15.0): the instant is that of the newest delta and `001`; it is due after
+ten deltacommits; it completes as `commit`. Each write of 0.15.0 looks whether a compaction is due,
+by the instant that it would have, and fails if there is a completed instant as late as that: so
+ours has the newest delta's too, wherever it can.
 """
 
 from __future__ import annotations
@@ -52,17 +54,21 @@ from hudi_table.table.view.compaction_plans import PlannedSlice, plan_body, plan
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice, LogFile
 
 DELTAS_MAX = 10
-"""Deltacommits after which a compaction is due: Hudi's default of `hoodie.metadata.compact.max.delta.commits`."""
+"""Deltacommits after which a compaction is due: Hudi's default of
+`hoodie.metadata.compact.max.delta.commits`."""
 PLAN_ATTEMPTS_MAX = 5
 OPERATION = "COMPACT"
 _HOLDING = frozenset({Action.CLEAN, Action.RESTORE, Action.INDEXING})
-"""No rollback: it waits for as long as the quarantine, and beside killed writers there is always one. What it takes back never counts."""
+"""No rollback: it waits for as long as the quarantine, and beside killed writers there is always
+one. What it takes back never counts."""
 
 
 def compact_metadata(ctx: TableContext, most: int = DELTAS_MAX) -> bool:
-    """Execute what is planned, or else plan and execute if `most` deltas came since the last one. Whether anything was done.
+    """Execute what is planned, or else plan and execute if `most` deltas came since the last one.
+    Whether anything was done.
 
-    Does nothing while something pending holds it. Raises what the storage raises; a plan that stays is executed by the next call.
+    Does nothing while something pending holds it. Raises what the storage raises; a plan that stays
+    is executed by the next call.
     """
     table = _loaded(ctx)
     if table is None:
@@ -95,7 +101,8 @@ def _loaded(ctx: TableContext) -> MetadataTable | None:
 
 
 def _plan(ctx: TableContext) -> bool:
-    """Publish a plan. False if something holds it, or if commits kept coming: then the next one tries again."""
+    """Publish a plan. False if something holds it, or if commits kept coming: then the next one
+    tries again."""
     for _ in range(PLAN_ATTEMPTS_MAX):
         timeline = load_timeline(ctx)
         if any(i.action in _HOLDING for i in timeline.pending):
@@ -116,8 +123,8 @@ def _plan(ctx: TableContext) -> bool:
 
 
 def _instant(table: MetadataTable, slices: Sequence[PlannedSlice], planner: str) -> str:
-    """The instant of a plan: that of the newest delta that counts and `001`; the planner's and `001` where that is taken, or not later
-    than a slice that is planned, as after a building."""
+    """The instant of a plan: that of the newest delta that counts and `001`; the planner's and
+    `001` where that is taken, or not later than a slice that is planned, as after a building."""
     newest = max((i.time for i in table.timeline.commits if i.time in table.counted), default="")
     found = compaction_instant(data_instant(newest)) if newest else ""
     taken = {i.time for i in table.timeline.instants}
@@ -161,7 +168,8 @@ def _metrics(logs: list[LogFile]) -> Mapping[str, float]:
 def _execute(table: MetadataTable, instant: Instant) -> None:
     """Base files, then the timeline; what was done before is done again, to the same bytes.
 
-    Who slept over it leaves the end to others: a completed file that comes back after its archiving moves the start of the timeline.
+    Who slept over it leaves the end to others: a completed file that comes back after its archiving
+    moves the start of the timeline.
     """
     storage, begun = table.ctx.storage, table.ctx.clock.boot_seconds()
     retry.put(storage, table.ctx.layout.timeline_path(instant.with_state(State.INFLIGHT).file_name), b"")

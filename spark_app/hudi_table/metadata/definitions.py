@@ -1,9 +1,11 @@
-"""What Hudi 1.x notes of the indexes in a metadata table: `.hoodie/.index_defs/index.json`, which the property
-`hoodie.table.index.defs.path` names.
+"""What Hudi 1.x notes of the indexes in a metadata table: `.hoodie/.index_defs/index.json`, which
+the property `hoodie.table.index.defs.path` names.
 
-Facts (measured on Hudi 1.1.1, table version 6). Its readers skip files by the columns that are noted there alone, by none if there is no
-note; its writers note them anew. An index of each partition of its own is the partition `record_index` as the global one is, and differs by
-`"isPartitioned": "true"` among its options there. Dropping the metadata table leaves the file as it is. 0.15.0 asks for no note.
+Facts (measured on Hudi 1.1.1, table version 6). Its readers skip files by the columns that are
+noted there alone, by none if there is no note; its writers note them anew. An index of each
+partition of its own is the partition `record_index` as the global one is, and differs by
+`"isPartitioned": "true"` among its options there. Dropping the metadata table leaves the file as it
+is. 0.15.0 asks for no note.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ _BY_PARTITION: Final = "isPartitioned"
 
 
 def define_column_stats(ctx: TableContext, schema: pa.Schema) -> None:
-    """Note which columns of files of this schema have statistics, by every writer. Notes of other indexes stay as they are."""
+    """Note which columns of files of this schema have statistics, by every writer. Notes of other
+    indexes stay as they are."""
     columns = [name for name in indexed_columns(schema) if name not in META_OF_015_ALONE]
     _note(
         ctx,
@@ -46,7 +49,8 @@ def define_column_stats(ctx: TableContext, schema: pa.Schema) -> None:
 
 
 def define_record_index(ctx: TableContext, *, by_partition: bool) -> None:
-    """Note which of the two kinds the record index is. Hudi 1.1 would look keys up amiss in one that it takes for the other."""
+    """Note which of the two kinds the record index is. Hudi 1.1 would look keys up amiss in one
+    that it takes for the other."""
     if noted_by_partition(ctx) == by_partition:
         return
     _note(
@@ -63,7 +67,8 @@ def define_record_index(ctx: TableContext, *, by_partition: bool) -> None:
 
 
 def noted_by_partition(ctx: TableContext) -> bool:
-    """Whether the note says that a record index of the table is one of each partition. One that is not noted is global."""
+    """Whether the note says that a record index of the table is one of each partition. One that is
+    not noted is global."""
     try:
         options = _read(ctx)[MetadataPartition.RECORD_INDEX]["indexOptions"]
         return stored_boolean(str(options.get(_BY_PARTITION)))
@@ -79,7 +84,8 @@ def _note(ctx: TableContext, index: dict[str, Any]) -> None:
 
 
 def _read(ctx: TableContext) -> dict[str, Any]:
-    """What is noted, by the name of the index; nothing for a file that is missing or none of Hudi's."""
+    """What is noted, by the name of the index; nothing for a file that is missing or none of
+    Hudi's."""
     try:
         found = parse_json(ctx.storage.get(DEFINITIONS))
     except (ObjectNotFoundError, ValueError):

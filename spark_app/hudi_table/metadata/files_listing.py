@@ -1,8 +1,10 @@
 """The data table's files as the metadata table lists them, in place of its folders.
 
-What `files` holds under a timeline is what the timeline's completed instants wrote, and perhaps later ones, less what completed cleans
-deleted. So a clean that has not completed sends readers to the folders: it deletes first and tells last, and an archived replacement
-hides its files no more. So does a metadata table that is not ready, cannot be read, or was replaced by another one while it was read.
+What `files` holds under a timeline is what the timeline's completed instants wrote, and perhaps
+later ones, less what completed cleans deleted. So a clean that has not completed sends readers to
+the folders: it deletes first and tells last, and an archived replacement hides its files no more.
+So does a metadata table that is not ready, cannot be read, or was replaced by another one while it
+was read.
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ _DELETING = frozenset({Action.CLEAN, Action.RESTORE})
 def metadata_files(
     ctx: TableContext, timeline: Timeline, partitions: Collection[str] | None = None
 ) -> ListedFiles | None:
-    """The files of these data partitions, or of all, as of the whole `timeline` (not one cut at a moment). None if the folders have to be
-    listed. One read of the partition `files`; of few partitions, their entries are looked up in its base file.
+    """The files of these data partitions, or of all, as of the whole `timeline` (not one cut at a
+    moment). None if the folders have to be listed. One read of the partition `files`; of few
+    partitions, their entries are looked up in its base file.
 
     Raises what the storage raises.
     """
@@ -49,7 +52,8 @@ def metadata_files(
 
 
 def _is_still_there(table: MetadataTable) -> bool:
-    """Whether no other one was built in its place since it was listed: then the listing may show half of the old one."""
+    """Whether no other one was built in its place since it was listed: then the listing may show
+    half of the old one."""
     # Listed again and not asked for by its name: some stores tell whole seconds there, and fractions in listings.
     _, now = table.ctx.storage.list_dir(PROPERTIES.rpartition("/")[0])
     return table.identity is not None and table.identity == identity_in(now)

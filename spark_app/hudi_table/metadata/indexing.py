@@ -1,12 +1,14 @@
 """Building partitions of the metadata table while writers go on.
 
-The properties name the partitions as inflight, their file groups get an empty log, and a plan enters the chain: whoever decides after it
-writes to them. So their base files need to hold what was decided before, and may hold more, for an entry counts the same twice.
-Then the properties name the partitions as ready. Anybody may finish a plan, several at once, and again after a crash.
+The properties name the partitions as inflight, their file groups get an empty log, and a plan
+enters the chain: whoever decides after it writes to them. So their base files need to hold what was
+decided before, and may hold more, for an entry counts the same twice. Then the properties name the
+partitions as ready. Anybody may finish a plan, several at once, and again after a crash.
 
-Facts (measured on Hudi 0.15.0, or read from its classes where only its async indexer does it): the plan is `T.indexing.requested`;
-each partition begins by an instant of its own, T and a suffix, a deltacommit whose stats are those of its base files; a file
-group's first log is an empty delete block.
+Facts (measured on Hudi 0.15.0, or read from its classes where only its async indexer does it): the
+plan is `T.indexing.requested`; each partition begins by an instant of its own, T and a suffix, a
+deltacommit whose stats are those of its base files; a file group's first log is an empty delete
+block.
 """
 
 from __future__ import annotations
@@ -78,7 +80,8 @@ from hudi_table.table.view.listing import list_data_files, partitions_in
 
 _ATTEMPTS_MAX, _YIELDS = 8, 4
 _PAUSE_SECONDS, _PAUSE_SECONDS_MAX = 0.05, 2.0
-"""Attempts to plan a building beside others who build or drop; in the first few of them it yields to other planners."""
+"""Attempts to plan a building beside others who build or drop; in the first few of them it yields
+to other planners."""
 _LATE = ("building", "build it again, which goes on")
 """What is published late may have been archived, or dropped, long ago."""
 _RECORD_INDEX = MetadataPartition.RECORD_INDEX
@@ -87,7 +90,8 @@ _RECORD_INDEX = MetadataPartition.RECORD_INDEX
 def prepare_metadata(
     ctx: TableContext, wanted: bool | None, indexes: Iterable[str] = (), limits: ShardLimits | None = None
 ) -> None:
-    """Before a write: build the metadata table if it is wanted, with the partitions `indexes`, drop it if not, and keep it as it is if nothing is asked.
+    """Before a write: build the metadata table if it is wanted, with the partitions `indexes`, drop
+    it if not, and keep it as it is if nothing is asked.
 
     Raises as `build_metadata`.
     """
@@ -111,7 +115,8 @@ def prepare_metadata(
 
 
 def refuse_unkept(ctx: TableContext) -> None:
-    """Refuse to build the metadata table of a table version of which this release keeps none. Raises UnsupportedTableError."""
+    """Refuse to build the metadata table of a table version of which this release keeps none.
+    Raises UnsupportedTableError."""
     if not ctx.layout.reads_metadata:
         raise UnsupportedTableError(
             f"the metadata table of a table of version {ctx.config.version} is not kept by this release; leave hoodie.metadata.enable out: "
@@ -127,12 +132,15 @@ def build_metadata(
     *,
     waits: bool = True,
 ) -> bool:
-    """Build the partitions that are not there yet, `files` in any case, and return when they are ready. Whether there was anything to do.
+    """Build the partitions that are not there yet, `files` in any case, and return when they are
+    ready. Whether there was anything to do.
 
-    `limits` say how many file groups a record index gets. A building that was begun is finished, also another process's. Raises
-    WriteConflictError if the table is taken back meanwhile, CommitStateUnknownError, and what the storage raises: then the next write,
-    or the same call, goes on. Raises UnavailableError if others drop it meanwhile, and go on dropping it: at once unless it `waits`. Raises
-    InvalidDataError if a record index is wanted and a key is in two file groups, UnsupportedTableError if the files hold no keys.
+    `limits` say how many file groups a record index gets. A building that was begun is finished,
+    also another process's. Raises WriteConflictError if the table is taken back meanwhile,
+    CommitStateUnknownError, and what the storage raises: then the next write, or the same call,
+    goes on. Raises UnavailableError if others drop it meanwhile, and go on dropping it: at once
+    unless it `waits`. Raises InvalidDataError if a record index is wanted and a key is in two file
+    groups, UnsupportedTableError if the files hold no keys.
     """
     refuse_unkept(ctx)
     if not ctx.config.populate_meta_fields and OF_KEYS.intersection(wanted):
@@ -178,7 +186,8 @@ def finish_buildings(ctx: TableContext) -> bool:
 
 
 def _finished(ctx: TableContext, *, raises: bool) -> bool:
-    """Finish what others have planned. Rows that allow no record index end its plan, and are raised (`raises`) for whoever wants one."""
+    """Finish what others have planned. Rows that allow no record index end its plan, and are raised
+    (`raises`) for whoever wants one."""
     try:
         return finish_buildings(ctx)
     except InvalidDataError:
@@ -206,7 +215,8 @@ def _finish_or_forget(ctx: TableContext, partitions: Partitions) -> None:
 
 
 def _execute(ctx: TableContext, building: Building) -> None:
-    """Base files, their deltacommits, the properties, the end of the plan. What was done before is found done.
+    """Base files, their deltacommits, the properties, the end of the plan. What was done before is
+    found done.
 
     Raises MetadataGoneError if what was planned was dropped: then the plan has ended.
     """
@@ -272,7 +282,8 @@ def _by_partition(
 ) -> list[WriteStat]:
     """The base files of a record index by partition.
 
-    Data partitions that came since the plan was made are begun as writers begin them, who may do so at the same time.
+    Data partitions that came since the plan was made are begun as writers begin them, who may do so
+    at the same time.
     """
     late: dict[str | None, int] = dict.fromkeys(
         partitions_in(list_data_files(ctx.storage)), read_partitions(ctx).begun_shards
@@ -290,7 +301,8 @@ def _by_partition(
 
 
 def _give_up(ctx: TableContext, building: Building) -> None:
-    """End a plan that the rows of the table do not allow: its partitions are unnamed, nothing of them is written to any more."""
+    """End a plan that the rows of the table do not allow: its partitions are unnamed, nothing of
+    them is written to any more."""
     found = read_partitions(ctx)
     mine = set(building.partitions) - set(found.ready)
     left = Partitions(found.ready, tuple(name for name in found.inflight if name not in mine))
@@ -302,8 +314,9 @@ def _give_up(ctx: TableContext, building: Building) -> None:
 
 
 def _make_ready(ctx: TableContext, building: Building, planned: Mapping[MetadataPartition, Groups]) -> None:
-    """Name the partitions as ready, unless they were dropped since the plan. No process can look and put in one step: so it looks again
-    behind the put, and until then whoever reads or writes sees what is half-built."""
+    """Name the partitions as ready, unless they were dropped since the plan. No process can look
+    and put in one step: so it looks again behind the put, and until then whoever reads or writes
+    sees what is half-built."""
     found = read_partitions(ctx)
     mine = [name for name in building.partitions if name in found.inflight]
     if not mine:
@@ -331,8 +344,8 @@ def _base_files(
     parts: Iterable[tuple[str, pa.Table]],
     others: Mapping[str, str] = MappingProxyType({}),
 ) -> list[WriteStat]:
-    """The base files of the groups that have entries; a group without any has its log alone, as Hudi's have. `others`: instants of groups
-    that do not begin with this one."""
+    """The base files of the groups that have entries; a group without any has its log alone, as
+    Hudi's have. `others`: instants of groups that do not begin with this one."""
     stats = []
     for file_id, rows in parts:
         name = HFileName(file_id, EMPTY_LOG_TOKEN, others.get(file_id, instant))
@@ -354,7 +367,8 @@ def _base_files(
 
 
 def _refuse_other_kind(ctx: TableContext, limits: ShardLimits) -> None:
-    """Raise UnsupportedTableError if the record index that is there is not of the kind that is asked for: none becomes the other unasked."""
+    """Raise UnsupportedTableError if the record index that is there is not of the kind that is
+    asked for: none becomes the other unasked."""
     timeline = load_timeline(ctx)
     table = MetadataTable.with_ready(ctx, timeline, _RECORD_INDEX)
     if table is None or table.by_partition == limits.by_partition:

@@ -19,8 +19,8 @@ from hudi_table.table.timeline.properties import replace_properties
 from hudi_table.table.timeline.timeline import Timeline
 
 LISTED_WITHIN_SECONDS = 5.0
-"""So long after a listing without it nobody asks for it. One that somebody builds after that is found by the decision, as one built a
-moment later would be."""
+"""So long after a listing without it nobody asks for it. One that somebody builds after that is
+found by the decision, as one built a moment later would be."""
 KEPT = frozenset(MetadataPartition)
 """The partitions that commits of this release write to."""
 OF_KEYS = frozenset({MetadataPartition.BLOOM_FILTERS, MetadataPartition.RECORD_INDEX})
@@ -82,8 +82,9 @@ def _why_not(ctx: TableContext, partitions: Partitions) -> str | None:
 
 
 def standing(ctx: TableContext, timeline: Timeline) -> MetadataTable | None:
-    """What is there to be written to. What is named and is not there, or is named as ready and is half-built, is dropped: a drop was not
-    finished, or whoever named it had slept since. Raises as `MetadataTable.load`."""
+    """What is there to be written to. What is named and is not there, or is named as ready and is
+    half-built, is dropped: a drop was not finished, or whoever named it had slept since. Raises as
+    `MetadataTable.load`."""
     table = MetadataTable.load(ctx, timeline)
     if not _is_named_wrongly(ctx, table):
         return table

@@ -1,8 +1,9 @@
 """Entries of one key put together, column by column.
 
-Facts (public source of Hudi's payload, agreeing with the golden tables): of `files` and of the list of partitions the entries of
-a key are joined name by name; a tombstone removes the name, and otherwise the greatest size counts. Of every other kind the last
-entry of a key counts, and one that says it is deleted, or a delete block, removes the key.
+Facts (public source of Hudi's payload, agreeing with the golden tables): of `files` and of the list
+of partitions the entries of a key are joined name by name; a tombstone removes the name, and
+otherwise the greatest size counts. Of every other kind the last entry of a key counts, and one that
+says it is deleted, or a delete block, removes the key.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _FLAGS = ("bloom", "stats")
 
 
 def listed(parts: Sequence[pa.Table]) -> pa.Table:
-    """The names that the `files` entries of `parts` (oldest first; columns `key`, `files`) leave, sorted by key and name."""
+    """The names that the `files` entries of `parts` (oldest first; columns `key`, `files`) leave,
+    sorted by key and name."""
     flat = [_flat(part, number) for number, part in enumerate(parts)]
     rows = pa.concat_tables([*flat, _FLAT.empty_table()]).combine_chunks()
     if not len(rows):
@@ -44,7 +46,8 @@ def listed(parts: Sequence[pa.Table]) -> pa.Table:
 
 
 def latest(parts: Sequence[pa.Table]) -> pa.Table:
-    """The last entry of each key in `parts`, oldest first, without keys that are deleted; sorted by key."""
+    """The last entry of each key in `parts`, oldest first, without keys that are deleted; sorted by
+    key."""
     rows = pa.concat_tables(parts).combine_chunks()
     number = pa.array(np.arange(len(rows)))
     order = pc.sort_indices(

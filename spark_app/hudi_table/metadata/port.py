@@ -1,6 +1,7 @@
 """The metadata table as a table is handed it, and the one way to open a table with it.
 
-What reads and writes the metadata table is imported when it is first asked: many a table has none, and opening one asks nothing of it.
+What reads and writes the metadata table is imported when it is first asked: many a table has none,
+and opening one asks nothing of it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class HudiMetadata:
-    """`MetadataPort`, by Hudi's metadata table under `.hoodie/metadata`, where the table has one."""
+    """`MetadataPort`, by Hudi's metadata table under `.hoodie/metadata`, where the table has
+    one."""
 
     def files(
         self, ctx: TableContext, timeline: Timeline, partitions: Collection[str] | None = None
@@ -50,6 +52,7 @@ class HudiMetadata:
 def open_context(storage: Storage, clock: Clock | None = None, settings: TxnSettings | None = None) -> TableContext:
     """Load the table at the storage's base path.
 
-    Raises TableNotFoundError, CorruptTableError, UnsupportedTableError, and what the storage raises.
+    Raises TableNotFoundError, CorruptTableError, UnsupportedTableError, and what the storage
+    raises.
     """
     return load_context(storage, HudiMetadata(), clock, settings)

@@ -1,4 +1,5 @@
-"""A partition of the metadata table whose small files are fetched at once: one after the other each would wait for the store."""
+"""A partition of the metadata table whose small files are fetched at once: one after the other each
+would wait for the store."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ WHOLE_MAX: Final = 1 << 20
 
 
 def fetched_ahead(data: Storage, table: MetadataTable, partition: MetadataPartition) -> MetadataTable:
-    """The same metadata table, with the small files of the newest slices of one partition in memory, if they lie behind a network. `data` is
-    the storage of the data table."""
+    """The same metadata table, with the small files of the newest slices of one partition in
+    memory, if they lie behind a network. `data` is the storage of the data table."""
     if not is_remote(data):
         return table
     sizes = {info.path: info.size for info in table.files}

@@ -27,8 +27,8 @@ GROUPS_AHEAD = 8
 
 
 def slice_parts(table: MetadataTable, item: FileSlice, keys: pa.Array | None = None) -> list[pa.Table]:
-    """The entries of a slice, of all keys or of the given ones, the base file's first: columns `key` and those of
-    `decode_metadata`, and in each part of a delete block `_deleted`.
+    """The entries of a slice, of all keys or of the given ones, the base file's first: columns
+    `key` and those of `decode_metadata`, and in each part of a delete block `_deleted`.
 
     Raises CorruptTableError, ObjectNotFoundError for a file that was cleaned meanwhile.
     """
@@ -36,7 +36,8 @@ def slice_parts(table: MetadataTable, item: FileSlice, keys: pa.Array | None = N
 
 
 def parts_of(storage: Storage, item: FileSlice, counted: ShownInstants, keys: pa.Array | None = None) -> list[pa.Table]:
-    """The same of a slice whose files are in `storage`, where the blocks of the instants `counted` count. Raises ObjectNotFoundError too."""
+    """The same of a slice whose files are in `storage`, where the blocks of the instants `counted`
+    count. Raises ObjectNotFoundError too."""
     base = [] if item.base is None else [_base(storage.open_read(item.base.path), item.base.path, keys)]
     blocks: list[pa.Table | _Encoded] = []
     for block in slice_blocks(storage, item.logs, counted):
@@ -46,8 +47,9 @@ def parts_of(storage: Storage, item: FileSlice, counted: ShownInstants, keys: pa
 
 
 def read_listing(table: MetadataTable, keys: pa.Array | None = None) -> pa.Table:
-    """Every file that the partition `files` lists, or those under the given keys (sorted strings), sorted: columns `key` (the data
-    partition, `.` if there is none), `name` and `size`; and under the key `__all_partitions__` every partition."""
+    """Every file that the partition `files` lists, or those under the given keys (sorted strings),
+    sorted: columns `key` (the data partition, `.` if there is none), `name` and `size`; and under
+    the key `__all_partitions__` every partition."""
     group = table.group(MetadataPartition.FILES, group_file_id(MetadataPartition.FILES, 0))
     if group is None:
         return LISTED.empty_table()
@@ -70,8 +72,8 @@ def listed_files(listing: pa.Table) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSlices:
-    """The newest slices of a partition other than `files`, as one listing shows them; picklable: whoever has the metadata table's
-    storage reads entries, and lists nothing."""
+    """The newest slices of a partition other than `files`, as one listing shows them; picklable:
+    whoever has the metadata table's storage reads entries, and lists nothing."""
 
     slices: tuple[FileSlice, ...]
     counted: CountedInstants
@@ -83,7 +85,8 @@ class PartitionSlices:
         return cls(slices, table.counted) if slices else None
 
     def read(self, storage: Storage, keys: pa.Array | None = None) -> pa.Table:
-        """The entries of all keys, or of the given ones. Raises CorruptTableError, also for a file that was cleaned meanwhile."""
+        """The entries of all keys, or of the given ones. Raises CorruptTableError, also for a file
+        that was cleaned meanwhile."""
 
         def merged(item: FileSlice) -> pa.Table:
             return latest_of(parts_of(storage, item, self.counted, keys))
@@ -98,7 +101,8 @@ def read_entries(table: MetadataTable, partition: MetadataPartition, keys: pa.Ar
 
 
 def latest_of(parts: Sequence[pa.Table]) -> pa.Table:
-    """The last entry of each key in the parts of a slice, sorted by key, without those that are deleted."""
+    """The last entry of each key in the parts of a slice, sorted by key, without those that are
+    deleted."""
     return latest(_aligned(parts)).drop_columns([DELETED])
 
 
@@ -150,8 +154,8 @@ def _block(source: pa.NativeFile, block: LogBlock, keys: pa.Array | None) -> pa.
 
 
 def _decoded(blocks: Sequence[pa.Table | _Encoded]) -> list[pa.Table]:
-    """The blocks as tables. Those of one schema are decoded at once: a block is a commit's, of a few entries, and a call costs as much
-    as some thousand of them."""
+    """The blocks as tables. Those of one schema are decoded at once: a block is a commit's, of a
+    few entries, and a call costs as much as some thousand of them."""
     tables: dict[int, pa.Table] = {}
     by_schema: dict[str, list[int]] = {}
     for number, block in enumerate(blocks):

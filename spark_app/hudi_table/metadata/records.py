@@ -1,8 +1,11 @@
-"""The `files` entries that a commit, a clean or a listing makes: rows of (key, name, size, deleted).
+"""The `files` entries that a commit, a clean or a listing makes: rows of (key, name, size,
+deleted).
 
-Facts (measured on Hudi 0.15.0): a commit lists the files of its write stats, change data logs among them, under their partition,
-with the sizes of the stats, and its partitions under `__all_partitions__`; what a replacecommit hides stays until a clean; a clean
-lists the files of its plan as tombstones of size 0, and a partition that it empties as a tombstone in the list of partitions.
+Facts (measured on Hudi 0.15.0): a commit lists the files of its write stats, change data logs among
+them, under their partition, with the sizes of the stats, and its partitions under
+`__all_partitions__`; what a replacecommit hides stays until a clean; a clean lists the files of its
+plan as tombstones of size 0, and a partition that it empties as a tombstone in the list of
+partitions.
 """
 
 from __future__ import annotations
@@ -23,8 +26,8 @@ ENTRIES = pa.schema([("key", pa.string()), ("name", pa.string()), ("size", pa.in
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """What a delta says of one partition: `rows` to put, sorted by `key`, and `deleted` keys. `of`: the data partition whose keys
-    they are, in a record index by partition."""
+    """What a delta says of one partition: `rows` to put, sorted by `key`, and `deleted` keys. `of`:
+    the data partition whose keys they are, in a record index by partition."""
 
     rows: pa.Table
     deleted: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
@@ -32,11 +35,13 @@ class Entries:
 
 
 Derive = Callable[[MetadataPartition, bool], Sequence[Entries]]
-"""The entries of a partition; none for no change. The flag: whether its record index is by partition."""
+"""The entries of a partition; none for no change. The flag: whether its record index is by
+partition."""
 
 
 def file_records(entries: pa.Table) -> pa.Table:
-    """Records, sorted by key, of rows of ENTRIES or of a listing: columns `key`, `type` and `files`."""
+    """Records, sorted by key, of rows of ENTRIES or of a listing: columns `key`, `type` and
+    `files`."""
     found = nested(entries)
     kinds = pc.if_else(pc.equal(found["key"], ALL_PARTITIONS), PARTITIONS, FILES).cast(pa.int32())
     return found.add_column(1, "type", kinds)
@@ -54,7 +59,8 @@ def entries_of_commit(metadata: CommitMetadata) -> pa.Table:
 
 
 def entries_of_files(sizes: Mapping[tuple[str, str], int], partitions: Iterable[str] = ()) -> pa.Table:
-    """Those of files that are there, by partition and name, with their sizes in bytes; and of `partitions` without any."""
+    """Those of files that are there, by partition and name, with their sizes in bytes; and of
+    `partitions` without any."""
     known = sorted({partition for partition, _ in sizes}.union(partitions))
     rows = [(ALL_PARTITIONS, partition_key(partition), 0, False) for partition in known]
     rows += [(partition_key(partition), name, size, False) for (partition, name), size in sizes.items()]

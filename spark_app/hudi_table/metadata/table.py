@@ -1,9 +1,12 @@
-"""The metadata table as one listing shows it: its timeline, its file groups, and which of its blocks count.
+"""The metadata table as one listing shows it: its timeline, its file groups, and which of its
+blocks count.
 
-Facts: a block counts if its instant completed on the data table's timeline, or is one of the metadata table's own (an
-initialisation, a compaction, …), or if a rollback or restore of the data table names it: its files are tombstoned by the
-block of the rollback then (read in public source; 0.15.0 and we agree on the golden tables). And its own timeline must not
-hold it as pending. Hudi lets a scan end at a block that is newer than the newest instant; which blocks count does not depend on it.
+Facts: a block counts if its instant completed on the data table's timeline, or is one of the
+metadata table's own (an initialisation, a compaction, …), or if a rollback or restore of the data
+table names it: its files are tombstoned by the block of the rollback then (read in public source;
+0.15.0 and we agree on the golden tables). And its own timeline must not hold it as pending. Hudi
+lets a scan end at a block that is newer than the newest instant; which blocks count does not depend
+on it.
 """
 
 from __future__ import annotations
@@ -50,8 +53,9 @@ ARCHIVING_LEAVES = 20
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """What the data table's properties say: `ready` partitions are read, `inflight` ones are being built; both are written to.
-    `begun_shards`: with how many file groups a record index by partition goes on for a new data partition."""
+    """What the data table's properties say: `ready` partitions are read, `inflight` ones are being
+    built; both are written to. `begun_shards`: with how many file groups a record index by
+    partition goes on for a new data partition."""
 
     ready: tuple[str, ...] = ()
     inflight: tuple[str, ...] = ()
@@ -76,7 +80,8 @@ class Partitions:
 
 
 UNREADABLE = (CorruptTableError, UnsupportedTableError, ObjectNotFoundError)
-"""Errors after which what a metadata table would tell has to be found without it: it is damaged, or was rebuilt meanwhile."""
+"""Errors after which what a metadata table would tell has to be found without it: it is damaged, or
+was rebuilt meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,8 @@ class CountedInstants:
 
 @dataclass(frozen=True, slots=True)
 class MetadataTable:
-    """One listing of the metadata table. `ctx` is of its own folder, paths are relative to that. `by_partition`: whether its record index is."""
+    """One listing of the metadata table. `ctx` is of its own folder, paths are relative to that.
+    `by_partition`: whether its record index is."""
 
     ctx: TableContext
     partitions: Partitions
@@ -116,11 +122,13 @@ class MetadataTable:
     files: tuple[ObjectInfo, ...]
     by_partition: bool = False
     misnamed: frozenset[str] = frozenset()
-    """Partitions that the properties name as ready while the listing shows them half-built: they are as if they were being built."""
+    """Partitions that the properties name as ready while the listing shows them half-built: they
+    are as if they were being built."""
 
     @classmethod
     def load(cls, data: TableContext, timeline: Timeline) -> MetadataTable | None:
-        """What is there, as the data table's `timeline` makes it count; None without one, or where one is being dropped.
+        """What is there, as the data table's `timeline` makes it count; None without one, or where
+        one is being dropped.
 
         Raises UnsupportedTableError for another table version, CorruptTableError.
         """
@@ -142,11 +150,12 @@ class MetadataTable:
 
     @classmethod
     def with_ready(cls, ctx: TableContext, timeline: Timeline, partition: MetadataPartition) -> MetadataTable | None:
-        """The one of a snapshot, if this partition of it is ready and its files can be read; else None: what it would tell has to be
-        found without it.
+        """The one of a snapshot, if this partition of it is ready and its files can be read; else
+        None: what it would tell has to be found without it.
 
-        That a partition is ready is read after its files were listed: it may have become so in between. So what is met for the first time is
-        listed again: if it is the same table then, all that makes it ready is in the second listing, and in every later one."""
+        That a partition is ready is read after its files were listed: it may have become so in
+        between. So what is met for the first time is listed again: if it is the same table then,
+        all that makes it ready is in the second listing, and in every later one."""
         if not timeline.has_metadata:
             return None
         try:
@@ -163,7 +172,8 @@ class MetadataTable:
 
     @property
     def identity(self) -> tuple[datetime, str | None] | None:
-        """What tells it from another one that is built in its place: age and version of its properties, as they are listed."""
+        """What tells it from another one that is built in its place: age and version of its
+        properties, as they are listed."""
         return identity_in(self.files)
 
     def _known_ready(self, data: TableContext, partition: MetadataPartition) -> bool:
@@ -174,15 +184,16 @@ class MetadataTable:
 
     @property
     def deltas(self) -> int:
-        """Completed deltacommits since the last compaction; more than any limit if one is planned."""
+        """Completed deltacommits since the last compaction; more than any limit if one is
+        planned."""
         if any(i.action is Action.COMPACTION for i in self.timeline.pending):
             return _MANY
         last = max((i.time for i in self.timeline.commits if i.action is Action.COMMIT), default="")
         return sum(i.action is Action.DELTA_COMMIT and i.time > last for i in self.timeline.commits)
 
     def compacting(self) -> dict[tuple[str, str], str]:
-        """The pending compaction of each group, by partition and file id. The chain's plan of one that was dropped may appear where another
-        was built: what began a group is newer than it."""
+        """The pending compaction of each group, by partition and file id. The chain's plan of one
+        that was dropped may appear where another was built: what began a group is newer than it."""
         begun = {
             (partition, log.file_id, log.base_instant)
             for partition, log in _logs_of_begun(self.files)
@@ -200,7 +211,8 @@ class MetadataTable:
 
 
 class NoMetadata:
-    """The metadata table has none of its own: its folders are listed, and nothing is committed to it by a transaction."""
+    """The metadata table has none of its own: its folders are listed, and nothing is committed to
+    it by a transaction."""
 
     def files(self, ctx: TableContext, timeline: Timeline, partitions: Collection[str] | None = None) -> None:
         """The folders are listed."""
@@ -240,7 +252,8 @@ def read_partitions(data: TableContext) -> Partitions:
 
 
 def check_version(ctx: TableContext) -> None:
-    """Refuse a metadata table of another version. Raises UnsupportedTableError, CorruptTableError, ObjectNotFoundError."""
+    """Refuse a metadata table of another version. Raises UnsupportedTableError, CorruptTableError,
+    ObjectNotFoundError."""
     properties = parsed_properties(ctx.storage.get(PROPERTIES), ctx.base_path)
     version = properties.get("hoodie.table.version", "0")
     if version != VERSION:
@@ -250,8 +263,9 @@ def check_version(ctx: TableContext) -> None:
 
 
 def _listed(ctx: TableContext) -> tuple[Objects, Timeline]:
-    """All its objects, and its own timeline as it was at one moment: archiving deletes the oldest instant first, so if that is still there
-    after the listing nothing newer had gone. Raises ObjectNotFoundError if it is not."""
+    """All its objects, and its own timeline as it was at one moment: archiving deletes the oldest
+    instant first, so if that is still there after the listing nothing newer had gone. Raises
+    ObjectNotFoundError if it is not."""
     infos = ctx.storage.list()
     own = timeline_of(ctx, (info for info in infos if info.path.rpartition("/")[0] == HOODIE))
     if len(own.completed) > ARCHIVING_LEAVES:
@@ -262,9 +276,11 @@ def _listed(ctx: TableContext) -> tuple[Objects, Timeline]:
 def _half_built(
     names: Iterable[str], groups: Mapping[str, Sequence[FileGroup]], own: Timeline, infos: Sequence[ObjectInfo]
 ) -> frozenset[str]:
-    """Those of the partitions that a building has begun and not published: of a group there is a log of a building that is newer than any slice that
-    counts, or a slice that counts only because later deltas are on the timeline. While nothing was archived, what began a partition is on it.
-    Not the first log alone tells it: who lost takes that back, and may leave the log of a writer that had found it."""
+    """Those of the partitions that a building has begun and not published: of a group there is a
+    log of a building that is newer than any slice that counts, or a slice that counts only because
+    later deltas are on the timeline. While nothing was archived, what began a partition is on it.
+    Not the first log alone tells it: who lost takes that back, and may leave the log of a writer
+    that had found it."""
     published = {i.time for i in own.commits}
     is_archived = any(info.path.startswith(_ARCHIVED) for info in infos)
     begun: dict[str, list[LogFileName]] = {}
@@ -285,7 +301,8 @@ def _half_built(
 
 
 def _logs_of_begun(infos: Iterable[ObjectInfo]) -> Iterator[tuple[str, LogFileName]]:
-    """The first logs of file groups, and all logs of slices that a building began, each with its partition."""
+    """The first logs of file groups, and all logs of slices that a building began, each with its
+    partition."""
     for info in infos:
         partition, _, name = info.path.rpartition("/")
         log = parse_log_file(name) if partition and not partition.startswith(HOODIE) else None
@@ -318,7 +335,8 @@ def _taken_back(records: Iterable[dict[str, object]]) -> Iterable[str]:
 
 
 def _is_by_partition(data: TableContext, listed: Iterable[ObjectInfo]) -> bool:
-    """Whether a record index is by partition: by the names of its file groups, or where there are none yet by the note of it."""
+    """Whether a record index is by partition: by the names of its file groups, or where there are
+    none yet by the note of it."""
     folder = f"{MetadataPartition.RECORD_INDEX}/"
     names = [info.path.removeprefix(folder) for info in listed if info.path.startswith(folder)]
     logs, bases = map(parse_log_file, names), map(parse_hfile, names)

@@ -1,4 +1,5 @@
-"""The files that a listing of the table shows as committed, and where the metadata table says otherwise."""
+"""The files that a listing of the table shows as committed, and where the metadata table says
+otherwise."""
 
 from __future__ import annotations
 
@@ -28,11 +29,13 @@ class Difference:
 
 
 _NOT_MEASURED = 1
-"""Bytes with which a rollback of Hudi 0.15.0 lists the logs of the failed write (measured): it did not ask for their size."""
+"""Bytes with which a rollback of Hudi 0.15.0 lists the logs of the failed write (measured): it did
+not ask for their size."""
 
 
 def committed_files(infos: Iterable[ObjectInfo], timeline: Timeline) -> dict[tuple[str, str], int]:
-    """(partition, name) and size of the data files among listed objects that completed writes left, replaced ones too."""
+    """(partition, name) and size of the data files among listed objects that completed writes left,
+    replaced ones too."""
     completed = {i.time for i in timeline.commits}
     start = comparable_time(timeline.start) if timeline.start else ""
 
@@ -49,11 +52,12 @@ def committed_files(infos: Iterable[ObjectInfo], timeline: Timeline) -> dict[tup
 
 
 def differences(ctx: TableContext) -> list[Difference]:
-    """Where the partition `files` and the table's folders disagree, and which partitions a record index by partition leaves out, sorted by
-    path; empty without a metadata table that is ready. Raises CorruptTableError, UnsupportedTableError.
+    """Where the partition `files` and the table's folders disagree, and which partitions a record
+    index by partition leaves out, sorted by path; empty without a metadata table that is ready.
+    Raises CorruptTableError, UnsupportedTableError.
 
-    Of what writers and cleans change meanwhile it is right: the timeline is listed before and after, and what only one of both
-    explains is passed over.
+    Of what writers and cleans change meanwhile it is right: the timeline is listed before and
+    after, and what only one of both explains is passed over.
     """
     before = load_timeline(ctx)
     table = MetadataTable.load(ctx, before)

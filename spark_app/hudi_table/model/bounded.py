@@ -1,4 +1,5 @@
-"""A cache with a bound: what was used longest ago goes first. One bound may be shared by many tables, each with a shelf of its own."""
+"""A cache with a bound: what was used longest ago goes first. One bound may be shared by many
+tables, each with a shelf of its own."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ def _one(_: object) -> int:
 
 
 class Bounded(MutableMapping[K, V]):
-    """At most `most` in all, each value counted by `weight` (without it, each is one). For several threads at once: what was there a moment
-    ago may be gone, so ask with `get`."""
+    """At most `most` in all, each value counted by `weight` (without it, each is one). For several
+    threads at once: what was there a moment ago may be gone, so ask with `get`."""
 
     def __init__(self, most: int, weight: Callable[[V], int] = _one) -> None:
         self._most = most

@@ -1,9 +1,11 @@
-"""Numbers that texts of others hold: Python takes '²' for a digit and '٣' for a number, the format and Java's parsers of it do not."""
+"""Numbers that texts of others hold: Python takes '²' for a digit and '٣' for a number, the format
+and Java's parsers of it do not."""
 
 from __future__ import annotations
 
 LONG_DIGITS_MAX = 18
-"""Every number of so many digits is a Java long; Python would also refuse to read one of some thousands."""
+"""Every number of so many digits is a Java long; Python would also refuse to read one of some
+thousands."""
 
 
 def is_digits(text: str) -> bool:

@@ -1,7 +1,8 @@
-"""What is given to public calls: an argument of another type than its name stands for is refused by name, before anything is done.
+"""What is given to public calls: an argument of another type than its name stands for is refused by
+name, before anything is done.
 
-An argument means the same in every call that has it, so one table says of each name what it takes. What a value must be beside its type, the
-call itself says.
+An argument means the same in every call that has it, so one table says of each name what it takes.
+What a value must be beside its type, the call itself says.
 """
 
 from __future__ import annotations
@@ -125,7 +126,8 @@ _SHOWN_MAX = 100
 
 
 def check_given(name: str, value: object, default: object = inspect.Parameter.empty) -> None:
-    """Refuse an argument of a public call whose type is none that its name stands for; its default is always taken. Raises InvalidOptionError."""
+    """Refuse an argument of a public call whose type is none that its name stands for; its default
+    is always taken. Raises InvalidOptionError."""
     kind = _FLAG if isinstance(default, bool) else _KINDS.get(name)
     if kind is None or value is default or kind[0](value):
         return

@@ -7,7 +7,8 @@ from typing import Any
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The document. Raises ValueError, also where lists lie in lists so deep that Python's parser gives up."""
+    """The document. Raises ValueError, also where lists lie in lists so deep that Python's parser
+    gives up."""
     try:
         return json.loads(text)
     except RecursionError as error:

@@ -1,11 +1,13 @@
 """The metadata table's names: partitions, file groups, keys and instants (table version 6).
 
-Facts (measured on Hudi 0.15.0): it is a merge-on-read table of its own under `.hoodie/metadata`, whose base files are HFiles. A file
-group is `<prefix><4-digit number>-0`. Its instants are those of the data table, all of them `deltacommit`; the first ones are
-`00000000000000` (an empty table) or the newest instant of the data table, and `010`, `011`, … behind it; compactions, cleans and
-the like of its own carry the suffixes `001` to `006`. Those of a record index by partition (measured on Hudi 1.1.1) name the data
-partition before their number, escaped as Hive escapes it, with `-` and `_` besides: `record-index-a%2Fb%2D1-0000-0`, and
-`record-index--0000-0` of a table without partitions.
+Facts (measured on Hudi 0.15.0): it is a merge-on-read table of its own under `.hoodie/metadata`,
+whose base files are HFiles. A file group is `<prefix><4-digit number>-0`. Its instants are those of
+the data table, all of them `deltacommit`; the first ones are `00000000000000` (an empty table) or
+the newest instant of the data table, and `010`, `011`, … behind it; compactions, cleans and the
+like of its own carry the suffixes `001` to `006`. Those of a record index by partition (measured on
+Hudi 1.1.1) name the data partition before their number, escaped as Hive escapes it, with `-` and
+`_` besides: `record-index-a%2Fb%2D1-0000-0`, and `record-index--0000-0` of a table without
+partitions.
 """
 
 from __future__ import annotations
@@ -30,10 +32,12 @@ EMPTY_LOG_TOKEN = "0-0-0"  # noqa: S105 - part of a file name
 """Token of the first log of a file group, an empty delete block."""
 
 BEGUN_SHARD = f"{SOLO}{FIRST_INITIAL:03d}"
-"""Base instant of the file groups with which a record index by partition goes on for a data partition that no plan began. Older than any
-other, and one for all: writers that begin a partition at the same moment write to one slice."""
+"""Base instant of the file groups with which a record index by partition goes on for a data
+partition that no plan began. Older than any other, and one for all: writers that begin a partition
+at the same moment write to one slice."""
 PARTITIONED_RECORD_INDEX = "partitioned_record_index"
-"""What the partition `record_index` is asked for by where it is to be by partition: Hudi 1.1's RECORD_LEVEL_INDEX."""
+"""What the partition `record_index` is asked for by where it is to be by partition: Hudi 1.1's
+RECORD_LEVEL_INDEX."""
 
 _HFILE = re.compile(r"^(?P<id>[^_/]+)_(?P<token>[^_/]+)_(?P<time>\d{14,})\.hfile$", re.ASCII)
 _SHARD = re.compile(r"^record-index-(?P<partition>[^-/]*)-\d{4,}-0$", re.ASCII)
@@ -57,7 +61,8 @@ class MetadataPartition(StrEnum):
 
     @property
     def default_groups(self) -> int:
-        """How many file groups it is built with, as Hudi does by default; of the record index at least."""
+        """How many file groups it is built with, as Hudi does by default; of the record index at
+        least."""
         return _GROUPS[self]
 
 
@@ -65,8 +70,8 @@ class MetadataPartition(StrEnum):
 class ShardLimits:
     """With how many file groups a record index is built; the defaults are Hudi's.
 
-    `least` and `most` file groups; `growth`: by how much the keys may become more; `group_bytes`: of one file group. `by_partition`:
-    each data partition has so many of its own.
+    `least` and `most` file groups; `growth`: by how much the keys may become more; `group_bytes`:
+    of one file group. `by_partition`: each data partition has so many of its own.
     """
 
     least: int = 10
@@ -76,10 +81,11 @@ class ShardLimits:
     by_partition: bool = False
 
     def shards(self, keys: int) -> int:
-        """File groups for so many keys. Their number is fixed for good: a key's group is its hash modulo that number.
+        """File groups for so many keys. Their number is fixed for good: a key's group is its hash
+        modulo that number.
 
-        The rule of Hudi's `estimateFileGroupCount` (read in public source), with its 48 bytes an entry; a `most` below `least`
-        counts.
+        The rule of Hudi's `estimateFileGroupCount` (read in public source), with its 48 bytes an
+        entry; a `most` below `least` counts.
         """
         each = max(1, self.group_bytes // _ENTRY_BYTES)
         return min(self.most, max(self.least, math.ceil(keys * self.growth) // each))
@@ -141,7 +147,8 @@ def partition_of_key(key: str) -> str:
 
 
 def initial_instant(newest: str, number: int) -> str:
-    """The instant by which the partition that is built as number `number` begins; `newest` is the data table's, '' if it has none."""
+    """The instant by which the partition that is built as number `number` begins; `newest` is the
+    data table's, '' if it has none."""
     return f"{newest or SOLO}{FIRST_INITIAL + number:03d}"
 
 
@@ -156,7 +163,8 @@ def data_instant(instant: str) -> str:
 
 
 def is_building_instant(instant: str) -> bool:
-    """Whether a partition begins by an instant that `initial_instant` gives on a table with instants."""
+    """Whether a partition begins by an instant that `initial_instant` gives on a table with
+    instants."""
     return (
         len(instant) == _INSTANT_DIGITS + _SUFFIX_DIGITS
         and is_digits(instant)
@@ -166,9 +174,11 @@ def is_building_instant(instant: str) -> bool:
 
 
 def is_own_instant(instant: str) -> bool:
-    """Whether an instant is none of the data table's: of an initialisation, or of the metadata table's own maintenance.
+    """Whether an instant is none of the data table's: of an initialisation, or of the metadata
+    table's own maintenance.
 
-    A completed one is valid whatever the data table's timeline says (read in public source, and by classes of 0.15.0).
+    A completed one is valid whatever the data table's timeline says (read in public source, and by
+    classes of 0.15.0).
     """
     if instant.startswith(SOLO):
         return True

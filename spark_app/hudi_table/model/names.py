@@ -1,9 +1,10 @@
 """Names of base files, markers, partitions and folders, parsed and formatted.
 
-Facts (version 6, measured on Hudi 0.15.0): a base file is `<fileId>_<writeToken>_<instant>.parquet`, its
-file id holds no `_`; a write token is `<task partition>-<stage>-<attempt>`; a marker is
-`.hoodie/.temp/<instant>/<partition>/<data file>.marker.<CREATE|MERGE|APPEND>`; a log file is
-`.<fileId>_<base instant>.log.<version>_<token>[.cdc]`.
+Facts (version 6, measured on Hudi 0.15.0): a base file is
+`<fileId>_<writeToken>_<instant>.parquet`, its file id holds no `_`; a write token is `<task
+partition>-<stage>-<attempt>`; a marker is `.hoodie/.temp/<instant>/<partition>/<data
+file>.marker.<CREATE|MERGE|APPEND>`; a log file is `.<fileId>_<base
+instant>.log.<version>_<token>[.cdc]`.
 """
 
 from __future__ import annotations
@@ -40,10 +41,12 @@ PARTITION_PATH = "_hoodie_partition_path"
 FILE_NAME = "_hoodie_file_name"
 META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
 OPERATION_COLUMN = "_hoodie_operation"
-"""Hudi's sixth column, in files of writes with `hoodie.allow.operation.metadata.field`: `I`, `-U`, `U`, `D`, or null."""
+"""Hudi's sixth column, in files of writes with `hoodie.allow.operation.metadata.field`: `I`, `-U`,
+`U`, `D`, or null."""
 UPDATED = "U"
 GONE_OPERATIONS = ("D", "-U")
-"""Operations of rows in logs that take the row of their key away: a delete, and the old row of an update."""
+"""Operations of rows in logs that take the row of their key away: a delete, and the old row of an
+update."""
 ALL_META_COLUMNS = (*META_COLUMNS, OPERATION_COLUMN)
 IS_DELETED = "_hoodie_is_deleted"
 
@@ -94,8 +97,9 @@ class LogFileName:
 def log_write_token(instant: str, attempt: int) -> str:
     """Write token of our log files: the instant, of 17 digits, and the attempt of the task.
 
-    Logs of one version apply in the order of their tokens as text, and a reader stops at a block later than its snapshot:
-    so of two writes side by side the later one's log has to come last, and neither may take the other's name.
+    Logs of one version apply in the order of their tokens as text, and a reader stops at a block
+    later than its snapshot: so of two writes side by side the later one's log has to come last, and
+    neither may take the other's name.
     """
     return f"{instant[:8]}-{instant[8:]}-{attempt}"
 
@@ -132,7 +136,8 @@ def marker_path(instant: str, partition: str, file_name: str, kind: MarkerType) 
 
 
 def parse_marker(path: str) -> tuple[str, MarkerType] | None:
-    """(data file path relative to the base, type) of a marker path relative to `.temp/<instant>/`."""
+    """(data file path relative to the base, type) of a marker path relative to
+    `.temp/<instant>/`."""
     match = _MARKER.match(path)
     return None if match is None else (match["data"], MarkerType(match["type"]))
 
@@ -148,7 +153,8 @@ def new_file_id(seed: uuid.UUID, partition: str, ordinal: int) -> str:
 
 
 def bucket_file_id(seed: uuid.UUID, partition: str, bucket: int) -> str:
-    """File id of a new bucket: 8 decimal digits, then a UUID without its first 8 characters, then `-0`."""
+    """File id of a new bucket: 8 decimal digits, then a UUID without its first 8 characters, then
+    `-0`."""
     return f"{bucket:08d}{str(uuid.uuid5(seed, f'{partition}/bucket/{bucket}'))[8:]}-0"
 
 
@@ -158,7 +164,8 @@ def bucket_of_file_id(file_id: str) -> int | None:
 
 
 def escape_partition_value(value: str) -> str:
-    """Percent-encode what Hudi encodes with `urlencode` on: controls, 7F and ``"#%'*/:=?[\\]^{`` (not `}`)."""
+    """Percent-encode what Hudi encodes with `urlencode` on: controls, 7F and ``"#%'*/:=?[\\]^{``
+    (not `}`)."""
     return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in value)
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`done` of `total` tasks of one step of an operation (upsert, compaction, clustering, doctor, …); each step counts from 0.
+    """`done` of `total` tasks of one step of an operation (upsert, compaction, clustering, doctor,
+    …); each step counts from 0.
 
     `total` is None where it is not known: the batches of a stream that is taken in.
     """

@@ -1,8 +1,9 @@
 """Time travel: whether the rows of an instant are still there.
 
-Facts (Hudi 0.15.0): what completed at or before the instant is read. Hudi itself reads on when a cleaner
-has taken slices of that moment, and rows are missing without a word: we refuse instead, naming the clean. A clean that has
-not completed counts too: whatever its plan names may be gone. So does a rollback or restore of what had been visible.
+Facts (Hudi 0.15.0): what completed at or before the instant is read. Hudi itself reads on when a
+cleaner has taken slices of that moment, and rows are missing without a word: we refuse instead,
+naming the clean. A clean that has not completed counts too: whatever its plan names may be gone. So
+does a rollback or restore of what had been visible.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from hudi_table.table.view.file_system_view import FileSystemView, replaced_grou
 
 
 def check_retained(view: FileSystemView) -> None:
-    """Raise ExpiredError if files that a reader of `view`, which is as of an instant, needs are gone, or if nobody can tell
-    any more.
+    """Raise ExpiredError if files that a reader of `view`, which is as of an instant, needs are
+    gone, or if nobody can tell any more.
 
-    The files are listed before the timeline is read again: a clean is on the timeline before it deletes anything, so none
-    can have taken a listed group's slice unseen.
+    The files are listed before the timeline is read again: a clean is on the timeline before it
+    deletes anything, so none can have taken a listed group's slice unseen.
     """
     ctx, as_of = view.ctx, view.as_of or ""
     view.groups()
@@ -69,8 +70,9 @@ def check_retained(view: FileSystemView) -> None:
 def _taken_back(ctx: TableContext, timeline: Timeline, as_of: str) -> Instant | None:
     """The rollback or restore that made another past of the moment, if one did.
 
-    A restore does so with every moment after its savepoint, a rollback with that of its instant: of a moment between two
-    writes nobody knows whether the one that was rolled back had ever been visible.
+    A restore does so with every moment after its savepoint, a rollback with that of its instant: of
+    a moment between two writes nobody knows whether the one that was rolled back had ever been
+    visible.
     """
     limit = comparable_time(as_of)
     for instant in timeline.instants:
@@ -86,7 +88,8 @@ def _taken_back(ctx: TableContext, timeline: Timeline, as_of: str) -> Instant | 
 
 
 def _missing(ctx: TableContext, timeline: Timeline, view: FileSystemView) -> str | None:
-    """The clean that deleted a slice, or a part of it, which was the newest of its visible group at the moment of `view`.
+    """The clean that deleted a slice, or a part of it, which was the newest of its visible group at
+    the moment of `view`.
 
     Only a later clean can have: what one deletes was outdated when it was planned.
     """

@@ -1,5 +1,5 @@
-"""File slices to batches of the planned columns: row groups pruned, old files brought to today's schema, logs merged
-in, rows filtered."""
+"""File slices to batches of the planned columns: row groups pruned, old files brought to today's
+schema, logs merged in, rows filtered."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ from hudi_table.table.view.file_system_view import BaseFile, FileSlice, FileSyst
 
 BATCH_ROWS = 64 * 1024
 BATCHES_AHEAD = 2
-"""With `SLICES_AT_ONCE` the bound of what a stream holds: 4 x 3 batches beside Parquet's own buffers, and of each slice with
-logs the plan's `merge_bytes`."""
+"""With `SLICES_AT_ONCE` the bound of what a stream holds: 4 x 3 batches beside Parquet's own
+buffers, and of each slice with logs the plan's `merge_bytes`."""
 FOOTERS_AHEAD = REQUESTS_AT_ONCE
 _PLACE = "_lakeops_place"
 _FEW = 256
 _FEW_ROWS = 4 * 1024
-"""Where less than one row in `_FEW` is kept, reading in such steps ends soon after the last of them."""
+"""Where less than one row in `_FEW` is kept, reading in such steps ends soon after the last of
+them."""
 
 
 def stream(ctx: TableContext, plan: ScanPlan, limit: int | None = None) -> Generator[pa.RecordBatch, None, None]:
@@ -59,7 +60,8 @@ def _fetched(ctx: TableContext, plan: ScanPlan, ahead: ReadAhead, number: int) -
 
 
 def count_rows(ctx: TableContext, plan: ScanPlan) -> int:
-    """Rows of the planned slices: from footers where there is neither a filter nor a log, else by reading as little as decides."""
+    """Rows of the planned slices: from footers where there is neither a filter nor a log, else by
+    reading as little as decides."""
     counted = [found for found in plan.slices if plan.bound is None and not found.logs]
     read = [found for found in plan.slices if plan.bound is not None or found.logs]
     footers = [partial(_footer_rows, ctx, found.base) for found in counted if found.base is not None]
@@ -81,7 +83,8 @@ def _footer_rows(ctx: TableContext, file: BaseFile) -> Iterator[int]:
 
 
 def _batches(ctx: TableContext, plan: ScanPlan, item: FileSlice) -> Iterator[pa.RecordBatch]:
-    """The rows of a slice. A log that is gone and held nothing that counts is left out; another file that is gone ends the stream."""
+    """The rows of a slice. A log that is gone and held nothing that counts is left out; another
+    file that is gone ends the stream."""
     is_begun = False
     try:
         for batch in _rows(ctx, plan, item):
@@ -97,8 +100,9 @@ def _batches(ctx: TableContext, plan: ScanPlan, item: FileSlice) -> Iterator[pa.
 
 
 def _without(ctx: TableContext, plan: ScanPlan, item: FileSlice, path: str) -> FileSlice | None:
-    """The slice without a log whose write had not completed in the snapshot of the plan, and was given up since; None of another
-    file. Tokens name the write, but for those of Hudi 1.1.1, which takes that of the log before: so commits are asked too."""
+    """The slice without a log whose write had not completed in the snapshot of the plan, and was
+    given up since; None of another file. Tokens name the write, but for those of Hudi 1.1.1, which
+    takes that of the log before: so commits are asked too."""
     log = next((log for log in item.logs if log.path == path), None)
     shown = plan.visible
     if log is None or shown is None or log.instant is None or log.instant in shown:
@@ -112,8 +116,8 @@ def _without(ctx: TableContext, plan: ScanPlan, item: FileSlice, path: str) -> F
 
 @relists
 def may_name(ctx: TableContext, times: frozenset[str], path: str) -> bool:
-    """Whether a commit of these instants names a file, or one of them can be asked no more. Those that have left the timeline are in the
-    archive."""
+    """Whether a commit of these instants names a file, or one of them can be asked no more. Those
+    that have left the timeline are in the archive."""
     listed = [instant for instant in load_timeline(ctx).commits if instant.time in times]
     if any(path in commit_metadata(ctx, instant).paths for instant in listed):
         return True
@@ -147,8 +151,9 @@ def _rows(ctx: TableContext, plan: ScanPlan, item: FileSlice) -> Iterator[pa.Rec
 
 
 def _matching(ctx: TableContext, plan: ScanPlan, bound: Bound, file: BaseFile) -> Iterator[pa.RecordBatch]:
-    """The rows of a base file that the filter keeps, of a file that has the names of today. The filter's columns are read first, the others
-    in row groups where it keeps a row, and as far as the last of them."""
+    """The rows of a base file that the filter keeps, of a file that has the names of today. The
+    filter's columns are read first, the others in row groups where it keeps a row, and as far as
+    the last of them."""
     named, others = (
         pa.schema([field for field in plan.reads if (field.name in bound.columns) is wanted])
         for wanted in (True, False)
@@ -214,7 +219,8 @@ def _with_others(
 
 
 def _merged(ctx: TableContext, plan: ScanPlan, item: FileSlice) -> Iterator[pa.RecordBatch]:
-    """Rows of a slice with logs. Row groups of its base are not pruned: logs may have changed what their statistics say."""
+    """Rows of a slice with logs. Row groups of its base are not pruned: logs may have changed what
+    their statistics say."""
     # The codecs of logs are many modules, which a table without logs does not need.
     from hudi_table.table.rows.log_merge import Asked, merged_rows
 
@@ -234,7 +240,8 @@ def _merged(ctx: TableContext, plan: ScanPlan, item: FileSlice) -> Iterator[pa.R
 
 
 def _largest(ctx: TableContext, plan: ScanPlan, file: BaseFile | None, name: str) -> Any:
-    """A value that no value of the column is above, by the statistics of the file; None if they do not tell."""
+    """A value that no value of the column is above, by the statistics of the file; None if they do
+    not tell."""
     if file is None or plan.history is not None:
         return None
     with ctx.storage.open_read(file.path) as source:
@@ -279,8 +286,9 @@ def _conformed(batch: pa.RecordBatch, schema: pa.Schema, file: BaseFile) -> pa.R
 
 @relists
 def gone(ctx: TableContext, partition: str, path: str) -> HudiError:
-    """The error for a file that was planned and is not there. A second listing tells: the newest state needs it still, so that it is
-    lost; or a clean took it; or another state has followed in which it is not."""
+    """The error for a file that was planned and is not there. A second listing tells: the newest
+    state needs it still, so that it is lost; or a clean took it; or another state has followed in
+    which it is not."""
     timeline = load_timeline(ctx)
     clean = clean_of(ctx, timeline, path)
     if clean is None:

@@ -18,7 +18,8 @@ _AT_ONCE = 16
 
 
 def with_footers(ctx: TableContext, slices: Sequence[FileSlice], schema: pa.Schema, files: pa.Table) -> pa.Table:
-    """`files`, a row for each slice, with the columns rows, minimum and maximum. Raises CorruptTableError and what storage raises."""
+    """`files`, a row for each slice, with the columns rows, minimum and maximum. Raises
+    CorruptTableError and what storage raises."""
     fields = [field for field in schema if not pt.is_nested(field.type)]
 
     def read(item: FileSlice) -> tuple[int | None, dict[str, Any], dict[str, Any]]:
@@ -39,7 +40,8 @@ def with_footers(ctx: TableContext, slices: Sequence[FileSlice], schema: pa.Sche
 
 
 def ranges(metadata: Any, names: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Smallest and largest value of each column of which every row group has them; NaN bounds nothing."""
+    """Smallest and largest value of each column of which every row group has them; NaN bounds
+    nothing."""
     low: dict[str, list[Any]] = {}
     high: dict[str, list[Any]] = {}
     for number in range(metadata.num_row_groups):

@@ -1,9 +1,12 @@
-"""Incremental queries: the rows that changed after one instant and up to another, in their latest state.
+"""Incremental queries: the rows that changed after one instant and up to another, in their latest
+state.
 
-Facts (Hudi 0.15.0): the range is (since, until]; a row is selected by its `_hoodie_commit_time`, which rewrites keep, compaction
-and clustering included; deleted rows do not appear. In table versions 8 and 9 the range is of the moments at which instants completed, as in
-Hudi 1.1.1, and a row counts by its instant (1.0.2 includes `since` itself, measured). Where the timeline of the range was archived Hudi falls back to a full
-scan if `hoodie.datasource.read.incr.fallback.fulltablescan.enable` says so, and fails otherwise.
+Facts (Hudi 0.15.0): the range is (since, until]; a row is selected by its `_hoodie_commit_time`,
+which rewrites keep, compaction and clustering included; deleted rows do not appear. In table
+versions 8 and 9 the range is of the moments at which instants completed, as in Hudi 1.1.1, and a
+row counts by its instant (1.0.2 includes `since` itself, measured). Where the timeline of the range
+was archived Hudi falls back to a full scan if
+`hoodie.datasource.read.incr.fallback.fulltablescan.enable` says so, and fails otherwise.
 """
 
 from __future__ import annotations
@@ -47,7 +50,8 @@ def check_commit_times(ctx: TableContext) -> None:
 
 
 def check_active(ctx: TableContext, timeline: Timeline, span: Span) -> bool:
-    """Whether the timeline holds every commit of the span. Raises ExpiredError if not, unless a full scan was asked for."""
+    """Whether the timeline holds every commit of the span. Raises ExpiredError if not, unless a
+    full scan was asked for."""
     start = timeline.start or ""
     if timeline.layout.tells_completions:
         # An instant that was requested long ago may have completed late.
@@ -64,9 +68,10 @@ def check_active(ctx: TableContext, timeline: Timeline, span: Span) -> bool:
 
 
 def stable_commits(timeline: Timeline) -> tuple[Instant, ...]:
-    """The completed writes older than every pending one, oldest first: none that completes later can come before the last of
-    them. Pending compactions hold nothing up, for rows keep their commit times in them. Where instants tell when they completed, all of
-    them in the order of that."""
+    """The completed writes older than every pending one, oldest first: none that completes later
+    can come before the last of them. Pending compactions hold nothing up, for rows keep their
+    commit times in them. Where instants tell when they completed, all of them in the order of
+    that."""
     if timeline.layout.tells_completions:
         return tuple(sorted(timeline.commits, key=lambda i: i.moment))
     pending = [comparable_time(i.time) for i in timeline.pending if i.is_write]
@@ -74,13 +79,15 @@ def stable_commits(timeline: Timeline) -> tuple[Instant, ...]:
 
 
 def last_stable(ctx: TableContext) -> str:
-    """The time of the last of them now, or the moment at which it completed where ranges go by that; '' if there is none."""
+    """The time of the last of them now, or the moment at which it completed where ranges go by
+    that; '' if there is none."""
     found = stable_commits(load_timeline(ctx))
     return found[-1].moment if found else ""
 
 
 def changed_slices(ctx: TableContext, timeline: Timeline, slices: list[FileSlice], span: Span) -> list[FileSlice]:
-    """Those of `slices` (as of `until`) that a commit of the span wrote to; all where the timeline does not reach back.
+    """Those of `slices` (as of `until`) that a commit of the span wrote to; all where the timeline
+    does not reach back.
 
     Raises ExpiredError then, unless a full scan was asked for.
     """

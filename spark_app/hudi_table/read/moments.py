@@ -1,7 +1,7 @@
 """Which moment or range of the timeline a reader means. Nothing is read here.
 
-Facts (Hudi 0.15.0): a time of 17 digits counts as it is, one of 14 reads to the end of its second (`999` follows); a
-date means its midnight.
+Facts (Hudi 0.15.0): a time of 17 digits counts as it is, one of 14 reads to the end of its second
+(`999` follows); a date means its midnight.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ EARLIEST = "earliest"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """After `since` and up to `until`, instant times; '' is open. `full_scan`: read every file where the timeline cannot tell."""
+    """After `since` and up to `until`, instant times; '' is open. `full_scan`: read every file
+    where the timeline cannot tell."""
 
     since: str = ""
     until: str = ""
@@ -40,10 +41,11 @@ _LENGTHS = (8, 10, 12, 14, 17)
 
 
 def instant_of(value: str | date | datetime, timezone: str) -> str:
-    """The 17-digit instant time that `value` names in a table whose timeline zone is `timezone` (`UTC` or `LOCAL`).
+    """The 17-digit instant time that `value` names in a table whose timeline zone is `timezone`
+    (`UTC` or `LOCAL`).
 
-    Digits `yyyyMMdd[HH[mm[ss[SSS]]]]`, an ISO date or time, a date or a datetime. A moment without a zone is in the
-    table's zone. Raises InvalidOptionError for anything else.
+    Digits `yyyyMMdd[HH[mm[ss[SSS]]]]`, an ISO date or time, a date or a datetime. A moment without
+    a zone is in the table's zone. Raises InvalidOptionError for anything else.
     """
     if isinstance(value, str) and is_digits(text := value.strip()):
         return _from_digits(text)

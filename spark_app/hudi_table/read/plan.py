@@ -1,4 +1,5 @@
-"""From a request to a plan: columns resolved, filter bound, file slices chosen, partitions pruned."""
+"""From a request to a plan: columns resolved, filter bound, file slices chosen, partitions
+pruned."""
 
 from __future__ import annotations
 
@@ -37,9 +38,11 @@ _LOG = logging.getLogger("hudi_table.read")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a scan was asked for. `as_of` is an instant time of 17 digits, `limit` a number of rows, `span` is for incremental queries.
+    """What a scan was asked for. `as_of` is an instant time of 17 digits, `limit` a number of rows,
+    `span` is for incremental queries.
 
-    `max_memory`: bytes that the logs of all slices read at once may take while they are merged; more waits on disk.
+    `max_memory`: bytes that the logs of all slices read at once may take while they are merged;
+    more waits on disk.
     """
 
     columns: tuple[str, ...] | None = None
@@ -54,15 +57,18 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """What a scan reads: a fixed set of file slices, so that every stream of one scan gives the same rows.
+    """What a scan reads: a fixed set of file slices, so that every stream of one scan gives the
+    same rows.
 
-    `schema` is the result's; `reads` adds the columns that only the filter needs. `instant` is the newest completed
-    write that is visible ('' if none). The totals count what the table has before pruning. `history` tells which columns
-    older files hold under another name. `buckets` are those of the `buckets_total` of a
-    bucket index that the filter leaves, None if it leaves all. `visible` and `merge`
-    say which log blocks count, and how; `merging` are the columns that merging needs, `merge_bytes` the memory that merging one
-    slice may take. `newest`: the timeline, if the plan is of the newest snapshot of all rows. `reached`:
-    where a range of changes begins that is to tell what follows: the newest instant, or moment of completion, up to which all is visible.
+    `schema` is the result's; `reads` adds the columns that only the filter needs. `instant` is the
+    newest completed write that is visible ('' if none). The totals count what the table has before
+    pruning. `history` tells which columns older files hold under another name. `buckets` are those
+    of the `buckets_total` of a bucket index that the filter leaves, None if it leaves all.
+    `visible` and `merge` say which log blocks count, and how; `merging` are the columns that
+    merging needs, `merge_bytes` the memory that merging one slice may take. `newest`: the timeline,
+    if the plan is of the newest snapshot of all rows. `reached`: where a range of changes begins
+    that is to tell what follows: the newest instant, or moment of completion, up to which all is
+    visible.
     """
 
     schema: pa.Schema
@@ -144,7 +150,8 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
 
 
 def _then(timeline: Timeline, request: Request) -> tuple[Timeline, str | None]:
-    """The timeline that is read, and the time as of which. A range of changes ends at a moment, where instants tell when they completed."""
+    """The timeline that is read, and the time as of which. A range of changes ends at a moment,
+    where instants tell when they completed."""
     span = request.span
     return (timeline, request.as_of) if span is None or not span.until else timeline.at(span.until)
 
@@ -152,7 +159,8 @@ def _then(timeline: Timeline, request: Request) -> tuple[Timeline, str | None]:
 def _asked(
     ctx: TableContext, timeline: Timeline, as_of: str | None
 ) -> tuple[pa.Schema, list[FileSlice], int | None, ColumnHistory | None]:
-    """What a plan asks the store beside the timeline, all of it at once: schema, file slices, number of buckets, history of columns."""
+    """What a plan asks the store beside the timeline, all of it at once: schema, file slices,
+    number of buckets, history of columns."""
 
     def listed() -> list[FileSlice]:
         view = FileSystemView(ctx, timeline, as_of)
@@ -193,7 +201,8 @@ def narrow(ctx: TableContext, plan: ScanPlan, columns: Sequence[str], more: Filt
 
 
 def _output(ctx: TableContext, schema: pa.Schema, request: Request) -> pa.Schema:
-    """The result's fields: those asked for, in that order, else all data columns (after the meta columns, if wanted)."""
+    """The result's fields: those asked for, in that order, else all data columns (after the meta
+    columns, if wanted)."""
     if request.columns is None:
         if request.meta:
             _check_meta(ctx)

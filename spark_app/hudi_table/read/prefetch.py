@@ -55,7 +55,8 @@ class _Stream(Generic[T]):
 def in_order(sources: Sequence[Callable[[], Iterator[T]]], *, ahead: int, depth: int) -> Generator[T, None, None]:
     """The items of all sources, source after source, while up to `ahead` sources are read at once.
 
-    At most `ahead * (depth + 1)` items exist beside the consumer's own. Closing the iterator stops the threads.
+    At most `ahead * (depth + 1)` items exist beside the consumer's own. Closing the iterator stops
+    the threads.
     """
     if not sources:
         return
@@ -97,7 +98,8 @@ def _drain(queue: Queue[T | BaseException | None]) -> None:
 def first_rows(
     sources: Sequence[Callable[[], Iterator[pa.RecordBatch]]], limit: int | None, *, ahead: int, depth: int
 ) -> Generator[pa.RecordBatch, None, None]:
-    """The batches of `in_order`, cut at `limit` rows; with a limit, sources are read one at a time, and none for 0 rows."""
+    """The batches of `in_order`, cut at `limit` rows; with a limit, sources are read one at a time,
+    and none for 0 rows."""
     if limit == 0:
         return
     left = limit

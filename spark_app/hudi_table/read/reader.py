@@ -1,6 +1,8 @@
-"""What every opened table can tell and give: schema, timeline, files, rows. `api.HudiTable` adds writing.
+"""What every opened table can tell and give: schema, timeline, files, rows. `api.HudiTable` adds
+writing.
 
-A call imports what answers it, and with it pyarrow: who opens a table waits for nothing that it does not ask.
+A call imports what answers it, and with it pyarrow: who opens a table waits for nothing that it
+does not ask.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
 
 @checked_calls
 class TableReader:
-    """The reading half of a table. `as_of`, an instant time of 17 digits, holds for every read that names none."""
+    """The reading half of a table. `as_of`, an instant time of 17 digits, holds for every read that
+    names none."""
 
     def __init__(self, context: TableContext, as_of: Moment | None = None) -> None:
         self.context = context
@@ -57,7 +60,8 @@ class TableReader:
         return with_meta(found) if meta else found
 
     def timeline(self, *, archived: bool = False) -> pa.Table:
-        """The active timeline, oldest first: instant, action, state, file, modified. `archived`: after what was archived."""
+        """The active timeline, oldest first: instant, action, state, file, modified. `archived`:
+        after what was archived."""
         from hudi_table.read.tables import TIMELINE_SCHEMA, archived_rows, as_table, timeline_rows
 
         def rows() -> list[Row]:
@@ -68,8 +72,8 @@ class TableReader:
         return as_table(with_relists(self.context, rows), TIMELINE_SCHEMA)
 
     def history(self, limit: int | None = None, *, archived: bool = False) -> pa.Table:
-        """The completed writes (the newest `limit`), newest first: instant, action, operation, and counts of files, rows
-        and bytes. `archived`: those of the archived timeline too."""
+        """The completed writes (the newest `limit`), newest first: instant, action, operation, and
+        counts of files, rows and bytes. `archived`: those of the archived timeline too."""
         from hudi_table.read.tables import HISTORY_SCHEMA, archived_rows, as_table, history_rows
 
         def rows() -> list[Row]:
@@ -86,7 +90,8 @@ class TableReader:
         return rows if limit is None else [row for row in rows if comparable_time(row["instant"]) <= limit]
 
     def files(self) -> pa.Table:
-        """The visible file slices: partition, file_id, instant, latest, base_file, size_bytes, log_files."""
+        """The visible file slices: partition, file_id, instant, latest, base_file, size_bytes,
+        log_files."""
         from hudi_table.read.tables import SLICE_SCHEMA, as_table, slice_rows
 
         ctx = self.context
@@ -109,15 +114,17 @@ class TableReader:
     ) -> Scan:
         """A lazy scan of the newest completed snapshot, or of the one at `as_of`.
 
-        `query`: ``"snapshot"``; ``"read_optimized"``, the base files of a merge-on-read table alone; ``"incremental"``, the
-        rows that changed after `since` and up to `until` (default: all of the timeline) in their state at `until`. Where the
-        timeline of that range is archived, `full_scan` reads every file for them.
+        `query`: ``"snapshot"``; ``"read_optimized"``, the base files of a merge-on-read table
+        alone; ``"incremental"``, the rows that changed after `since` and up to `until` (default:
+        all of the timeline) in their state at `until`. Where the timeline of that range is
+        archived, `full_scan` reads every file for them.
 
-        `columns`: names in the wanted order, default all data columns; `meta` adds Hudi's five meta columns in
-        front, which can also be named. `filter`: SQL-like text (``"city = 'sf' and ts > 5"``), tuples as pyarrow
-        takes them, or a pyarrow expression. `limit`: at most that many rows. `max_memory`: bytes that merging logs may take; what is
-        more waits on disk, and rows then leave the order of their base files. Raises InvalidOptionError for a
-        malformed argument; names and types are checked when the scan first reads.
+        `columns`: names in the wanted order, default all data columns; `meta` adds Hudi's five meta
+        columns in front, which can also be named. `filter`: SQL-like text (``"city = 'sf' and ts >
+        5"``), tuples as pyarrow takes them, or a pyarrow expression. `limit`: at most that many
+        rows. `max_memory`: bytes that merging logs may take; what is more waits on disk, and rows
+        then leave the order of their base files. Raises InvalidOptionError for a malformed
+        argument; names and types are checked when the scan first reads.
         """
         from hudi_table.read.filter.predicates import Filter
         from hudi_table.read.plan import Request
@@ -143,13 +150,16 @@ class TableReader:
         limit: int | None = None,
         full_scan: bool = False,
     ) -> Changes:
-        """What every commit after `since` and up to `until` (default: all of the timeline) changed, lazily.
+        """What every commit after `since` and up to `until` (default: all of the timeline) changed,
+        lazily.
 
-        `images`: ``"data_before_after"``, ``"data_before"`` or ``"op_key_only"``; the latter two give `op`, `record_key` and
-        perhaps `before`. `columns`: which columns the images have. The table need not log change data: what its file slices
-        tell is enough. Where commits are archived or their files cleaned ExpiredError names the instant; `full_scan`
-        then begins with all rows of the first commit whose rows are known, as inserts of it. Raises InvalidOptionError for a
-        malformed argument, and for a table without meta columns when it first reads.
+        `images`: ``"data_before_after"``, ``"data_before"`` or ``"op_key_only"``; the latter two
+        give `op`, `record_key` and perhaps `before`. `columns`: which columns the images have. The
+        table need not log change data: what its file slices tell is enough. Where commits are
+        archived or their files cleaned ExpiredError names the instant; `full_scan` then begins with
+        all rows of the first commit whose rows are known, as inserts of it. Raises
+        InvalidOptionError for a malformed argument, and for a table without meta columns when it
+        first reads.
         """
         from hudi_table.read.changes.plan import ChangesRequest
         from hudi_table.read.changes.query import Changes

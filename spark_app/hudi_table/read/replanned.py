@@ -1,7 +1,9 @@
-"""The plan of a lazy query: made when it is first needed, and once more if what it names has gone before a row of it was given.
+"""The plan of a lazy query: made when it is first needed, and once more if what it names has gone
+before a row of it was given.
 
-Rows that were given bind a query to its snapshot, so that nothing comes twice and every later stream gives the same rows.
-Before that nobody has seen the snapshot, and a newer one serves as well.
+Rows that were given bind a query to its snapshot, so that nothing comes twice and every later
+stream gives the same rows. Before that nobody has seen the snapshot, and a newer one serves as
+well.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ class Replanned(Generic[PlanT]):
             return self._plan
 
     def batches(self, read: Callable[[PlanT], Generator[T, None, None]]) -> Iterator[T]:
-        """What `read` gives of the plan, batch by batch. Raises ExpiredError if files of it go after the first batch was given."""
+        """What `read` gives of the plan, batch by batch. Raises ExpiredError if files of it go
+        after the first batch was given."""
         listings = Listings(self._ctx)
         while True:
             plan = self.plan
@@ -82,14 +85,16 @@ class Replanned(Generic[PlanT]):
                     return found
 
     def bind(self, plan: PlanT) -> bool:
-        """Whether rows of this plan may be given: not if another thread has made a new one. No new one is made from then on."""
+        """Whether rows of this plan may be given: not if another thread has made a new one. No new
+        one is made from then on."""
         with self._lock:
             if self._plan is plan:
                 self._is_begun = True
             return self._plan is plan
 
     def _again(self, plan: PlanT, listings: Listings, error: ExpiredError | ObjectNotFoundError) -> None:
-        """Returns once there is a newer plan with the same columns; raises `error` if there can be none."""
+        """Returns once there is a newer plan with the same columns; raises `error` if there can be
+        none."""
         with self._lock:
             if self._plan is not plan:
                 return

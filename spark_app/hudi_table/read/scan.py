@@ -1,4 +1,5 @@
-"""`Scan`: a lazy query. Nothing is read until rows are asked for; then batches stream in bounded memory."""
+"""`Scan`: a lazy query. Nothing is read until rows are asked for; then batches stream in bounded
+memory."""
 
 from __future__ import annotations
 
@@ -40,8 +41,9 @@ FILE_SCHEMA = pa.schema(
 class Scan(ArrowResult):
     """Rows of one snapshot of a table.
 
-    The snapshot is fixed when the plan is first needed (`schema`, `explain()`, the first batch), or made anew if its files go
-    before any row was given; every later stream of the same scan gives the same rows. Methods that read raise UnsupportedTableError, InvalidOptionError, ExpiredError,
+    The snapshot is fixed when the plan is first needed (`schema`, `explain()`, the first batch), or
+    made anew if its files go before any row was given; every later stream of the same scan gives
+    the same rows. Methods that read raise UnsupportedTableError, InvalidOptionError, ExpiredError,
     CorruptTableError, UnavailableError and AccessDeniedError.
     """
 
@@ -87,18 +89,20 @@ class Scan(ArrowResult):
         return self.plan.reached
 
     def to_polars(self) -> pl.LazyFrame:
-        """A Polars lazy frame over this scan: it hands down columns, filter and number of rows. Base files on local disk that have no logs Polars
-        reads itself."""
+        """A Polars lazy frame over this scan: it hands down columns, filter and number of rows.
+        Base files on local disk that have no logs Polars reads itself."""
         extra("polars", "polars")
         from hudi_table.read.output.polars_source import lazy_frame
 
         return lazy_frame(self._context, self._planned, self._request.limit)
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """A DuckDB relation over this scan, in `connection` or DuckDB's default one; it reads only when it is run.
+        """A DuckDB relation over this scan, in `connection` or DuckDB's default one; it reads only
+        when it is run.
 
-        On local disk DuckDB reads base files without logs itself, those of the snapshot of this call: if a clean takes one before the relation is run,
-        DuckDB says that there is no such file. All else it asks the scan for, with the columns and conditions of what is built on the
+        On local disk DuckDB reads base files without logs itself, those of the snapshot of this
+        call: if a clean takes one before the relation is run, DuckDB says that there is no such
+        file. All else it asks the scan for, with the columns and conditions of what is built on the
         relation, unless the scan has a limit, which counts before.
         """
         duckdb = extra("duckdb", "query")
@@ -110,7 +114,8 @@ class Scan(ArrowResult):
         return relation(self._context, self._planned, chosen)
 
     def duckdb_source(self) -> HudiDataset:
-        """What DuckDB can register under a name and hand columns and conditions down to: `connection.register("t", …)`."""
+        """What DuckDB can register under a name and hand columns and conditions down to:
+        `connection.register("t", …)`."""
         from hudi_table.read.output.duckdb_source import HudiDataset
 
         return HudiDataset(self._context, self._planned)
@@ -121,12 +126,14 @@ class Scan(ArrowResult):
         return rows if self._request.limit is None else min(rows, self._request.limit)
 
     def plan_files(self, *, statistics: bool = False) -> pa.Table:
-        """One row for each file slice that will be read: whole path of the base file (null if it has only logs), partition,
-        file_id, instant, size_bytes of base file and logs, log_files (their number).
+        """One row for each file slice that will be read: whole path of the base file (null if it
+        has only logs), partition, file_id, instant, size_bytes of base file and logs, log_files
+        (their number).
 
-        `statistics`: also what the footers of the base files say, one request for each: rows, and minimum and maximum, structs with
-        a field for each column that has such values in every row group (null elsewhere). Of a slice with logs they are those of its
-        base file: merging may change them.
+        `statistics`: also what the footers of the base files say, one request for each: rows, and
+        minimum and maximum, structs with a field for each column that has such values in every row
+        group (null elsewhere). Of a slice with logs they are those of its base file: merging may
+        change them.
         """
         return self._planned.value(self._with_footers) if statistics else self._files(self.plan)
 

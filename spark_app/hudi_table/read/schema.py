@@ -12,11 +12,13 @@ from hudi_table.table.timeline.timeline import Timeline
 
 META_FIELDS = tuple(meta_fields())
 NAMED_FIELDS = (*META_FIELDS, pa.field(OPERATION_COLUMN, pa.string()))
-"""Fields beside the table's own that a read may name; `_hoodie_operation` is null of rows whose files do not have it."""
+"""Fields beside the table's own that a read may name; `_hoodie_operation` is null of rows whose
+files do not have it."""
 
 
 def schema_as_of(ctx: TableContext, timeline: Timeline, as_of: str | None) -> pa.Schema:
-    """The schema at an instant, without meta columns; before the first known commit, that of the first; else none."""
+    """The schema at an instant, without meta columns; before the first known commit, that of the
+    first; else none."""
     found = None
     if as_of is not None:
         found = table_schema(ctx, timeline.until(as_of))

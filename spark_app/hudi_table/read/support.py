@@ -9,7 +9,8 @@ from hudi_table.table.timeline.context import TableContext
 
 
 def check_readable(ctx: TableContext, query: str = "snapshot") -> None:
-    """Raise UnsupportedTableError for a table whose rows this release would get wrong, InvalidOptionError for a query."""
+    """Raise UnsupportedTableError for a table whose rows this release would get wrong,
+    InvalidOptionError for a query."""
     config, base = ctx.config, ctx.base_path
     if query not in QUERIES:
         raise InvalidOptionError(f"query {query!r} is not one of {', '.join(QUERIES)}", base_path=base)

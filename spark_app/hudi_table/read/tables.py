@@ -78,7 +78,8 @@ def timeline_rows(timeline: Timeline) -> list[Row]:
 
 
 def history_rows(ctx: TableContext, timeline: Timeline, limit: int | None = None) -> list[Row]:
-    """One row for each completed write (the newest `limit` ones), newest first: what it did, in files, rows and bytes.
+    """One row for each completed write (the newest `limit` ones), newest first: what it did, in
+    files, rows and bytes.
 
     `rows` counts the rows of the files that it wrote, rewritten ones included.
     """
@@ -86,8 +87,9 @@ def history_rows(ctx: TableContext, timeline: Timeline, limit: int | None = None
 
 
 def archived_rows(ctx: TableContext, timeline: Timeline) -> tuple[list[Row], list[Row]]:
-    """(as `timeline_rows`, as `history_rows`): instants that left the active `timeline`, in their highest state, once however
-    often the archive holds them. `modified` is None, `file` the name that the file had. Raises CorruptTableError.
+    """(as `timeline_rows`, as `history_rows`): instants that left the active `timeline`, in their
+    highest state, once however often the archive holds them. `modified` is None, `file` the name
+    that the file had. Raises CorruptTableError.
     """
     active = {(i.time, i.grouped_action) for i in timeline.instants}
     highest: dict[tuple[str, Action], tuple[Instant, Row | None]] = {}
@@ -123,7 +125,8 @@ def slice_rows(view: FileSystemView) -> list[Row]:
 
 
 def as_table(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
-    """The rows as an Arrow table. (To make one loads pandas, where it is installed: the command line keeps to rows.)"""
+    """The rows as an Arrow table. (To make one loads pandas, where it is installed: the command
+    line keeps to rows.)"""
     return pa.table([pa.array([row[f.name] for row in rows], f.type) for f in schema], schema=schema)
 
 

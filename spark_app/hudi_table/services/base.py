@@ -1,8 +1,9 @@
 """The shape of a table service: its noun, called, says what is asked; its verbs do it.
 
-`plan`, `execute` and `run` are of every service. `schedule` and `pending` are of those alone that keep a plan on the timeline, which
-another process, or Hudi, may execute: compaction, log compaction, clustering, cleaning and resize. Archiving, savepoint, restore,
-rollback, repair, partition TTL, indexing and upgrade keep none for others: they list again when they run.
+`plan`, `execute` and `run` are of every service. `schedule` and `pending` are of those alone that
+keep a plan on the timeline, which another process, or Hudi, may execute: compaction, log
+compaction, clustering, cleaning and resize. Archiving, savepoint, restore, rollback, repair,
+partition TTL, indexing and upgrade keep none for others: they list again when they run.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ from hudi_table.write.checks.table_options import refuse_contradictions
 
 
 def check_engine(engine: object, progress: object) -> None:
-    """Refuse what a verb cannot work with, before anything is looked at. Raises InvalidOptionError."""
+    """Refuse what a verb cannot work with, before anything is looked at. Raises
+    InvalidOptionError."""
     check_given("engine", engine, None)
     check_given("progress", progress, None)
 
@@ -56,13 +58,15 @@ class Service(Protocol):
         ...
 
     def plan(self) -> ServicePlan | None:
-        """A dry run: what it would do now, None if nothing. The table does not change; the digest names the plan for an approval."""
+        """A dry run: what it would do now, None if nothing. The table does not change; the digest
+        names the plan for an approval."""
         ...
 
     def execute(
         self, plan: ServicePlan, *, engine: Engine | None = None, progress: ProgressFunction | None = None
     ) -> ServiceResult:
-        """Do exactly `plan`. Raises WriteConflictError if the table has moved since a dry run made it."""
+        """Do exactly `plan`. Raises WriteConflictError if the table has moved since a dry run made
+        it."""
         ...
 
     def run(self, *, engine: Engine | None = None, progress: ProgressFunction | None = None) -> list[ServiceResult]:
@@ -75,7 +79,8 @@ class ScheduledService(Service, Protocol):
     """A service whose plan stands on the timeline until somebody executes it."""
 
     def schedule(self) -> ServicePlan | None:
-        """Publish a plan if it is due, or exactly the approved one of `request.plan`; None if there is nothing to do."""
+        """Publish a plan if it is due, or exactly the approved one of `request.plan`; None if there
+        is nothing to do."""
         ...
 
     def pending(self) -> list[str]:
@@ -85,8 +90,9 @@ class ScheduledService(Service, Protocol):
     def execute(
         self, plan: ServicePlan | str, *, engine: Engine | None = None, progress: ProgressFunction | None = None
     ) -> ServiceResult:
-        """Carry out a published plan, also by its instant and also one of Hudi's; running it again, or by two at once, is safe. Of a
-        dry run exactly that plan is published first. Raises WriteConflictError if what it names has moved."""
+        """Carry out a published plan, also by its instant and also one of Hudi's; running it again,
+        or by two at once, is safe. Of a dry run exactly that plan is published first. Raises
+        WriteConflictError if what it names has moved."""
         ...
 
 
@@ -114,7 +120,8 @@ class RequestedService:
 
 
 class Planned(RequestedService, ABC):
-    """A `ScheduledService`: what differs by service are its choices and how a plan is carried out."""
+    """A `ScheduledService`: what differs by service are its choices and how a plan is carried
+    out."""
 
     action: ClassVar[Action]
 
@@ -132,7 +139,8 @@ class Planned(RequestedService, ABC):
 
     @abstractmethod
     def waiting(self, timeline: Timeline) -> list[str]:
-        """Instants of the published plans on a timeline that wait for their execution, oldest first."""
+        """Instants of the published plans on a timeline that wait for their execution, oldest
+        first."""
 
     def pending(self) -> list[str]:
         """See `ScheduledService`."""
@@ -209,12 +217,14 @@ class WhenDue(Planned, ABC):
         plan: str = "",
         max_memory: int = DEFAULT_SERVICE_MEMORY,
     ) -> Self:
-        """The service with these options. `force`: due or not; `plan`: digest of a dry run, of which exactly the plan is done."""
+        """The service with these options. `force`: due or not; `plan`: digest of a dry run, of
+        which exactly the plan is done."""
         return self.with_request(ServiceRequest(options or {}, force, plan, max_memory=max_memory))
 
 
 class Unplanned(RequestedService, ABC):
-    """A `Service` that keeps no plan on the timeline: it has neither `schedule` nor `pending`, and lists again when it runs."""
+    """A `Service` that keeps no plan on the timeline: it has neither `schedule` nor `pending`, and
+    lists again when it runs."""
 
     nothing: ClassVar[str] = "there is nothing to do"
     """What to say where nothing was done."""

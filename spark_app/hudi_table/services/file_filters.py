@@ -1,4 +1,5 @@
-"""Bloom filters of the files that a table service writes: it takes none away that a writer put there."""
+"""Bloom filters of the files that a table service writes: it takes none away that a writer put
+there."""
 
 from __future__ import annotations
 
@@ -16,12 +17,14 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.view.compaction_plans import PlannedSlice
 
 FOOTERS_MAX = 4
-"""Footers that are read to learn whether files have filters: one writer gives them to all of its files."""
+"""Footers that are read to learn whether files have filters: one writer gives them to all of its
+files."""
 
 
 def options_of_rewrite(ctx: TableContext, options: Mapping[str, str], slices: Iterable[PlannedSlice]) -> WriteOptions:
-    """The options of a service that rewrites `slices`: with filters if an index that it is given by `hoodie.index.type` needs them, or if
-    files have some, unless `hoodie.parquet.bloom.filter.enabled` says what they get.
+    """The options of a service that rewrites `slices`: with filters if an index that it is given by
+    `hoodie.index.type` needs them, or if files have some, unless
+    `hoodie.parquet.bloom.filter.enabled` says what they get.
 
     Raises InvalidOptionError and CorruptTableError.
     """

@@ -1,7 +1,8 @@
 """From rows of a source to a commit that also holds how far the ingest is: both or neither, once.
 
-Of all who go on from one checkpoint one commits: the batch is named by the commit that holds it, a name that excludes another decision of the same, and the
-write's own snapshot must still show that commit as the newest with a checkpoint. So a driver that slept, or a second one, commits nothing.
+Of all who go on from one checkpoint one commits: the batch is named by the commit that holds it, a
+name that excludes another decision of the same, and the write's own snapshot must still show that
+commit as the newest with a checkpoint. So a driver that slept, or a second one, commits nothing.
 """
 
 from __future__ import annotations
@@ -36,20 +37,22 @@ SET_KEY = "lakeops.checkpoint.set"
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """What a write of an ingest is given, so that it stands only behind the checkpoint that it goes on from."""
+    """What a write of an ingest is given, so that it stands only behind the checkpoint that it goes
+    on from."""
 
     batch: str
     follows: Follows
 
 
 def behind(ingest: str, holds: Holds, instant: str | None) -> Behind:
-    """Of a write that goes on from the checkpoint of `instant`, None where there is none; `holds` finds checkpoints of the ingest."""
+    """Of a write that goes on from the checkpoint of `instant`, None where there is none; `holds`
+    finds checkpoints of the ingest."""
     return Behind(f"{ingest}@{instant or 'begin'}", Follows(holds, instant))
 
 
 def commit_behind(ctx: TableContext, batches: Any, request: WriteRequest, engine: Engine | None = None) -> CommitResult:
-    """Write rows in this process, then do the services that the options ask for. Raises what `write_hudi` does: WriteConflictError where another
-    commit moved the checkpoint."""
+    """Write rows in this process, then do the services that the options ask for. Raises what
+    `write_hudi` does: WriteConflictError where another commit moved the checkpoint."""
     check_inline(ctx, request.options)
     engine = engine or LocalEngine()
     result = write(ctx, batches, request, engine)
@@ -59,7 +62,8 @@ def commit_behind(ctx: TableContext, batches: Any, request: WriteRequest, engine
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """One ingest of a table: its name, its only topic if it has one, what it does with rows, and the options of its writes."""
+    """One ingest of a table: its name, its only topic if it has one, what it does with rows, and
+    the options of its writes."""
 
     name: str
     topic: str | None
@@ -75,7 +79,8 @@ class Ingest:
         engine: Engine | None = None,
         more: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Write rows that go on from `held`; a commit without rows holds the positions all the same. `more` goes into its extra metadata.
+        """Write rows that go on from `held`; a commit without rows holds the positions all the
+        same. `more` goes into its extra metadata.
 
         Raises what `write_hudi` does: WriteConflictError where another commit moved the checkpoint.
         """
@@ -92,11 +97,14 @@ class Ingest:
 
 
 def set_positions(ctx: TableContext, ingest: str, text: str, *, by: str, again: bool = False) -> CommitResult:
-    """Make an ingest from Kafka go on at other offsets: a commit without rows holds them, and who set them in place of what.
+    """Make an ingest from Kafka go on at other offsets: a commit without rows holds them, and who
+    set them in place of what.
 
-    `text`: one topic's, as Hudi Streamer writes them. A topic that the checkpoint knows keeps its id, and partitions that the text does not name their
-    offsets. `again`: rows may be taken a second time, though the ingest inserts them without looking for their keys. Raises InvalidRequestError for a
-    text that is none, and for such a step back without `again`; CorruptTableError where the ingest's checkpoint is of another source.
+    `text`: one topic's, as Hudi Streamer writes them. A topic that the checkpoint knows keeps its
+    id, and partitions that the text does not name their offsets. `again`: rows may be taken a
+    second time, though the ingest inserts them without looking for their keys. Raises
+    InvalidRequestError for a text that is none, and for such a step back without `again`;
+    CorruptTableError where the ingest's checkpoint is of another source.
     """
     try:
         topic, offsets = parse_streamer(text)
@@ -128,7 +136,8 @@ def set_positions(ctx: TableContext, ingest: str, text: str, *, by: str, again: 
 
 
 def _operation_of(ctx: TableContext, holds: Holds) -> str:
-    """Hudi's name of what the ingest's newest commit did that took rows; of an archived one it is not known."""
+    """Hudi's name of what the ingest's newest commit did that took rows; of an archived one it is
+    not known."""
     for instant in reversed(load_timeline(ctx).commits):
         found = commit_metadata(ctx, instant)
         if holds(found.extra_metadata) is not None and SET_KEY not in found.extra_metadata:

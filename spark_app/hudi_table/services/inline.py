@@ -1,4 +1,5 @@
-"""The table services that a writer runs itself after its commit, where the options of its write ask for them."""
+"""The table services that a writer runs itself after its commit, where the options of its write ask
+for them."""
 
 from __future__ import annotations
 
@@ -17,11 +18,13 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.index_learn import remember
 
 ENABLED = "hoodie.table.services.enabled"
-"""False: none of them runs, whatever else the options say. The metadata table and the index are no services."""
+"""False: none of them runs, whatever else the options say. The metadata table and the index are no
+services."""
 
 
 def check_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
-    """Refuse contradicting options before anything is written, as Hudi does. Raises InvalidRequestError and its kinds."""
+    """Refuse contradicting options before anything is written, as Hudi does. Raises
+    InvalidRequestError and its kinds."""
     boolean_option(options, ENABLED)
     if boolean_option(options, TTL_INLINE):
         TtlOptions.parse(options)
@@ -40,8 +43,9 @@ def check_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
 def run_inline(
     ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine, *, max_memory: int
 ) -> None:
-    """What the options ask after the write of instant `committed`: merge, rewrite, drop what has expired, clean, archive, in this order, for each
-    leaves work to the next; then the index learns what came of it. An error says that the write itself stands."""
+    """What the options ask after the write of instant `committed`: merge, rewrite, drop what has
+    expired, clean, archive, in this order, for each leaves work to the next; then the index learns
+    what came of it. An error says that the write itself stands."""
     keep_metadata_inline(ctx, options)
     if boolean_option(options, ENABLED):
         compact_inline(ctx, committed, options, engine, max_memory=max_memory)

@@ -1,8 +1,10 @@
-"""How the plan of any table service gets onto the timeline: chosen on a snapshot, decided in the chain, published.
+"""How the plan of any table service gets onto the timeline: chosen on a snapshot, decided in the
+chain, published.
 
-Nothing is claimed if there is nothing to do. A dry run writes nothing: its plan is made in memory and named by its digest. The plan
-of one state of a table is the same each time, byte for byte, so an approval makes it again: of the state now, or of an earlier one if
-others have written since. What is published is the plan that was approved, or nothing.
+Nothing is claimed if there is nothing to do. A dry run writes nothing: its plan is made in memory
+and named by its digest. The plan of one state of a table is the same each time, byte for byte, so
+an approval makes it again: of the state now, or of an earlier one if others have written since.
+What is published is the plan that was approved, or nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ _LOG = logging.getLogger("hudi_table.planning")
 
 ATTEMPTS_MAX = 10
 STATES_MAX = 50
-"""So many instants may complete between a dry run and its approval; after more of them a new dry run is wanted."""
+"""So many instants may complete between a dry run and its approval; after more of them a new dry
+run is wanted."""
 SAVED = join(CHAIN, "plans")
 """Where releases before this one kept the plans of dry runs."""
 _DIGEST_LENGTH = 16
@@ -41,8 +44,9 @@ _DIGEST_LENGTH = 16
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A plan that is not published: the content of its file, what it touches, and what it says of itself. `completes`: the
-    instant whose completed file it is, if it is not the requested file of the plan's own."""
+    """A plan that is not published: the content of its file, what it touches, and what it says of
+    itself. `completes`: the instant whose completed file it is, if it is not the requested file of
+    the plan's own."""
 
     body: bytes
     conflict_keys: frozenset[str]
@@ -51,7 +55,8 @@ class Draft:
 
 
 Choose = Callable[[FileSystemView], Draft | None]
-"""Makes a plan of a snapshot; None if there is nothing to do. Called again on a newer one if the plan was overtaken."""
+"""Makes a plan of a snapshot; None if there is nothing to do. Called again on a newer one if the
+plan was overtaken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +68,8 @@ class Look:
 
 
 def looked(ctx: TableContext, timeline: Timeline, choose: Choose) -> Look:
-    """A first look by a timeline. While the folders are listed, which is not done for nothing, the end of the chain is read: a claim needs
-    it next."""
+    """A first look by a timeline. While the folders are listed, which is not done for nothing, the
+    end of the chain is read: a claim needs it next."""
     listing, known = threads.event(), threads.event()
     view = FileSystemView(replace(ctx, storage=_Telling(ctx.storage, listing, known)), timeline)
 
@@ -86,10 +91,11 @@ def looked(ctx: TableContext, timeline: Timeline, choose: Choose) -> Look:
 
 
 def publish(ctx: TableContext, action: Action, choose: Choose, first: Look | None = None) -> ServicePlan | None:
-    """Publish a plan as `T.<action>.requested`, by an entry of the chain. None, and no claim, if there is nothing to do. `first`: a `Look` that
-    was taken just now.
+    """Publish a plan as `T.<action>.requested`, by an entry of the chain. None, and no claim, if
+    there is nothing to do. `first`: a `Look` that was taken just now.
 
-    Raises WriteConflictError if others kept moving what it touches, CommitStateUnknownError, and what `choose` raises.
+    Raises WriteConflictError if others kept moving what it touches, CommitStateUnknownError, and
+    what `choose` raises.
     """
     listings, left = Listings(ctx), ATTEMPTS_MAX
     while True:
@@ -114,9 +120,9 @@ def publish_approved(
     makes: Callable[[TableContext], Sequence[Choose]],
     approved: Callable[[bytes], Choose],
 ) -> ServicePlan | None:
-    """Publish exactly the plan of a dry run, made again by one of the choices of `makes`; `approved` makes a choice of its content,
-    which refuses it if what it names has moved. Raises as `publish`, and WriteConflictError if no state of the table gives that plan
-    any more."""
+    """Publish exactly the plan of a dry run, made again by one of the choices of `makes`;
+    `approved` makes a choice of its content, which refuses it if what it names has moved. Raises as
+    `publish`, and WriteConflictError if no state of the table gives that plan any more."""
     draft = _made_again(ctx, digest, makes)
     if draft is None:
         raise WriteConflictError(
@@ -129,14 +135,16 @@ def publish_approved(
 
 @relists
 def preview(ctx: TableContext, choose: Choose) -> ServicePlan | None:
-    """A dry run: what would be planned now. Nothing is written; the digest names the plan for an approval."""
+    """A dry run: what would be planned now. Nothing is written; the digest names the plan for an
+    approval."""
     draft = choose(FileSystemView(ctx, load_timeline(ctx)))
     return None if draft is None else replace(draft.plan, digest=digest_of(draft.body))
 
 
 @relists
 def published_as(ctx: TableContext, digest: str) -> str | None:
-    """The instant, pending or completed, whose plan has a digest; the newest of several, None if none has."""
+    """The instant, pending or completed, whose plan has a digest; the newest of several, None if
+    none has."""
     names = sorted((name for name in load_timeline(ctx).files if name.endswith(".requested")), reverse=True)
     for name in names:
         if digest_of(ctx.storage.get(ctx.layout.timeline_path(name))) == digest:
@@ -145,7 +153,8 @@ def published_as(ctx: TableContext, digest: str) -> str | None:
 
 
 def _made_again(ctx: TableContext, digest: str, makes: Callable[[TableContext], Sequence[Choose]]) -> Draft | None:
-    """The plan of that digest: of the table as it is, or as it was before one of its newest instants."""
+    """The plan of that digest: of the table as it is, or as it was before one of its newest
+    instants."""
     timeline = load_timeline(ctx)
     times = [instant.time for instant in reversed(timeline.completed)][:STATES_MAX]
     listed = replace(ctx, storage=_ListedOnce(ctx.storage))
@@ -166,7 +175,8 @@ def _made_again(ctx: TableContext, digest: str, makes: Callable[[TableContext], 
 
 
 class _ListedOnce:
-    """A storage that lists every folder once: the states of a table differ in what counts, not in what is there."""
+    """A storage that lists every folder once: the states of a table differ in what counts, not in
+    what is there."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -226,8 +236,8 @@ def _attempt(ctx: TableContext, action: Action, choose: Choose, seen: FileSystem
 
 
 def _under(seen: FileSystemView, txn: Transaction) -> FileSystemView:
-    """The view of the claim's snapshot. Its files are those that were listed before the claim, if nothing on the timeline has begun or ended
-    since the listing before that one."""
+    """The view of the claim's snapshot. Its files are those that were listed before the claim, if
+    nothing on the timeline has begun or ended since the listing before that one."""
     others = {name: age for name, age in txn.timeline.files.items() if name != txn.right.claim}
     moved = others != seen.timeline.files
     return FileSystemView(txn.ctx, txn.timeline) if moved else replace(seen, timeline=txn.timeline)

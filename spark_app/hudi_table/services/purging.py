@@ -1,7 +1,9 @@
-"""Purging: everything below a table's location is deleted, the table first, then its files. Not a service: it leaves no timeline.
+"""Purging: everything below a table's location is deleted, the table first, then its files. Not a
+service: it leaves no timeline.
 
-The mark that it leaves in `.hoodie/.txn`, which Hudi ignores, is deleted last. So one that was interrupted is known by it: until it
-has been completed nobody finds a table there, and it goes on, while files of which nobody knows a table are never touched.
+The mark that it leaves in `.hoodie/.txn`, which Hudi ignores, is deleted last. So one that was
+interrupted is known by it: until it has been completed nobody finds a table there, and it goes on,
+while files of which nobody knows a table are never touched.
 """
 
 from __future__ import annotations
@@ -18,22 +20,26 @@ from hudi_table.table.store.ports import Storage
 
 MARK = f"{HOODIE}/.txn/purge"
 PAGE = 10_000
-"""How many objects are listed and deleted at once: the memory that it takes, whatever the table holds."""
+"""How many objects are listed and deleted at once: the memory that it takes, whatever the table
+holds."""
 THREADS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """How many objects were deleted, and their bytes; after an interruption, those of the last attempt."""
+    """How many objects were deleted, and their bytes; after an interruption, those of the last
+    attempt."""
 
     files: int = 0
     bytes: int = 0
 
 
 def purge(storage: Storage, attempt: str, say: Callable[[str], None]) -> Purged:
-    """Delete the table and all files at its location. Where nothing is, nothing is done. `say`: progress, a line each.
+    """Delete the table and all files at its location. Where nothing is, nothing is done. `say`:
+    progress, a line each.
 
-    Raises InvalidRequestError if there are files but no table. A writer that has not noticed may leave a file behind.
+    Raises InvalidRequestError if there are files but no table. A writer that has not noticed may
+    leave a file behind.
     """
     if not _exists(storage, MARK):
         if not _exists(storage, PROPERTIES) and not _exists(storage, PROPERTIES_BACKUP):

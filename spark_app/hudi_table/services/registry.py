@@ -19,9 +19,11 @@ from hudi_table.table.timeline.context import TableContext
 
 
 class Services:
-    """The table services of one table: `table.services.<noun>`, called with what is asked, has the verbs of `services.base`.
+    """The table services of one table: `table.services.<noun>`, called with what is asked, has the
+    verbs of `services.base`.
 
-    `table.services.compaction.run()`, `table.services.resize(16).plan()`. The nouns are those of a TableService's `type`.
+    `table.services.compaction.run()`, `table.services.resize(16).plan()`. The nouns are those of a
+    TableService's `type`.
     """
 
     def __init__(self, ctx: TableContext) -> None:

@@ -1,8 +1,9 @@
 """Savepoints: a commit whose files no clean deletes, to read or to restore later.
 
-A savepoint is decided in the chain as a plan is, against cleans: of a clean and a savepoint that are planned side by side, the
-later one lists again. Hudi's own requested and inflight files of a savepoint are not needed: Hudi 0.15.0 and 1.1.1 make
-them themselves when they delete one (`tests/interop/test_cleaning.py`).
+A savepoint is decided in the chain as a plan is, against cleans: of a clean and a savepoint that
+are planned side by side, the later one lists again. Hudi's own requested and inflight files of a
+savepoint are not needed: Hudi 0.15.0 and 1.1.1 make them themselves when they delete one
+(`tests/interop/test_cleaning.py`).
 """
 
 from __future__ import annotations
@@ -45,10 +46,12 @@ from hudi_table.write.checks.table_state import check_timeline
 
 @relists
 def create_savepoint(ctx: TableContext, instant: str = "", *, comment: str = "", by: str = "") -> ServiceResult:
-    """Keep the commit of `instant`, by default the newest; one that is kept already stays as it is (`replayed`).
+    """Keep the commit of `instant`, by default the newest; one that is kept already stays as it is
+    (`replayed`).
 
-    Raises InvalidRequestError if there is no such commit or an older write is under way, ExpiredError if files that it needs were cleaned or a
-    pending clean deletes them, WriteConflictError, UnsupportedTableError.
+    Raises InvalidRequestError if there is no such commit or an older write is under way,
+    ExpiredError if files that it needs were cleaned or a pending clean deletes them,
+    WriteConflictError, UnsupportedTableError.
     """
     refuse_unsupported(ctx.config)
     kept: list[str] = []
@@ -94,8 +97,9 @@ def list_savepoints(ctx: TableContext) -> list[Savepoint]:
 
 @relists
 def delete_savepoint(ctx: TableContext, instant: str, *, writers_stopped: bool = False) -> None:
-    """Let go of a savepoint; the next clean may delete its files. `writers_stopped`: every process that ever wrote the table has
-    ended or left it. Raises InvalidRequestError if there is none, or if somebody could publish it again.
+    """Let go of a savepoint; the next clean may delete its files. `writers_stopped`: every process
+    that ever wrote the table has ended or left it. Raises InvalidRequestError if there is none, or
+    if somebody could publish it again.
     """
     timeline = load_timeline(ctx)
     found = [i for i in timeline.instants if i.action is Action.SAVEPOINT and i.time == instant]
@@ -115,8 +119,8 @@ def delete_savepoint(ctx: TableContext, instant: str, *, writers_stopped: bool =
 
 
 def _check_nothing_older(ctx: TableContext, timeline: Timeline, instant: str) -> None:
-    """Refuse while an older write is under way: a restore goes by instants, and would leave what it commits later. Plans change
-    no rows, and an aborted write commits nothing."""
+    """Refuse while an older write is under way: a restore goes by instants, and would leave what it
+    commits later. Plans change no rows, and an aborted write commits nothing."""
     plans = pending_clusterings(ctx, timeline)
     upto = chain.read_tail(ctx).sequence
     for found in timeline.pending:
@@ -133,7 +137,8 @@ def _check_nothing_older(ctx: TableContext, timeline: Timeline, instant: str) ->
 
 
 def _check_old(ctx: TableContext, timeline: Timeline, instant: str) -> None:
-    """Refuse while its maker, or a helper that looked before it was there, may still publish it, after its files were cleaned."""
+    """Refuse while its maker, or a helper that looked before it was there, may still publish it,
+    after its files were cleaned."""
     made = max(timeline.files[name] for name in _names_of(timeline, instant))
     left = ctx.settings.quarantine_seconds - (store_now(ctx) - made).total_seconds()
     if left > 0:
@@ -184,7 +189,8 @@ def _files(ctx: TableContext, timeline: Timeline, instant: str) -> dict[str, tup
 
 
 def _current(group: StoredGroup, instant: str) -> list[StoredSlice]:
-    """The newest slice at `instant`; logs beside a compaction that has no base file yet belong to the slice before."""
+    """The newest slice at `instant`; logs beside a compaction that has no base file yet belong to
+    the slice before."""
     limit = comparable_time(instant)
     slices = [found for found in group.slices if comparable_time(found.instant) <= limit]
     if group.replaced or not slices:
@@ -194,7 +200,8 @@ def _current(group: StoredGroup, instant: str) -> list[StoredSlice]:
 
 
 def _kept(item: StoredSlice, counted: CountedLogs) -> list[str]:
-    """The names of its files, without logs of which the kept commit shows nothing: who wrote them may still take them away."""
+    """The names of its files, without logs of which the kept commit shows nothing: who wrote them
+    may still take them away."""
     logs = [
         LogFile(info.path, info.size, name)
         for info in item.files
@@ -213,17 +220,20 @@ def _user() -> str:
 
 @dataclass(frozen=True)
 class SavepointService(Unplanned):
-    """A commit is kept from cleans; see `services.base.Service`. The plan is decided and carried out in one step: none waits."""
+    """A commit is kept from cleans; see `services.base.Service`. The plan is decided and carried
+    out in one step: none waits."""
 
     type: ClassVar[ServiceType] = ServiceType.SAVEPOINT
 
     @checked_call
     def __call__(self, instant: str = "", *, comment: str = "", plan: str = "") -> Self:
-        """The service with the commit of `instant`, by default the newest. `plan`: digest of a dry run, which must still hold."""
+        """The service with the commit of `instant`, by default the newest. `plan`: digest of a dry
+        run, which must still hold."""
         return self.with_request(ServiceRequest(plan=plan, instant=instant, comment=comment))
 
     def current_plan(self) -> ServicePlan | None:
-        """The commit that would be kept; None if it is kept already. Raises as `create_savepoint`."""
+        """The commit that would be kept; None if it is kept already. Raises as
+        `create_savepoint`."""
         refuse_unsupported(self.ctx.config)
         choose = _choice(self.ctx, self.request.instant, self.request.comment, "", [])
         draft = with_relists(self.ctx, lambda: choose(FileSystemView(self.ctx, load_timeline(self.ctx))))

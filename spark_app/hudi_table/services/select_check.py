@@ -1,8 +1,10 @@
-"""Whether a statement is one harmless SELECT over known tables (a transform: over `source`), in Spark's dialect.
+"""Whether a statement is one harmless SELECT over known tables (a transform: over `source`), in
+Spark's dialect.
 
-A manifest is data of somebody who may change a table but not run code where jobs run. So the statement is parsed and
-walked before Spark sees it: nothing but SELECT, no relation but `source` and the statement's own names, none of
-Spark's ways into the JVM or a process (`reflect`, `java_method`, `TRANSFORM … USING`), no path tables, no `IDENTIFIER`.
+A manifest is data of somebody who may change a table but not run code where jobs run. So the
+statement is parsed and walked before Spark sees it: nothing but SELECT, no relation but `source`
+and the statement's own names, none of Spark's ways into the JVM or a process (`reflect`,
+`java_method`, `TRANSFORM … USING`), no path tables, no `IDENTIFIER`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from hudi_table.errors import InvalidRequestError
 SOURCE = "source"
 LENGTH_MAX = 16_384
 NESTED_MAX = 8
-"""Parentheses within each other behind words that name types, such as date(…): each doubles the parser's time."""
+"""Parentheses within each other behind words that name types, such as date(…): each doubles the
+parser's time."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _FORBIDDEN_FUNCTIONS = frozenset({"reflect", "try_reflect", "java_method", "identifier"})
 _FORBIDDEN_NODES = (
@@ -39,7 +42,8 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
 def check_select(sql: str, relations: Sequence[str] = (SOURCE,), what: str = "the transform") -> None:
-    """Raises InvalidRequestError that says what is not allowed and what is. `what` is the statement's name in messages."""
+    """Raises InvalidRequestError that says what is not allowed and what is. `what` is the
+    statement's name in messages."""
     known = ", ".join(relations)
     if len(sql) > LENGTH_MAX:
         raise InvalidRequestError(f"{what} has {len(sql)} characters, at most {LENGTH_MAX} are taken")
@@ -68,7 +72,8 @@ def check_select(sql: str, relations: Sequence[str] = (SOURCE,), what: str = "th
 
 
 def _nested_types(sql: str) -> int:
-    """How many calls of functions that types are named by lie within each other. Raises SqlglotError."""
+    """How many calls of functions that types are named by lie within each other. Raises
+    SqlglotError."""
     most = nested = 0
     open_: list[bool] = []
     before: TokenType | None = None

@@ -1,8 +1,10 @@
-"""One SELECT over tables, answered by DuckDB: columns and conditions are handed down to the scans, the answer streams.
+"""One SELECT over tables, answered by DuckDB: columns and conditions are handed down to the scans,
+the answer streams.
 
-The statement may come from anybody, so the session reaches nothing but these tables: no file, no network, no extension, no
-variable of this process, and no setting that would give them back. What does not fit into DuckDB's memory (80 % of the
-machine's, or of its control group's) goes to a folder of its own under the temporary files.
+The statement may come from anybody, so the session reaches nothing but these tables: no file, no
+network, no extension, no variable of this process, and no setting that would give them back. What
+does not fit into DuckDB's memory (80 % of the machine's, or of its control group's) goes to a
+folder of its own under the temporary files.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ _LOCKED = (
 
 @dataclass(frozen=True, slots=True)
 class QueriedTable:
-    """A table under its name in the statement. `how` are arguments of `HudiTable.scan`: as_of, query, since, until, …"""
+    """A table under its name in the statement. `how` are arguments of `HudiTable.scan`: as_of,
+    query, since, until, …"""
 
     name: str
     uri: str
@@ -52,10 +55,11 @@ class QueriedTable:
 
 @contextmanager
 def duckdb_rows(sql: str, tables: Mapping[str, QueriedTable]) -> Iterator[pa.RecordBatchReader]:
-    """The answer as a stream, within the context; names in it are unique. Each table is read in one state.
+    """The answer as a stream, within the context; names in it are unique. Each table is read in one
+    state.
 
-    Raises InvalidRequestError without DuckDB, InvalidOptionError for anything but one SELECT that DuckDB can answer, and what
-    scans raise.
+    Raises InvalidRequestError without DuckDB, InvalidOptionError for anything but one SELECT that
+    DuckDB can answer, and what scans raise.
     """
     try:
         import duckdb

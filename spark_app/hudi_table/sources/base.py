@@ -26,9 +26,10 @@ class Origin(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rows(Generic[Held]):
-    """What was read of a batch. `batches` is read once and to its end, in order; `checkpoint` says what is in the table once they are.
-    `count`: the rows, -1 where they are known only at the end. `refused`: what could not be read, as rows of an error table, None where nothing is
-    refused but by an error; `origin` tells the same of rows that were read."""
+    """What was read of a batch. `batches` is read once and to its end, in order; `checkpoint` says
+    what is in the table once they are. `count`: the rows, -1 where they are known only at the end.
+    `refused`: what could not be read, as rows of an error table, None where nothing is refused but
+    by an error; `origin` tells the same of rows that were read."""
 
     schema: pa.Schema
     batches: pa.RecordBatchReader
@@ -43,13 +44,15 @@ class Batch(Protocol[Held]):
 
     @property
     def name(self) -> str:
-        """The same for whatever begins at the same checkpoint, on any attempt: of two commits of one name one stands."""
+        """The same for whatever begins at the same checkpoint, on any attempt: of two commits of
+        one name one stands."""
         ...
 
     def read(self, known: pa.Schema | None) -> Rows[Held]:
         """The rows, in the types of `known` columns where the source has none of its own.
 
-        Raises InvalidDataError that names what cannot be read, InvalidSchemaError, UnavailableError, AccessDeniedError.
+        Raises InvalidDataError that names what cannot be read, InvalidSchemaError,
+        UnavailableError, AccessDeniedError.
         """
         ...
 
@@ -62,5 +65,6 @@ class Source(Protocol[Found, Held]):
         ...
 
     def plan(self, found: Found, before: Held | None) -> Batch[Held] | None:
-        """What of it is to be read next, None if nothing is. `before`: the checkpoint of the newest commit."""
+        """What of it is to be read next, None if nothing is. `before`: the checkpoint of the newest
+        commit."""
         ...

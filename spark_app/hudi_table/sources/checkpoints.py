@@ -1,4 +1,5 @@
-"""How far an ingest is, as its table tells: the newest commit that holds its checkpoint, our own or Hudi Streamer's."""
+"""How far an ingest is, as its table tells: the newest commit that holds its checkpoint, our own or
+Hudi Streamer's."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class HeldFiles:
 
 @relists
 def held_files(ctx: TableContext, ingest: str) -> HeldFiles | None:
-    """The newest checkpoint of an ingest from files, None before its first commit. The archive is read only if the timeline has none.
+    """The newest checkpoint of an ingest from files, None before its first commit. The archive is
+    read only if the timeline has none.
 
     Raises CorruptTableError for a damaged checkpoint, and for one of another source.
     """
@@ -54,16 +56,16 @@ def current_checkpoint(ctx: TableContext, ingest: str) -> Checkpoint | None:
 def current_positions(ctx: TableContext, ingest: str, topic: str | None) -> HeldPositions | None:
     """The newest positions of an ingest from Kafka, None before its first commit.
 
-    `topic`: the ingest's only one, for which what Hudi Streamer has written counts too, if it is newer. Raises CorruptTableError for a damaged checkpoint, and
-    for one of another source.
+    `topic`: the ingest's only one, for which what Hudi Streamer has written counts too, if it is
+    newer. Raises CorruptTableError for a damaged checkpoint, and for one of another source.
     """
     found = _newest(ctx, positions_of(ingest, topic))
     return HeldPositions(read_positions(ctx, ingest, *found), found[0]) if found is not None else None
 
 
 def positions_of(ingest: str, topic: str | None) -> Holds:
-    """What a commit holds for an ingest from Kafka: its own checkpoint, or Hudi Streamer's of its only topic. Beside a checkpoint of another
-    of our ingests Hudi Streamer's key is that one's."""
+    """What a commit holds for an ingest from Kafka: its own checkpoint, or Hudi Streamer's of its
+    only topic. Beside a checkpoint of another of our ingests Hudi Streamer's key is that one's."""
 
     def holds(extra: Mapping[str, str]) -> str | None:
         own = extra.get(key_of(ingest))
@@ -76,7 +78,8 @@ def positions_of(ingest: str, topic: str | None) -> Holds:
 
 
 def _newest(ctx: TableContext, holds: Holds) -> tuple[str, str] | None:
-    """A commit that was decided and not yet published counts, so it is published first: whoever wrote it is gone or would do the same."""
+    """A commit that was decided and not yet published counts, so it is published first: whoever
+    wrote it is gone or would do the same."""
     timeline = load_timeline(ctx)
     if timeline.pending and materialise_predecessors(ctx, timeline, "", chain.read_tail(ctx).sequence):
         timeline = load_timeline(ctx)
@@ -84,12 +87,14 @@ def _newest(ctx: TableContext, holds: Holds) -> tuple[str, str] | None:
 
 
 def archived_checkpoints(ctx: TableContext, ingests: Collection[str]) -> dict[str, tuple[str, str]]:
-    """The newest archived commit of each ingest and the text of its checkpoint; nothing of those that have none."""
+    """The newest archived commit of each ingest and the text of its checkpoint; nothing of those
+    that have none."""
     return archived_with(ctx, {ingest: under(key_of(ingest)) for ingest in ingests})
 
 
 def read_checkpoint(ctx: TableContext, ingest: str, time: str, text: str) -> Checkpoint:
-    """The checkpoint of a commit's text, with those of its digest file. Raises CorruptTableError if it is damaged."""
+    """The checkpoint of a commit's text, with those of its digest file. Raises CorruptTableError if
+    it is damaged."""
 
     def load(path: str) -> bytes:
         try:
@@ -108,7 +113,8 @@ def read_checkpoint(ctx: TableContext, ingest: str, time: str, text: str) -> Che
 
 
 def read_positions(ctx: TableContext, ingest: str, time: str, text: str) -> Positions:
-    """The positions of a commit's text, ours or Hudi Streamer's. Raises CorruptTableError if it is damaged."""
+    """The positions of a commit's text, ours or Hudi Streamer's. Raises CorruptTableError if it is
+    damaged."""
     try:
         if not text.startswith("{"):
             return of_streamer(text)
@@ -124,7 +130,8 @@ def _damaged(ctx: TableContext, ingest: str, time: str, error: Exception) -> Cor
 
 
 def all_checkpoints(ctx: TableContext) -> list[tuple[str, str, str]]:
-    """(key, instant, text) of the newest checkpoint under each key that commits of the active timeline hold, ours and Hudi Streamer's."""
+    """(key, instant, text) of the newest checkpoint under each key that commits of the active
+    timeline hold, ours and Hudi Streamer's."""
     found: dict[str, tuple[str, str, str]] = {}
     for instant in reversed(load_timeline(ctx).commits):
         for key, text in commit_metadata(ctx, instant).extra_metadata.items():

@@ -1,9 +1,10 @@
 """Dropping the metadata table, while nobody builds one in its place.
 
-Files of two metadata tables have the same names, so who deletes by an old listing would take the files of a new one. Therefore a drop puts
-a note into the folder first, and deletes it last. Where a note lies there is no metadata table, and none is built. Each request of a
-drop is sent at most H/2 after its note was, so a note that is older than H is of a process whose requests have all ended: another drop
-takes it away. (`docs/explanation/commit-protocol.md` section 2.8)
+Files of two metadata tables have the same names, so who deletes by an old listing would take the
+files of a new one. Therefore a drop puts a note into the folder first, and deletes it last. Where a
+note lies there is no metadata table, and none is built. Each request of a drop is sent at most H/2
+after its note was, so a note that is older than H is of a process whose requests have all ended:
+another drop takes it away. (`docs/explanation/commit-protocol.md` section 2.8)
 
 The note has no name of an instant, so it is none to Hudi's timelines, nor to ours.
 """
@@ -27,16 +28,19 @@ _LATE = ("dropping", "drop it again, which goes on")
 
 
 def notes_in(infos: Iterable[ObjectInfo]) -> list[ObjectInfo]:
-    """The notes of drops in a listing of the metadata table, whose paths are relative to it or to the data table."""
+    """The notes of drops in a listing of the metadata table, whose paths are relative to it or to
+    the data table."""
     return [info for info in infos if info.path.removeprefix(f"{METADATA_TABLE}/").startswith(_NOTE)]
 
 
 def drop_metadata_table(ctx: TableContext, why: str | None) -> bool:
-    """Switch Hudi's metadata table off: a note, the properties, then its files. Returns whether there was one.
+    """Switch Hudi's metadata table off: a note, the properties, then its files. Returns whether
+    there was one.
 
-    A stale one loses rows for every reader that trusts it (measured). `why` stays in the properties of a table that had a ready one, for
-    whoever asks; "": somebody wished it, None: what is dropped was not ready, and what is said of an earlier one stays. Raises
-    UnavailableError if it took too long: what is left then the next drop deletes.
+    A stale one loses rows for every reader that trusts it (measured). `why` stays in the properties
+    of a table that had a ready one, for whoever asks; "": somebody wished it, None: what is dropped
+    was not ready, and what is said of an earlier one stays. Raises UnavailableError if it took too
+    long: what is left then the next drop deletes.
     """
     said: dict[str, str | None] = {}
     if why == "" and METADATA_DROPPED in ctx.config.extra:
@@ -78,8 +82,9 @@ def _to_delete(ctx: TableContext, note: str) -> list[str]:
 
 
 def refuse_late(ctx: TableContext, begun: float, doing: str, advice: str) -> None:
-    """Raise UnavailableError if what was begun at this moment of the boot-time clock is older than a request may be: by the time that one arrives
-    others may have dropped, built or archived what it is about."""
+    """Raise UnavailableError if what was begun at this moment of the boot-time clock is older than
+    a request may be: by the time that one arrives others may have dropped, built or archived what
+    it is about."""
     if ctx.clock.boot_seconds() - begun > ctx.settings.fresh_seconds:
         raise UnavailableError(
             f"{doing} the metadata table took longer than {ctx.settings.fresh_seconds:.0f} s; {advice}",

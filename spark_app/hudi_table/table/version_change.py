@@ -1,11 +1,14 @@
-"""What keeps a table whole while it is brought to another version: a note that every listing shows, and the right of the one process that made it.
+"""What keeps a table whole while it is brought to another version: a note that every listing shows,
+and the right of the one process that made it.
 
-The note, `.hoodie/.upgrade/change.json`, is there before anything is rewritten, and goes last. Each writer and planner lists `.hoodie/` after its claim:
-who finds the folder of the note gives way. So nobody of ours works beside a change that has begun, and the decision in the chain ends whoever had begun
-before (section 2.9 of `docs/explanation/commit-protocol.md`).
+The note, `.hoodie/.upgrade/change.json`, is there before anything is rewritten, and goes last. Each
+writer and planner lists `.hoodie/` after its claim: who finds the folder of the note gives way. So
+nobody of ours works beside a change that has begun, and the decision in the chain ends whoever had
+begun before (section 2.9 of `docs/explanation/commit-protocol.md`).
 
-It names the attempt that made it. Whoever goes on after a crash makes it his own. A process that has slept looks at the note before it writes or
-deletes: what lies in the place of a new timeline may be the table by then.
+It names the attempt that made it. Whoever goes on after a crash makes it his own. A process that
+has slept looks at the note before it writes or deletes: what lies in the place of a new timeline
+may be the table by then.
 """
 
 from __future__ import annotations
@@ -69,7 +72,8 @@ def noted_change(storage: Storage) -> VersionChange | None:
 
 @dataclass(slots=True)
 class ChangeRight:
-    """The right to bring a table to another version: the note names this attempt, as was seen less than H/2 ago."""
+    """The right to bring a table to another version: the note names this attempt, as was seen less
+    than H/2 ago."""
 
     ctx: TableContext
     change: VersionChange
@@ -77,8 +81,8 @@ class ChangeRight:
 
     @classmethod
     def taken(cls, ctx: TableContext, change: VersionChange, *, resume: bool) -> ChangeRight:
-        """Make the note, or with `resume` make one of another process one's own, who must have ended. Raises InvalidRequestError that names the change
-        that is there."""
+        """Make the note, or with `resume` make one of another process one's own, who must have
+        ended. Raises InvalidRequestError that names the change that is there."""
         seen = ctx.clock.boot_seconds()
         if resume:
             retry.put(ctx.storage, NOTE, change.to_json())
@@ -104,7 +108,8 @@ class ChangeRight:
         self.seen = begun
 
     def renew_if_due(self) -> None:
-        """Before each request that writes or deletes: look again if the last look is older than H/4."""
+        """Before each request that writes or deletes: look again if the last look is older than
+        H/4."""
         if self.ctx.clock.boot_seconds() - self.seen > self.ctx.settings.renew_seconds:
             self.prove()
 
@@ -133,7 +138,8 @@ def being_changed(ctx: TableContext, change: VersionChange) -> InvalidRequestErr
 
 
 def refuse_beside_change(ctx: TableContext, timeline: Timeline) -> None:
-    """Give way to a change of the version. Raises UnsupportedTableError that names it and what to do."""
+    """Give way to a change of the version. Raises UnsupportedTableError that names it and what to
+    do."""
     if FOLDER not in timeline.folders or ctx.changes_version:
         return
     change = noted_change(ctx.storage)

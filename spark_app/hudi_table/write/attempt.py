@@ -1,4 +1,5 @@
-"""One attempt at a write: a transaction with its plan, its conflict keys and its commit metadata."""
+"""One attempt at a write: a transaction with its plan, its conflict keys and its commit
+metadata."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ DEFAULT_TASK_MEMORY = 1 << 28
 class Attempt:
     """A claimed instant and its snapshot. Made by `begin_attempt`, ended by `commit` or `give_up`.
 
-    `task_memory`: bytes of incoming rows that one task may hold. `replaced` is None unless the operation replaces: then partition → file ids that it hides.
+    `task_memory`: bytes of incoming rows that one task may hold. `replaced` is None unless the
+    operation replaces: then partition → file ids that it hides.
     """
 
     ctx: TableContext
@@ -85,8 +87,8 @@ class Attempt:
         return self.txn.right
 
     def existing(self, partitions: Iterable[str] | None) -> dict[Slot, FileSlice]:
-        """The visible file groups of these partitions, or of all, by their slots. Raises CorruptTableError if the index does not
-        fit."""
+        """The visible file groups of these partitions, or of all, by their slots. Raises
+        CorruptTableError if the index does not fit."""
         return self.prepared.index.groups(
             self.view.latest_slices(partitions), replacing=self.prepared.operation.replaces
         )
@@ -105,9 +107,11 @@ class Attempt:
         *,
         in_process: bool = False,
     ) -> list[PlannedTask]:
-        """Plan `rows[i]` rows for `slots[i]`, of `arrow_bytes` in all, and write the metadata of new partitions.
+        """Plan `rows[i]` rows for `slots[i]`, of `arrow_bytes` in all, and write the metadata of
+        new partitions.
 
-        `dropped` are the partitions of `delete_partition`. `in_process`: the tasks run here, so their files are known, and marked now.
+        `dropped` are the partitions of `delete_partition`. `in_process`: the tasks run here, so
+        their files are known, and marked now.
         """
         operation = self.prepared.operation
         whole = operation is Operation.INSERT_OVERWRITE_TABLE
@@ -165,8 +169,9 @@ class Attempt:
         inserted: Iterable[tuple[str, pa.Array]] = (),
         filled: Iterable[str] = (),
     ) -> CommitMetadata:
-        """Decide and publish. `inserted` are (partition, record keys) that no group held, where the index needs them;
-        `filled` are partitions with such keys where the keys themselves are not at hand."""
+        """Decide and publish. `inserted` are (partition, record keys) that no group held, where the
+        index needs them; `filled` are partitions with such keys where the keys themselves are not
+        at hand."""
         metadata = CommitMetadata(
             operation_type=self.prepared.operation.hudi_name,
             stats=tuple(sorted(stats, key=lambda stat: (stat.partition_path, stat.path))),
@@ -182,7 +187,8 @@ class Attempt:
         return metadata
 
     def give_up(self, error: BaseException | None) -> None:
-        """Abort and roll back. A store that failed once may fail again: then a later recovery does it."""
+        """Abort and roll back. A store that failed once may fail again: then a later recovery does
+        it."""
         # A request whose fate is unknown may still take effect, so its instant has to wait out the quarantine; and over a
         # network a request that was sent again inside the client may arrive after its successor was answered.
         doubted = isinstance(error, (UnavailableError, OutcomeUnknownError)) or bool(self.right.doubts)
@@ -199,7 +205,8 @@ class Attempt:
         return operation.merges or (operation is Operation.INSERT and not self.prepared.options.allow_duplicate_inserts)
 
     def _refuse_clustered(self, clustered: Groups, planned: Sequence[PlannedTask]) -> None:
-        """Raise WriteConflictError if a pending clustering would lose rows of this write, or this write those of it."""
+        """Raise WriteConflictError if a pending clustering would lose rows of this write, or this
+        write those of it."""
         written_groups = [(item.task.partition, item.task.file_id) for item in planned]
         replaced = [(partition, file_id) for partition, ids in (self.replaced or {}).items() for file_id in ids]
         for partition, file_id in [*written_groups, *replaced]:
@@ -262,7 +269,8 @@ class Attempt:
 
 
 def placing_as_of(ctx: TableContext, prepared: Prepared, timeline: Timeline) -> Prepared:
-    """The request with the index as of a timeline, if it places rows by itself. One that looks keys up learns of it when it does."""
+    """The request with the index as of a timeline, if it places rows by itself. One that looks keys
+    up learns of it when it does."""
     if prepared.index.reads_snapshot:
         return prepared
     return replace(prepared, index=prepared.index.as_of(ctx, timeline))
@@ -275,10 +283,12 @@ def begin_attempt(
     batch: str = "",
     partitions: Sequence[str] | None = (),
 ) -> Attempt:
-    """Claim an instant and take the snapshot; the attempt's index has its hash rings, which may be others than those by which rows were
-    taken in. The files of `partitions`, None for all, are listed while the snapshot is confirmed.
+    """Claim an instant and take the snapshot; the attempt's index has its hash rings, which may be
+    others than those by which rows were taken in. The files of `partitions`, None for all, are
+    listed while the snapshot is confirmed.
 
-    Raises WriteConflictError if the table's schema or buckets have changed since the request was checked against them.
+    Raises WriteConflictError if the table's schema or buckets have changed since the request was
+    checked against them.
     """
     action = Action.REPLACE_COMMIT if prepared.operation.replaces else write_action(ctx.config)
     views: list[FileSystemView] = []
@@ -302,7 +312,8 @@ def begin_attempt(
 
 
 def _check_unchanged(ctx: TableContext, prepared: Prepared, txn: Transaction) -> None:
-    """Refuse rows that were taken in for another schema or other buckets than the table has, or is about to have."""
+    """Refuse rows that were taken in for another schema or other buckets than the table has, or is
+    about to have."""
     refuse_while_resizing(ctx, txn.timeline)
     moved = "schema" if table_schema(ctx, txn.timeline) != prepared.stored else ""
     count = buckets_at(ctx, txn.timeline)
@@ -317,7 +328,8 @@ def _check_unchanged(ctx: TableContext, prepared: Prepared, txn: Transaction) ->
 
 
 def conflict_keys_of_records(inserted: Iterable[tuple[str, pa.Array]], *, is_global: bool) -> set[str]:
-    """Conflict keys of inserted record keys: their hashes, or the whole partition above the limit."""
+    """Conflict keys of inserted record keys: their hashes, or the whole partition above the
+    limit."""
     hashes: dict[str, set[int]] = {}
     for partition, keys in inserted:
         place = conflict_keys.GLOBAL_KEYS if is_global else partition

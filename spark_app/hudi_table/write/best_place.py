@@ -1,8 +1,8 @@
 """Where a row goes whose key an index found in several file groups of one partition.
 
-An insert looks for no key, and a log may delete a row that its base file still holds: so several groups hold the key, and readers may
-see it in one, in some or in none. Rows go to those where a reader sees the key; where he sees it nowhere, to the newest, so that a deleted
-key comes back once.
+An insert looks for no key, and a log may delete a row that its base file still holds: so several
+groups hold the key, and readers may see it in one, in some or in none. Rows go to those where a
+reader sees the key; where he sees it nowhere, to the newest, so that a deleted key comes back once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from hudi_table.index.base import Codes, Keys, Lookup, Positions, Routed, Slot
 
 
 def in_best_place(routed: Routed, keys: Keys, lookup: Lookup) -> Routed:
-    """What an index answered, without the groups whose logs delete the key. Raises what reading a slice raises."""
+    """What an index answered, without the groups whose logs delete the key. Raises what reading a
+    slice raises."""
     if len(routed.copies) == 0 or lookup.live is None:
         return routed
     several = np.unique(routed.copies)
@@ -37,7 +38,8 @@ def in_best_place(routed: Routed, keys: Keys, lookup: Lookup) -> Routed:
 
 
 def _worth(routed: Routed, keys: Keys, lookup: Lookup, rows: Positions, codes: Codes) -> Positions:
-    """Of each row in each of its groups: the same wherever a reader sees the key, else less, and the more the newer the slice is."""
+    """Of each row in each of its groups: the same wherever a reader sees the key, else less, and
+    the more the newer the slice is."""
     assert lookup.live is not None
     slices = {Slot(item.partition, file_id=item.file_id): item for item in lookup.slices}
     ages = {slot: age for age, slot in enumerate(sorted(slices, key=lambda slot: slices[slot].instant))}

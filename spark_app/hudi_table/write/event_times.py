@@ -1,7 +1,9 @@
-"""The smallest and the largest event time of the rows that a task writes, as Hudi records them in its write stats.
+"""The smallest and the largest event time of the rows that a task writes, as Hudi records them in
+its write stats.
 
-Facts (Hudi 1.1.1, its classes read): `minEventTime` and `maxEventTime` are milliseconds since 1970; a value of ten digits counts seconds, one
-of thirteen milliseconds, any other is passed over. Beyond Hudi, columns of timestamps and dates are understood, whatever their unit.
+Facts (Hudi 1.1.1, its classes read): `minEventTime` and `maxEventTime` are milliseconds since 1970;
+a value of ten digits counts seconds, one of thirteen milliseconds, any other is passed over. Beyond
+Hudi, columns of timestamps and dates are understood, whatever their unit.
 """
 
 from __future__ import annotations

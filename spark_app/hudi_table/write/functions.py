@@ -1,7 +1,9 @@
-"""Functions of one's own: mergers and key generators, registered by name in the process that writes.
+"""Functions of one's own: mergers and key generators, registered by name in the process that
+writes.
 
-A table stores the name and never code, so a table cannot make its writer run anything. The function itself travels with the
-tasks: on Spark it is pickled by value where it was defined in a script, by reference where it lies in an installed module.
+A table stores the name and never code, so a table cannot make its writer run anything. The function
+itself travels with the tasks: on Spark it is pickled by value where it was defined in a script, by
+reference where it lies in an installed module.
 """
 
 from __future__ import annotations
@@ -31,23 +33,27 @@ _key_generators: dict[str, KeyFunction] = {}
 def register_merger(name: str, function: MergeFunction) -> None:
     """Make `function` the merger `name` of this process, for tables created with `merger=name`.
 
-    `function(stored, incoming)` gets two tables of the table's columns, whose rows at one position have the same key, and returns
-    the rows to store: as many, in the same order, with key and partition columns as they were. Rows that it marks by
-    true in `_hoodie_is_deleted` are deleted. It sees neither new keys nor deletes, and must depend on nothing but its arguments.
+    `function(stored, incoming)` gets two tables of the table's columns, whose rows at one position
+    have the same key, and returns the rows to store: as many, in the same order, with key and
+    partition columns as they were. Rows that it marks by true in `_hoodie_is_deleted` are deleted.
+    It sees neither new keys nor deletes, and must depend on nothing but its arguments.
     """
     _register(_mergers, name, function)
 
 
 def register_key_generator(name: str, function: KeyFunction) -> None:
-    """Make `function` the key generator `name` of this process, for tables created with `key_generator=name`.
+    """Make `function` the key generator `name` of this process, for tables created with
+    `key_generator=name`.
 
-    `function(rows)` gets a table of the record key columns and returns one text for each row, never null or empty.
+    `function(rows)` gets a table of the record key columns and returns one text for each row, never
+    null or empty.
     """
     _register(_key_generators, name, function)
 
 
 def custom_merger(config: TableConfig) -> Merger | None:
-    """The table's own merger, if it names one. Raises InvalidRequestError where this process does not know it."""
+    """The table's own merger, if it names one. Raises InvalidRequestError where this process does
+    not know it."""
     name = config.extra.get(CUSTOM_MERGER)
     if not name:
         return None
@@ -56,7 +62,8 @@ def custom_merger(config: TableConfig) -> Merger | None:
 
 
 def custom_keys(config: TableConfig) -> Keys | None:
-    """The table's own key generator, if it names one. Raises InvalidRequestError where this process does not know it."""
+    """The table's own key generator, if it names one. Raises InvalidRequestError where this process
+    does not know it."""
     name = config.extra.get(CUSTOM_KEYS)
     if not name:
         return None
@@ -73,7 +80,8 @@ class Merger:
     fixed: tuple[str, ...]
 
     def __call__(self, stored: pa.Table, incoming: pa.Table) -> pa.Table:
-        """The rows to store, in the schema of `stored`, and whether each is deleted. Raises InvalidDataError."""
+        """The rows to store, in the schema of `stored`, and whether each is deleted. Raises
+        InvalidDataError."""
         result = self.function(stored, incoming)
         if not isinstance(result, pa.Table) or len(result) != len(stored):
             shown = counted(len(result), "row") if isinstance(result, pa.Table) else type(result).__name__

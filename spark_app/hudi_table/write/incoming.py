@@ -1,8 +1,10 @@
-"""Taking rows in: an Arrow stream becomes keyed rows, grouped by where they go, within the memory budget.
+"""Taking rows in: an Arrow stream becomes keyed rows, grouped by where they go, within the memory
+budget.
 
-The source is read once and to its end before an instant is claimed, so a slow or broken source costs no claim. A
-bucket index and plain inserts know at once where a row goes. Other writes keep the rows in one group first, and
-`tag` groups them when the index has looked into the snapshot; a second attempt tags again from the same rows.
+The source is read once and to its end before an instant is claimed, so a slow or broken source
+costs no claim. A bucket index and plain inserts know at once where a row goes. Other writes keep
+the rows in one group first, and `tag` groups them when the index has looked into the snapshot; a
+second attempt tags again from the same rows.
 """
 
 from __future__ import annotations
@@ -58,8 +60,8 @@ class KeyMaker(Protocol):
 class Taken:
     """Rows that were taken in. `slots[code]` says where group `code` of `rows` goes.
 
-    Untagged rows lie all in group 0 with their keys beside them: `keys`, `partitions` and `ordering` are per row,
-    `paths` are the partition paths that `partitions` counts.
+    Untagged rows lie all in group 0 with their keys beside them: `keys`, `partitions` and
+    `ordering` are per row, `paths` are the partition paths that `partitions` counts.
     """
 
     rows: GroupedRows
@@ -86,7 +88,8 @@ class Taken:
 
 @contextmanager
 def filled(max_memory: int, slots: Sequence[Slot] = (), *, tagged: bool = True) -> Iterator[Taken]:
-    """Rows to be taken in. Who gets them closes them; if they do not all come in, they are closed here."""
+    """Rows to be taken in. Who gets them closes them; if they do not all come in, they are closed
+    here."""
     taken = Taken(GroupedRows(max_memory), list(slots), tagged)
     try:
         yield taken
@@ -104,7 +107,8 @@ class _Chunk:
 
 
 def open_stream(data: Any) -> pa.RecordBatchReader:
-    """The rows as a stream of record batches. Raises InvalidRequestError for what does not export Arrow data."""
+    """The rows as a stream of record batches. Raises InvalidRequestError for what does not export
+    Arrow data."""
     if isinstance(data, pa.RecordBatchReader):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -123,7 +127,8 @@ def open_stream(data: Any) -> pa.RecordBatchReader:
 def take_in(
     reader: pa.RecordBatchReader, prepared: Prepared, maker: KeyMaker, engine: Engine, max_memory: int
 ) -> Taken:
-    """Read the stream to its end. The caller closes `Taken.rows`. Raises InvalidDataError that names the column."""
+    """Read the stream to its end. The caller closes `Taken.rows`. Raises InvalidDataError that
+    names the column."""
     with filled(max_memory, tagged=not needs_tagging(prepared)) as taken:
         places: dict[Slot, int] = {}
         paths: dict[str, int] = {}
@@ -142,7 +147,8 @@ def take_in(
 
 
 def needs_tagging(prepared: Prepared) -> bool:
-    """Whether rows can be grouped only with all their keys at hand: to look them up, or to combine them."""
+    """Whether rows can be grouped only with all their keys at hand: to look them up, or to combine
+    them."""
     if not prepared.index.reads_snapshot:
         return False
     return prepared.finds_keys or prepared.combines
@@ -151,7 +157,8 @@ def needs_tagging(prepared: Prepared) -> bool:
 def tag(
     taken: Taken, prepared: Prepared, lookup: Lookup, max_memory: int, unstored: Callable[[Keys], Marks] | None = None
 ) -> Taken:
-    """Combine untagged rows by key and group them by where the index finds them. The result is closed by the caller.
+    """Combine untagged rows by key and group them by where the index finds them. The result is
+    closed by the caller.
 
     `unstored`: which keys an insert is to write, if not all.
     """
@@ -178,7 +185,8 @@ def tag(
 
 
 def rerouted(taken: Taken, index: Index, max_memory: int) -> Taken:
-    """The rows grouped by another index than the one by which they were taken in. The result is closed by the caller."""
+    """The rows grouped by another index than the one by which they were taken in. The result is
+    closed by the caller."""
     places: dict[Slot, int] = {}
     with filled(max_memory) as result:
         for code, slot in enumerate(taken.slots):
@@ -189,7 +197,8 @@ def rerouted(taken: Taken, index: Index, max_memory: int) -> Taken:
 
 
 def split_by_key(taken: Taken, groups: Sequence[int], max_memory: int) -> Taken:
-    """Cut each slot's rows into `groups` slots of equal size by key range. The result is closed by the caller."""
+    """Cut each slot's rows into `groups` slots of equal size by key range. The result is closed by
+    the caller."""
     with filled(max_memory) as result:
         for code, (slot, count) in enumerate(zip(taken.slots, groups, strict=True)):
             keys = list(taken.keys_of(code))
@@ -205,7 +214,8 @@ def split_by_key(taken: Taken, groups: Sequence[int], max_memory: int) -> Taken:
 
 
 def _copies(owners: Positions, routed: Routed) -> tuple[Positions, Codes]:
-    """Rows that go to one more group, and to which: all those of the keys that the index found again."""
+    """Rows that go to one more group, and to which: all those of the keys that the index found
+    again."""
     order = np.argsort(routed.copies, kind="stable")
     copied = routed.copies[order]
     first = np.searchsorted(copied, owners, "left")
@@ -216,7 +226,8 @@ def _copies(owners: Positions, routed: Routed) -> tuple[Positions, Codes]:
 
 
 def _combined_keys(taken: Taken, prepared: Prepared) -> tuple[Keys, Positions]:
-    """The keys as they are after combining, and of each row the number of its key, -1 for rows that are dropped now."""
+    """The keys as they are after combining, and of each row the number of its key, -1 for rows that
+    are dropped now."""
     record_keys = pa.concat_arrays(taken.keys) if taken.keys else pa.array([], pa.string())
     partitions = np.concatenate(taken.partitions) if taken.partitions else np.empty(0, dtype=np.int32)
     ordering = pa.concat_arrays(taken.ordering) if taken.ordering else None
@@ -247,7 +258,8 @@ def _delete_column(item: pa.Field, keys: pa.Array) -> pa.Array:
 
 
 def keyed_schema(prepared: Prepared) -> pa.Schema:
-    """Record key, the mark of deletes where there may be any, then the columns of the data (none for deletes)."""
+    """Record key, the mark of deletes where there may be any, then the columns of the data (none
+    for deletes)."""
     fields = [pa.field(RECORD_KEY, pa.string())]
     if prepared.operation is Operation.DELETE:
         return pa.schema([*fields, pa.field(ALWAYS_DELETE, pa.bool_())])

@@ -1,7 +1,7 @@
 """After a commit: an index that keeps something beside the table takes in what the table holds now.
 
-The commit stands, whatever comes of it. So a failure is logged and not raised, and an index must give right answers
-without having learnt of it.
+The commit stands, whatever comes of it. So a failure is logged and not raised, and an index must
+give right answers without having learnt of it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _log = logging.getLogger("hudi_table")
 
 @relists
 def remember(ctx: TableContext, committed: str, options: Mapping[str, str]) -> None:
-    """Tell the table's index of the commit at instant `committed`: in this process, on Spark too, since an index may hold a
-    connection meanwhile."""
+    """Tell the table's index of the commit at instant `committed`: in this process, on Spark too,
+    since an index may hold a connection meanwhile."""
     if not committed:
         return
     try:

@@ -1,8 +1,11 @@
-"""An insert that leaves stored rows alone: incoming rows whose key is stored are dropped, or the write fails before a file is written.
+"""An insert that leaves stored rows alone: incoming rows whose key is stored are dropped, or the
+write fails before a file is written.
 
-Facts (measured on Hudi 1.1.1). `hoodie.datasource.write.insert.drop.duplicates=true` and `hoodie.datasource.insert.dup.policy=drop` drop them, `fail`
-raises HoodieDuplicateKeyException. Hudi asks its index alone: one of buckets says of every row of a bucket with a file that it is stored, so that new keys
-are dropped too, and a key that a log has deleted counts as stored. Here a key counts if a reader sees its row.
+Facts (measured on Hudi 1.1.1). `hoodie.datasource.write.insert.drop.duplicates=true` and
+`hoodie.datasource.insert.dup.policy=drop` drop them, `fail` raises HoodieDuplicateKeyException.
+Hudi asks its index alone: one of buckets says of every row of a bucket with a file that it is
+stored, so that new keys are dropped too, and a key that a log has deleted counts as stored. Here a
+key counts if a reader sees its row.
 """
 
 from __future__ import annotations
@@ -40,14 +43,16 @@ def duplicates_error(key: str, count: int) -> InvalidDataError:
 
 
 class StoredRows:
-    """The keys whose rows a reader of a snapshot sees, and which of the incoming ones are among them. Picklable."""
+    """The keys whose rows a reader of a snapshot sees, and which of the incoming ones are among
+    them. Picklable."""
 
     def __init__(self, ctx: TableContext, timeline: Timeline) -> None:
         self._virtual: VirtualKeys | None = None if ctx.config.populate_meta_fields else TableKeys.of(ctx.config)
         self._live = LiveKeys(ctx, timeline) if self._virtual is None else None
 
     def marks(self, storage: Storage, item: FileSlice, keys: pa.Array) -> Marks:
-        """True for each of the keys, strings, whose row the slice has now. Raises CorruptTableError."""
+        """True for each of the keys, strings, whose row the slice has now. Raises
+        CorruptTableError."""
         found = np.zeros(len(keys), dtype=bool)
         for stored in self.keys_of(storage, item):
             found |= np.asarray(pc.is_in(keys, value_set=stored))
@@ -65,7 +70,8 @@ class StoredRows:
                     yield self._virtual.record_keys(batch)
 
     def of_routed(self, keys: Keys, routed: Routed, lookup: Lookup) -> Marks:
-        """True for each of `keys` that an index which looked into the snapshot found in a slice, and that is seen there."""
+        """True for each of `keys` that an index which looked into the snapshot found in a slice,
+        and that is seen there."""
         slices = {Slot(item.partition, file_id=item.file_id): item for item in lookup.slices}
         groups = np.array([slot in slices for slot in routed.slots], dtype=bool)
         home = np.flatnonzero((routed.codes >= 0) & groups[routed.codes])
@@ -83,8 +89,8 @@ class StoredRows:
 
 
 def unstored_keys(attempt: Attempt, index: Index, lookup: Lookup) -> Callable[[Keys], Marks] | None:
-    """For an index that looks keys up: a function that says of keys which of them to write, None where an insert looks for none. It raises
-    InvalidDataError where the policy is to fail."""
+    """For an index that looks keys up: a function that says of keys which of them to write, None
+    where an insert looks for none. It raises InvalidDataError where the policy is to fail."""
     policy = attempt.prepared.duplicates
     if policy is DuplicatePolicy.NONE:
         return None
@@ -102,8 +108,9 @@ def unstored_keys(attempt: Attempt, index: Index, lookup: Lookup) -> Callable[[K
 
 
 def without_stored(attempt: Attempt, taken: Taken, max_memory: int) -> Taken:
-    """For an index whose hash is all: the rows whose key is not stored in the group that they go to. The result is closed by the caller,
-    and is `taken` itself where the insert looks for none. Raises InvalidDataError where the policy is to fail."""
+    """For an index whose hash is all: the rows whose key is not stored in the group that they go
+    to. The result is closed by the caller, and is `taken` itself where the insert looks for none.
+    Raises InvalidDataError where the policy is to fail."""
     if attempt.prepared.duplicates is DuplicatePolicy.NONE:
         return taken
     groups = attempt.existing(sorted({slot.partition for slot in taken.slots}))

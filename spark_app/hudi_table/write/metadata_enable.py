@@ -1,7 +1,8 @@
-"""What a write asks of the metadata table before it begins: that it is there, with these partitions, or that it is not.
+"""What a write asks of the metadata table before it begins: that it is there, with these
+partitions, or that it is not.
 
-A table that stores a record index as its index has it built by the write that does not find it, unless the write's options say
-otherwise: without it every key is looked up in the files.
+A table that stores a record index as its index has it built by the write that does not find it,
+unless the write's options say otherwise: without it every key is looked up in the files.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ _RECORD_INDEXES = {str(_RECORD_INDEX), PARTITIONED_RECORD_INDEX}
 
 
 def keep_metadata_for(ctx: TableContext, prepared: Prepared) -> None:
-    """Build, drop or keep the metadata table as the table's index and the write's options say. Raises as `build_metadata`, and
-    InvalidOptionError if the options ask for another record index than the table does.
+    """Build, drop or keep the metadata table as the table's index and the write's options say.
+    Raises as `build_metadata`, and InvalidOptionError if the options ask for another record index
+    than the table does.
 
-    A record index that nobody but the table asks for, and that cannot be, is left out with a warning.
+    A record index that nobody but the table asks for, and that cannot be, is left out with a
+    warning.
     """
     options = prepared.options
     wanted, indexes = options.metadata, options.metadata_indexes

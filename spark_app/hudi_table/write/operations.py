@@ -1,7 +1,7 @@
 """The write operations: check, take rows in, claim, plan, write, commit.
 
-The same steps serve every engine: `start` begins an attempt and plans it, tasks run `write_file_group` wherever they
-are, `finish` commits. `write` is all of it on a local engine.
+The same steps serve every engine: `start` begins an attempt and plans it, tasks run
+`write_file_group` wherever they are, `finish` commits. `write` is all of it on a local engine.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ BATCH_KEY = "hoodie.lakeops.batch"
 
 @dataclass(frozen=True, slots=True)
 class Follows:
-    """What a write goes on from: `instant`, the newest commit with what `holds` looks for in its extra metadata, None for none at all."""
+    """What a write goes on from: `instant`, the newest commit with what `holds` looks for in its
+    extra metadata, None for none at all."""
 
     holds: Holds
     instant: str | None
@@ -84,10 +85,10 @@ class Follows:
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """What `write` is asked. `partitions` are for `delete_partition` alone, `still` says of
-    the write's own snapshot which of them are to go yet; `batch` names these rows: once it is
-    committed, the same name again changes nothing. `follows`: the write stands only behind that commit, so that of all who
-    go on from one checkpoint one commits."""
+    """What `write` is asked. `partitions` are for `delete_partition` alone, `still` says of the
+    write's own snapshot which of them are to go yet; `batch` names these rows: once it is
+    committed, the same name again changes nothing. `follows`: the write stands only behind that
+    commit, so that of all who go on from one checkpoint one commits."""
 
     operation: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -106,10 +107,11 @@ class WriteRequest:
 
 
 def write_rows(ctx: TableContext, data: Any, request: WriteRequest, engine: Engine) -> CommitResult:
-    """Write rows and commit. Raises InvalidRequestError, UnsupportedTableError, WriteConflictError and what storage raises.
+    """Write rows and commit. Raises InvalidRequestError, UnsupportedTableError, WriteConflictError
+    and what storage raises.
 
-    Nothing is left visible unless it returns, but for CommitStateUnknownError. A conflict is tried again as often as
-    `hoodie.write.num.retries.on.conflict.failures` says, on the new snapshot.
+    Nothing is left visible unless it returns, but for CommitStateUnknownError. A conflict is tried
+    again as often as `hoodie.write.num.retries.on.conflict.failures` says, on the new snapshot.
     """
     # A stream can be taken once, however often the table is looked at.
     reader, prepared, done = begin(ctx, None if data is None else incoming.open_stream(data), request)
@@ -134,15 +136,17 @@ write = logged("write")(write_rows)
 def begin(
     ctx: TableContext, data: Any, request: WriteRequest
 ) -> tuple[pa.RecordBatchReader | None, Prepared, str | None]:
-    """`check` on the newest timeline, and the instant of the commit that holds the request's batch already, if one does."""
+    """`check` on the newest timeline, and the instant of the commit that holds the request's batch
+    already, if one does."""
     timeline, stored = _first_look(ctx)
     reader, prepared = check(ctx, data, request, timeline, stored)
     return reader, prepared, find_batch(ctx, timeline, request.batch, BATCH_KEY)
 
 
 def _first_look(ctx: TableContext) -> tuple[Timeline, Mapping[str, str] | None]:
-    """The timeline; and the properties, where they may tell another number of buckets. At the same time what is asked for next is read: the
-    newest commit, which tells the schema, and the end of the chain, which is known before the claim."""
+    """The timeline; and the properties, where they may tell another number of buckets. At the same
+    time what is asked for next is read: the newest commit, which tells the schema, and the end of
+    the chain, which is known before the claim."""
     index = ctx.config.index
 
     def read(timeline: Timeline) -> Mapping[str, str] | None:
@@ -165,8 +169,8 @@ def _first_look(ctx: TableContext) -> tuple[Timeline, Mapping[str, str] | None]:
 def check(
     ctx: TableContext, data: Any, request: WriteRequest, timeline: Timeline, stored: Mapping[str, str] | None = None
 ) -> tuple[pa.RecordBatchReader | None, Prepared]:
-    """Everything that can be refused before rows are read. Returns the stream of rows, None for `delete_partition`. `stored`: the properties,
-    if they were read with the timeline."""
+    """Everything that can be refused before rows are read. Returns the stream of rows, None for
+    `delete_partition`. `stored`: the properties, if they were read with the timeline."""
     operation = parse_operation(operation_option(request.operation, request.options))
     if request.max_memory < 1:
         raise InvalidOptionError(f"max_memory is {request.max_memory}; give bytes, at least 1")
@@ -216,8 +220,9 @@ def _attempts(
 
 
 def with_retries(ctx: TableContext, prepared: Prepared, attempt: Callable[[], CommitResult]) -> CommitResult:
-    """What one attempt returns: the first, or a later one on a newer snapshot. Conflicts are tried again as often as the options say;
-    a snapshot whose files others took away, as `Listings` says."""
+    """What one attempt returns: the first, or a later one on a newer snapshot. Conflicts are tried
+    again as often as the options say; a snapshot whose files others took away, as `Listings`
+    says."""
     listings, left = Listings(ctx), prepared.options.conflict_retries
     while True:
         try:
@@ -282,8 +287,8 @@ def _attempt(
 
 
 def check_follows(attempt: Attempt, follows: Follows | None) -> None:
-    """Raise WriteConflictError if the snapshot holds another checkpoint than the rows go on from. Whoever goes on from the same one at the
-    same time is excluded by the batch's name."""
+    """Raise WriteConflictError if the snapshot holds another checkpoint than the rows go on from.
+    Whoever goes on from the same one at the same time is excluded by the batch's name."""
     if follows is None:
         return
     found = newest_with(attempt.ctx, attempt.timeline, follows.holds)
@@ -305,7 +310,8 @@ def _partitions(taken: Taken, prepared: Prepared, request: WriteRequest) -> list
 
 
 def _sorted_across_files(attempt: Attempt, taken: Taken, max_memory: int) -> Taken:
-    """With global sorting, partitions of several files are cut by key range, so that their files do not overlap."""
+    """With global sorting, partitions of several files are cut by key range, so that their files do
+    not overlap."""
     prepared = attempt.prepared
     if prepared.operation is not Operation.BULK_INSERT or prepared.sort_mode is not SortMode.GLOBAL:
         return taken
@@ -330,7 +336,8 @@ def _run(attempt: Attempt, taken: Taken, planned: Sequence[PlannedTask], engine:
 
 
 def _held(item: PlannedTask, row_bytes: float) -> int:
-    """Bytes that a task may hold at once: its rows and their encoding, and what it reads of a base file."""
+    """Bytes that a task may hold at once: its rows and their encoding, and what it reads of a base
+    file."""
     read = item.task.base_bytes if item.task.log is None else 0
     return int(2 * item.rows * row_bytes) + DECODED * read + LEAST_HELD
 

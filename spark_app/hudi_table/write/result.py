@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """What a write did. Counts are rows; `instant` is "" only for an empty write that committed nothing.
+    """What a write did. Counts are rows; `instant` is "" only for an empty write that committed
+    nothing.
 
-    `rows_written` counts all rows of the files that were written, untouched ones included. A row that goes to a log counts in `rows_updated`,
-    as Hudi counts it: a bucket index does not look whether its key is stored. `event_times`: the smallest and the
-    largest of the rows, in milliseconds since 1970, where `hoodie.write.track.event.time.watermark` asks for them. `replayed`: the batch had
-    been committed before, by `instant`; nothing was done now.
+    `rows_written` counts all rows of the files that were written, untouched ones included. A row
+    that goes to a log counts in `rows_updated`, as Hudi counts it: a bucket index does not look
+    whether its key is stored. `event_times`: the smallest and the largest of the rows, in
+    milliseconds since 1970, where `hoodie.write.track.event.time.watermark` asks for them.
+    `replayed`: the batch had been committed before, by `instant`; nothing was done now.
     """
 
     instant: str

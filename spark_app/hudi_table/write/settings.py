@@ -20,15 +20,17 @@ from hudi_table.table.rows.merge import MergeRule
 
 @dataclass(frozen=True, slots=True)
 class WriteSettings:
-    """What all tasks of one write share. `schema` is the table's, without meta columns but that of the operation where files have it;
-    `avro_schema` says the same.
+    """What all tasks of one write share. `schema` is the table's, without meta columns but that of
+    the operation where files have it; `avro_schema` says the same.
 
-    `combine`: rows of one key become one before they are written, by `rule` (`combine_ordering` decides inside the batch
-    even where commit time decides between stored and incoming). `sort`: order rows by record key. `virtual_keys`: the table
-    stores no meta columns (`hoodie.populate.meta.fields=false`), so keys of stored rows are made from their columns.
-    `memory_bytes`: incoming rows that a task holds at once; more are worked on in parts, by way of disk. `cdc`: what a
-    rewrite logs of each change, None for nothing. `event_time`: the column whose least and largest value the stats tell.
-    `log_blocks`: what rows are written to logs in, `log_marker` how logs are marked.
+    `combine`: rows of one key become one before they are written, by `rule` (`combine_ordering`
+    decides inside the batch even where commit time decides between stored and incoming). `sort`:
+    order rows by record key. `virtual_keys`: the table stores no meta columns
+    (`hoodie.populate.meta.fields=false`), so keys of stored rows are made from their columns.
+    `memory_bytes`: incoming rows that a task holds at once; more are worked on in parts, by way of
+    disk. `cdc`: what a rewrite logs of each change, None for nothing. `event_time`: the column
+    whose least and largest value the stats tell. `log_blocks`: what rows are written to logs in,
+    `log_marker` how logs are marked.
     """
 
     schema: pa.Schema
@@ -58,7 +60,8 @@ class WriteSettings:
     def of(
         cls, options: WriteOptions, schema: pa.Schema, avro_schema: str, *, filters: bool, **more: Any
     ) -> WriteSettings:
-        """Settings as the options say; `filters`: whether the index needs them; `more` are fields that neither decides."""
+        """Settings as the options say; `filters`: whether the index needs them; `more` are fields
+        that neither decides."""
         settings = cls(
             schema=schema,
             avro_schema=avro_schema,
@@ -81,7 +84,8 @@ class WriteSettings:
     def of_rewrite(
         cls, options: WriteOptions, schema: pa.Schema, avro_schema: str, *, filters: bool, **more: Any
     ) -> WriteSettings:
-        """Settings of a table service, whose rows are unique and lie in their order; the arguments as of `of`."""
+        """Settings of a table service, whose rows are unique and lie in their order; the arguments
+        as of `of`."""
         return cls.of(
             options,
             schema,
@@ -96,7 +100,8 @@ class WriteSettings:
 
 
 def bloom_filter(options: WriteOptions, *, needed: bool) -> BloomFilterSpec | None:
-    """The bloom filter that base files get, if any. Raises InvalidOptionError if the index needs it and it is switched off."""
+    """The bloom filter that base files get, if any. Raises InvalidOptionError if the index needs it
+    and it is switched off."""
     if needed and options.bloom_enabled is False:
         raise InvalidOptionError(
             f"option {BLOOM_ENABLED}=false would leave files that a bloom index has to read in full, and on which Hudi's "

@@ -1,9 +1,11 @@
-"""Planning: how many rows go where → one `FileGroupTask` per file group. Pure: no storage, no clock.
+"""Planning: how many rows go where → one `FileGroupTask` per file group. Pure: no storage, no
+clock.
 
-The plan fixes every file id, so that any attempt of a task writes the same file group (the write token alone tells
-attempts apart). New rows of a partition first fill its small files up to the target size, then make new groups;
-how much a row takes is measured on earlier commits. In a merge-on-read table rows of a group that exists go to a new
-log file of it; only a small file that takes new rows is rewritten, and only one without logs.
+The plan fixes every file id, so that any attempt of a task writes the same file group (the write
+token alone tells attempts apart). New rows of a partition first fill its small files up to the
+target size, then make new groups; how much a row takes is measured on earlier commits. In a
+merge-on-read table rows of a group that exists go to a new log file of it; only a small file that
+takes new rows is rewritten, and only one without logs.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ from hudi_table.table.view.file_groups import BaseFile, FileSlice, next_log_vers
 from hudi_table.write.settings import WriteSettings
 
 MEASURED_BYTES_LEAST = 1_000_000
-"""Commits that wrote less say little about the size of a row: footers and short pages weigh too much."""
+"""Commits that wrote less say little about the size of a row: footers and short pages weigh too
+much."""
 ARROW_TO_PARQUET = 0.35
 """Parquet size of a row over its Arrow size, assumed until something was measured."""
 SIZE_SLACK = 0.1
@@ -56,8 +59,8 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """Where a task's log file goes: its version, the instant in its name, and what the slice has already. `prev_commit`: the instant that its
-    write stat names; `marker`: that of the file."""
+    """Where a task's log file goes: its version, the instant in its name, and what the slice has
+    already. `prev_commit`: the instant that its write stat names; `marker`: that of the file."""
 
     version: int
     instant: str
@@ -68,8 +71,9 @@ class LogPlace:
 
     @classmethod
     def of_its_own(cls, instant: str, marker: MarkerType, told: FileSlice | None = None) -> LogPlace:
-        """The place of the one log that an instant writes to a group, where logs are named by who writes them: it counts from 1. `told`: the slice
-        that its write stat is to tell, without which a reader of changes does not find the rows of before."""
+        """The place of the one log that an instant writes to a group, where logs are named by who
+        writes them: it counts from 1. `told`: the slice that its write stat is to tell, without
+        which a reader of changes does not find the rows of before."""
         if told is None:
             return cls(1, instant, "", (), instant, marker)
         base = "" if told.base is None else told.base.name
@@ -78,11 +82,13 @@ class LogPlace:
 
 @dataclass(frozen=True, slots=True)
 class FileGroupTask:
-    """One file group's work, picklable. `index` is the task's number in the plan: first part of write token and seqno.
+    """One file group's work, picklable. `index` is the task's number in the plan: first part of
+    write token and seqno.
 
-    `base_path` is the base file to copy or merge (relative), None for a new group, `base_bytes` its size (0: not known); `prev_commit` its instant or "null".
-    A new group that reaches the target size rolls over to the ids that `rolled_file_id` derives from `seed`. `parts`: in
-    how many parts rows that have to be held are worked on. `log` belongs to Mode.LOG.
+    `base_path` is the base file to copy or merge (relative), None for a new group, `base_bytes` its
+    size (0: not known); `prev_commit` its instant or "null". A new group that reaches the target
+    size rolls over to the ids that `rolled_file_id` derives from `seed`. `parts`: in how many parts
+    rows that have to be held are worked on. `log` belongs to Mode.LOG.
     """
 
     partition: str
@@ -108,7 +114,8 @@ class FileGroupTask:
 
     @property
     def first_files(self) -> list[MarkedFile]:
-        """The files that this task begins with: its own, or the first of those that it rolls over to, and a log of changes."""
+        """The files that this task begins with: its own, or the first of those that it rolls over
+        to, and a log of changes."""
         if self.log is not None:
             token = log_write_token(self.instant, self.attempt)
             log = LogFileName(self.file_id, self.log.instant, self.log.version, token)
@@ -131,7 +138,8 @@ class FileGroupTask:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Rows `start` to `stop` (exclusive) of one slot, by the slot's position in the plan's slots."""
+    """Rows `start` to `stop` (exclusive) of one slot, by the slot's position in the plan's
+    slots."""
 
     slot: int
     start: int
@@ -155,11 +163,12 @@ class PlannedTask:
 class PlanRequest:
     """Input of `plan_tasks`.
 
-    `slots[i]` receives `rows[i]` rows. `existing` are the groups that the slots name (empty if everything is
-    replaced). `merging`: rows meet stored ones by key; else they are put behind them. `row_size`: bytes in Parquet, `arrow_row_size` in memory.
-    `to_logs`: the table is merge-on-read; `compactions`: the instant of the pending compaction of each (partition, file id);
-    `held`: the groups of any pending plan, which take no new rows; `logs_tell_writers`: logs are named by the instant that writes them;
-    `committed`: the instants whose logs count.
+    `slots[i]` receives `rows[i]` rows. `existing` are the groups that the slots name (empty if
+    everything is replaced). `merging`: rows meet stored ones by key; else they are put behind them.
+    `row_size`: bytes in Parquet, `arrow_row_size` in memory. `to_logs`: the table is merge-on-read;
+    `compactions`: the instant of the pending compaction of each (partition, file id); `held`: the
+    groups of any pending plan, which take no new rows; `logs_tell_writers`: logs are named by the
+    instant that writes them; `committed`: the instants whose logs count.
     """
 
     slots: Sequence[Slot]
@@ -181,7 +190,8 @@ class PlanRequest:
 
 
 def plan_tasks(request: PlanRequest) -> list[PlannedTask]:
-    """One task per file group that rows go to, ordered by partition; deterministic for one request."""
+    """One task per file group that rows go to, ordered by partition; deterministic for one
+    request."""
     planner = _Planner(request)
     by_partition: dict[str, list[int]] = {}
     for position, slot in enumerate(request.slots):
@@ -283,7 +293,8 @@ class _Planner:
         self.tasks.append(PlannedTask(task, sources))
 
     def _log_place(self, item: FileSlice) -> LogPlace:
-        """A log goes to the newest slice, and from the plan of a compaction on to the one that it will make: so its name tells, or its commit."""
+        """A log goes to the newest slice, and from the plan of a compaction on to the one that it
+        will make: so its name tells, or its commit."""
         marker, base = self.request.settings.log_marker, item.base
         if self.request.logs_tell_writers:
             told = None if self.request.settings.cdc is None else item
@@ -299,7 +310,8 @@ class _Planner:
 
 
 def measured_row_size(commits: Iterable[CommitMetadata]) -> float | None:
-    """Bytes per row in Parquet, from the newest given commit that wrote enough; None if none did."""
+    """Bytes per row in Parquet, from the newest given commit that wrote enough; None if none
+    did."""
     for metadata in commits:
         written = sum(stat.total_write_bytes for stat in metadata.stats)
         rows = sum(stat.num_writes for stat in metadata.stats)
@@ -309,7 +321,8 @@ def measured_row_size(commits: Iterable[CommitMetadata]) -> float | None:
 
 
 def row_size(measured: float | None, arrow_bytes: int, rows: int, options: WriteOptions) -> float:
-    """Bytes that a row takes in Parquet: measured, else as the options say, else estimated from its Arrow size."""
+    """Bytes that a row takes in Parquet: measured, else as the options say, else estimated from its
+    Arrow size."""
     if measured is not None:
         return max(measured, 1.0)
     if options.has_record_size:
@@ -320,7 +333,8 @@ def row_size(measured: float | None, arrow_bytes: int, rows: int, options: Write
 
 
 def _small_files(request: PlanRequest) -> dict[str, list[FileSlice]]:
-    """Per partition the slices below the limit, smallest first, so that few files are rewritten often."""
+    """Per partition the slices below the limit, smallest first, so that few files are rewritten
+    often."""
     found: dict[str, list[FileSlice]] = {}
     if request.pack_small_files:
         for item in request.existing.values():

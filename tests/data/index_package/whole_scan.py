@@ -1,4 +1,5 @@
-"""An index of a package of its own: every key of every file, in a dictionary. The plainest answer that is right."""
+"""An index of a package of its own: every key of every file, in a dictionary. The plainest answer
+that is right."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The CRDs: checked in as derived, structural, and their CEL rules say what the code says.
 
-No API server here. The structural rules are those of apiextensions.k8s.io/v1; the CEL is evaluated by an independent
-implementation of the language on the same documents as the parser.
+No API server here. The structural rules are those of apiextensions.k8s.io/v1; the CEL is evaluated
+by an independent implementation of the language on the same documents as the parser.
 """
 
 from __future__ import annotations
@@ -113,7 +113,8 @@ def test_every_printer_column_reads_a_field_that_exists(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", SPECS)
 def test_everything_that_cel_walks_is_bounded(kind: str) -> None:
-    """The API server estimates the cost of a rule from the limits; without them it refuses the definition."""
+    """The API server estimates the cost of a rule from the limits; without them it refuses the
+    definition."""
     for path, node in nodes(root(kind)["properties"]["spec"]):
         if node["type"] == "array":
             assert "maxItems" in node, path
@@ -145,7 +146,8 @@ def _holds(rule: str, variables: dict[str, Any]) -> bool:
 
 
 def violations(node: dict[str, Any], value: Any, old: Any = None, path: str = "spec") -> list[str]:
-    """Messages of all CEL rules that a document breaks, transition rules only with an old document."""
+    """Messages of all CEL rules that a document breaks, transition rules only with an old
+    document."""
     found = []
     for rule in node.get("x-kubernetes-validations", ()):
         if "oldSelf" in rule["rule"] and old is None:

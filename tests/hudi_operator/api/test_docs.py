@@ -1,4 +1,5 @@
-"""`docs/reference/resources.md` and `docs/reference/services.md` speak of every field, condition and reason that a person may meet."""
+"""`docs/reference/resources.md` and `docs/reference/services.md` speak of every field, condition
+and reason that a person may meet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`options` of both resources: nothing that is refused gets past, and what does nothing is said in the status."""
+"""`options` of both resources: nothing that is refused gets past, and what does nothing is said in
+the status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`hudictl explain` explains every condition of a resource and every reason that the operator gives."""
+"""`hudictl explain` explains every condition of a resource and every reason that the operator
+gives."""
 
 from __future__ import annotations
 

@@ -46,7 +46,8 @@ def rest() -> Iterator[Rest]:
 def test_a_page_that_is_no_document_is_a_server_that_is_away(
     rest: Rest, body: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The lead, the watch and every look go on from that; they would end by an error that they do not know."""
+    """The lead, the watch and every look go on from that; they would end by an error that they do
+    not know."""
     monkeypatch.setattr(Page, "body", body)
     with pytest.raises(UnavailableError, match="no API server"):
         rest.get("/api/v1/namespaces")

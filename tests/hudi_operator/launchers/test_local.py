@@ -1,4 +1,5 @@
-"""The Local launcher: attempts are processes that a later launcher finds again. Real processes, a stub of a job."""
+"""The Local launcher: attempts are processes that a later launcher finds again. Real processes, a
+stub of a job."""
 
 from __future__ import annotations
 

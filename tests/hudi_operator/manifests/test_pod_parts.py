@@ -1,4 +1,5 @@
-"""What a resource and the operator's policy say of pods: joined, put into every way of launching, and refused where it would weaken them."""
+"""What a resource and the operator's policy say of pods: joined, put into every way of launching,
+and refused where it would weaken them."""
 
 from __future__ import annotations
 
@@ -98,7 +99,8 @@ LEVELS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"pods": {"memory": "3Gi"}}, {"memory": "2Gi"}, "2Gi"),
     ({"pods": {"memory": "3Gi"}, "podsByNamespace": {"lake": {"memory": "4Gi"}}}, {"memory": "5Gi"}, "5Gi"),
 ]
-"""(what the chart and the namespace say, what the resource says, what its pods of namespace `lake` get)."""
+"""(what the chart and the namespace say, what the resource says, what its pods of namespace `lake`
+get)."""
 
 
 def memory_told(way: str, role: str, document: dict[str, Any]) -> tuple[str, str]:

@@ -1,5 +1,6 @@
-"""What a pod may be, whatever a manifest says: more than Pod Security `restricted` asks for, which takes a writable root file system, any
-account and any Secret. That a real API server admits them is tested in tests/charts.
+"""What a pod may be, whatever a manifest says: more than Pod Security `restricted` asks for, which
+takes a writable root file system, any account and any Secret. That a real API server admits them is
+tested in tests/charts.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ def test_a_pod_that_is_open_would_be_told(change: dict[str, Any], word: str) -> 
 
 
 def test_a_manifest_says_of_pods_their_sizes_and_properties_of_spark_alone() -> None:
-    """There is no pod template to be checked: a new field of a manifest that reaches a pod changes this test."""
+    """There is no pod template to be checked: a new field of a manifest that reaches a pod changes
+    this test."""
     assert [each.name for each in fields(SparkSpec)] == ["launcher", "driver", "executor", "light", "conf"]
     assert {each.name for each in fields(PodSize)} - {each.name for each in fields(PodParts)} == {
         "instances",

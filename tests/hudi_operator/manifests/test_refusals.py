@@ -1,4 +1,5 @@
-"""What no job of a cluster, or of a machine, can be given; and the operator's own words about pods."""
+"""What no job of a cluster, or of a machine, can be given; and the operator's own words about
+pods."""
 
 from __future__ import annotations
 

@@ -119,7 +119,8 @@ HOURS = "hoodie.cleaner.hours.retained"
 
 
 def test_a_number_of_hours_among_the_options_is_what_is_kept_and_not_the_commits_of_the_section() -> None:
-    """As with Hudi, it tells the policy: the section's commits would let go of what it asks to keep."""
+    """As with Hudi, it tells the policy: the section's commits would let go of what it asks to
+    keep."""
     table = desired(options={HOURS: "48"}).spec
     assert table is not None
     own = service(type="Cleaning", options={HOURS: "72"}).spec

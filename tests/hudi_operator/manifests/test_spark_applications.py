@@ -1,4 +1,5 @@
-"""What the two public Spark operators must be given, and must not be. That their schemas take it is tested in tests/cluster."""
+"""What the two public Spark operators must be given, and must not be. That their schemas take it is
+tested in tests/cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is counted: each start and each end of an attempt once, by work, launcher and outcome; looks; calls of the API server."""
+"""What is counted: each start and each end of an attempt once, by work, launcher and outcome;
+looks; calls of the API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Gauges of resources: what a document says, and nothing of what is gone. No API server: documents as one stores them."""
+"""Gauges of resources: what a document says, and nothing of what is gone. No API server: documents
+as one stores them."""
 
 from __future__ import annotations
 

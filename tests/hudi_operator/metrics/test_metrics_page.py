@@ -1,4 +1,5 @@
-"""`docs/reference/metrics.md` says of each metric what the catalog says, and what is exported is what stands in both."""
+"""`docs/reference/metrics.md` says of each metric what the catalog says, and what is exported is
+what stands in both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is told of other engines: that they write the table, and what they dropped from its properties."""
+"""What is told of other engines: that they write the table, and what they dropped from its
+properties."""
 
 from __future__ import annotations
 

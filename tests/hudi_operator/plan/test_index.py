@@ -1,4 +1,5 @@
-"""What is planned about measurements of an index: when a job is asked for one, what the status keeps, and which advice is an event."""
+"""What is planned about measurements of an index: when a job is asked for one, what the status
+keeps, and which advice is an event."""
 
 from __future__ import annotations
 

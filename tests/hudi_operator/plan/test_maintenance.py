@@ -1,4 +1,5 @@
-"""`maintenance` of a HudiTable: when each service is due, and what the conditions say of what is due."""
+"""`maintenance` of a HudiTable: when each service is due, and what the conditions say of what is
+due."""
 
 from __future__ import annotations
 

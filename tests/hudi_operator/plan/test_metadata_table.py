@@ -1,4 +1,5 @@
-"""What is told of a table's metadata table: which partitions are ready, or that a write had to switch it off."""
+"""What is told of a table's metadata table: which partitions are ready, or that a write had to
+switch it off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`plan_deletion`: what becomes of a HudiTable that is being deleted and held back. Nothing is run."""
+"""`plan_deletion`: what becomes of a HudiTable that is being deleted and held back. Nothing is
+run."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ class TestATableThatIsNotDeleted:
 
 
 def lets_go(effects: list[Effect]) -> bool:
-    """Whether the table is let go of, before anything is written that a namespace which is going may refuse."""
+    """Whether the table is let go of, before anything is written that a namespace which is going
+    may refuse."""
     kinds = [type(effect) for effect in effects if not isinstance(effect, Emit) or effect.reason != "NotPurged"]
     return of(Hold, effects) == [Hold(False)] and kinds.index(Hold) < kinds.index(SetStatus)
 

@@ -1,4 +1,5 @@
-"""`plan_table`: what runs lead to, told by the launcher and read against the timeline. Nothing is run."""
+"""`plan_table`: what runs lead to, told by the launcher and read against the timeline. Nothing is
+run."""
 
 from __future__ import annotations
 

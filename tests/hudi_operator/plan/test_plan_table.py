@@ -1,4 +1,5 @@
-"""`plan_table`: what waiting files, a manifest and a table that cannot be seen lead to. Nothing is run."""
+"""`plan_table`: what waiting files, a manifest and a table that cannot be seen lead to. Nothing is
+run."""
 
 from __future__ import annotations
 

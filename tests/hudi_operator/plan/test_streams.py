@@ -1,4 +1,5 @@
-"""What is planned for ingests from Kafka: attempts and drivers, one successor after each end, losses that stop, and lag."""
+"""What is planned for ingests from Kafka: attempts and drivers, one successor after each end,
+losses that stop, and lag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Another table version and the readers of a table: what is planned, held off, refused and told. Nothing is run."""
+"""Another table version and the readers of a table: what is planned, held off, refused and told.
+Nothing is run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Callbacks of HudiTables against a real receiver: order, repeats, kills, what is refused, and where the secrets are not.
+"""Callbacks of HudiTables against a real receiver: order, repeats, kills, what is refused, and
+where the secrets are not.
 
-Aspects: (1) every commit, once it is taken, in order; (2) failures of receivers and what the status says; (3) an operator that is killed; (4) what is not
-sent at all; (5) secrets; (6) who else goes on.
+Aspects: (1) every commit, once it is taken, in order; (2) failures of receivers and what the status
+says; (3) an operator that is killed; (4) what is not sent at all; (5) secrets; (6) who else goes
+on.
 """
 
 from __future__ import annotations

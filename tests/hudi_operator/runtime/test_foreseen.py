@@ -1,4 +1,5 @@
-"""What a job would refuse is refused before one starts, by the job's own checks: of a table that is not there yet, of an ingest, of a service."""
+"""What a job would refuse is refused before one starts, by the job's own checks: of a table that is
+not there yet, of an ingest, of a service."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The local runtime from manifests to tables: real jobs in processes of their own, on the local engine.
+"""The local runtime from manifests to tables: real jobs in processes of their own, on the local
+engine.
 
-Aspects: convergence, new files, restarts and lost jobs, and what is wrong with a manifest, a location, a store or a
-credential. Each ends in one condition and leaves the table as it was.
+Aspects: convergence, new files, restarts and lost jobs, and what is wrong with a manifest, a
+location, a store or a credential. Each ends in one condition and leaves the table as it was.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Table services in the local runtime: real jobs on a real merge-on-read table, from manifest to status.
+"""Table services in the local runtime: real jobs on a real merge-on-read table, from manifest to
+status.
 
-Aspects: a run, a dry run and its approval, a plan that has gone stale, a schedule, need, a wish for other buckets, and a metadata table.
+Aspects: a run, a dry run and its approval, a plan that has gone stale, a schedule, need, a wish for
+other buckets, and a metadata table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Another table version in the local runtime: real jobs on a real merge-on-read table, there and back, and a change that was left half-way."""
+"""Another table version in the local runtime: real jobs on a real merge-on-read table, there and
+back, and a change that was left half-way."""
 
 from __future__ import annotations
 

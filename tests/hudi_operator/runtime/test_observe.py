@@ -1,4 +1,5 @@
-"""Looking at real tables: figures, checkpoints, failed writes, keys with colons, and tables that Hudi wrote."""
+"""Looking at real tables: figures, checkpoints, failed writes, keys with colons, and tables that
+Hudi wrote."""
 
 from __future__ import annotations
 
@@ -117,7 +118,8 @@ def test_a_damaged_checkpoint_is_a_problem_of_its_ingest_alone(tmp_path: Path) -
 
 
 class TestAnIngestThatRests:
-    """Its checkpoint is found, however many others have written since and wherever its commit is now."""
+    """Its checkpoint is found, however many others have written since and wherever its commit is
+    now."""
 
     HELD = taken("one", "1", "2")
     KEEP: ClassVar = {

@@ -1,4 +1,5 @@
-"""The queue of resources: order, one worker for each, repeats, and threads. A clock of its own, but for the threads."""
+"""The queue of resources: order, one worker for each, repeats, and threads. A clock of its own, but
+for the threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Two HudiTables at one place: both say so, the older goes on, and the younger one's jobs never start."""
+"""Two HudiTables at one place: both say so, the older goes on, and the younger one's jobs never
+start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A look at a table where nothing has happened is one request; whatever has happened is seen by the next look.
+"""A look at a table where nothing has happened is one request; whatever has happened is seen by the
+next look.
 
 Omitted: what a look finds (`test_observe.py`).
 """

@@ -1,7 +1,8 @@
-"""What a job measures of its table's index, after its work and only where that is asked: real ingests on the local engine.
+"""What a job measures of its table's index, after its work and only where that is asked: real
+ingests on the local engine.
 
-Aspects: what is told of filters and of buckets; who measures and who does not; that measuring, failed or ended, takes nothing of the
-job's result back; the room that Kubernetes gives it.
+Aspects: what is told of filters and of buckets; who measures and who does not; that measuring,
+failed or ended, takes nothing of the job's result back; the room that Kubernetes gives it.
 """
 
 from __future__ import annotations

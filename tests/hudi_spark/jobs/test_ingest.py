@@ -1,6 +1,8 @@
-"""The ingest job on the local engine: files in, one commit, and what is refused. No process and no JVM is started.
+"""The ingest job on the local engine: files in, one commit, and what is refused. No process and no
+JVM is started.
 
-Each refusal checks that the table shows the rows it showed before, and that a table made for it is gone again.
+Each refusal checks that the table shows the rows it showed before, and that a table made for it is
+gone again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""The ingest job on Spark: a transform makes the key, tasks read the files, and what is refused leaves nothing.
+"""The ingest job on Spark: a transform makes the key, tasks read the files, and what is refused
+leaves nothing.
 
-One session serves all tests; the job is called in this process, as `python -m hudi_spark.jobs` would.
+One session serves all tests; the job is called in this process, as `python -m hudi_spark.jobs`
+would.
 """
 
 from __future__ import annotations

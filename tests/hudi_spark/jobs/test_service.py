@@ -1,4 +1,5 @@
-"""The job of a table service on the local engine: dry run, plan, execution, approval, and nothing to do. No JVM is started."""
+"""The job of a table service on the local engine: dry run, plan, execution, approval, and nothing
+to do. No JVM is started."""
 
 from __future__ import annotations
 
@@ -150,7 +151,8 @@ def test_a_resize_that_a_lost_attempt_has_done_is_nothing_to_do(table: HudiTable
 
 
 def test_nothing_to_do_starts_no_jvm_and_claims_nothing(table: HudiTable, tmp_path: Path) -> None:
-    """In a process of its own, asked for Spark: neither the gateway nor Spark is imported, no child is born."""
+    """In a process of its own, asked for Spark: neither the gateway nor Spark is imported, no child
+    is born."""
     before = sorted(path.name for path in (tmp_path / "lake" / ".hoodie").rglob("*"))
     (tmp_path / "spec.json").write_text(spec(tmp_path, engine="Spark").to_json())
     program = (

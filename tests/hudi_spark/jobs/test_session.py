@@ -1,4 +1,5 @@
-"""The properties of a job's session: alone, with executors of its own, and in a driver that was submitted."""
+"""The properties of a job's session: alone, with executors of its own, and in a driver that was
+submitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every property that this Spark knows, against what a manifest may set: no name of a class, a program, a path or an address among them."""
+"""Every property that this Spark knows, against what a manifest may set: no name of a class, a
+program, a path or an address among them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ pytestmark = pytest.mark.spark
 HOLDERS = ("internal.config.package$", "internal.config.Python$", "internal.config.Network$", "internal.config.UI$",
            "internal.config.Status$", "internal.config.Streaming$", "internal.config.Kryo$", "internal.config.Deploy$",
            "deploy.k8s.Config$", "sql.internal.SQLConf$", "sql.internal.StaticSQLConf$", "sql.hive.HiveUtils$")  # fmt: skip
-"""Objects whose fields are entries of Spark's configuration, by their names below org.apache.spark."""
+"""Objects whose fields are entries of Spark's configuration, by their names below
+org.apache.spark."""
 RISKY = re.compile(
     r"[cC]lass|[jJ]ars?\b|[pP]ath|[dD]ir\b|[dD]irectory|module|[cC]ommand|[pP]rovider|[lL]istener(?!bus)|[pP]lugin|[uU]r[li]\b|[lL]ocation"
     r"|codec|\.impl\b|[sS]erializer|redact|[cC]atalog|[aA]rtifact|[rR]emote|[pP]olicy|[mM]apper|[pP]rofiler|topology|[fF]actory|python$|[hH]ost\b"

@@ -1,4 +1,5 @@
-"""Every expression that a transform may hold without Spark gives the values that Spark gives, on rows that are chosen to tell the two apart."""
+"""Every expression that a transform may hold without Spark gives the values that Spark gives, on
+rows that are chosen to tell the two apart."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Which commits are told after a position: each once, in order, also what completes late, is archived, or is many.
+"""Which commits are told after a position: each once, in order, also what completes late, is
+archived, or is many.
 
-Aspects: (1) order and pages; (2) writes that were open; (3) the archive; (4) what is told of a commit, and what is not; (5) texts of positions.
+Aspects: (1) order and pages; (2) writes that were open; (3) the archive; (4) what is told of a
+commit, and what is not; (5) texts of positions.
 """
 
 from __future__ import annotations

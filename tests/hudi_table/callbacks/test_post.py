@@ -1,4 +1,5 @@
-"""Sending an event: signed, to whom that is allowed alone, within its time; what becomes of it is told without what was sent."""
+"""Sending an event: signed, to whom that is allowed alone, within its time; what becomes of it is
+told without what was sent."""
 
 from __future__ import annotations
 

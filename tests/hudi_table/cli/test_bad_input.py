@@ -1,4 +1,5 @@
-"""Bad input: each ends in one clear message, the same from Python and from the command line, and changes nothing."""
+"""Bad input: each ends in one clear message, the same from Python and from the command line, and
+changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The bar of an operation: drawn on a real terminal, and gone when it has ended; nothing of it where stderr is none."""
+"""The bar of an operation: drawn on a real terminal, and gone when it has ended; nothing of it
+where stderr is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The example on each error's page is what the program says: the error is made here, or the page is held against the text that raises it."""
+"""The example on each error's page is what the program says: the error is made here, or the page is
+held against the text that raises it."""
 
 from __future__ import annotations
 
@@ -134,11 +135,13 @@ SAID_IN = {
     "JobLost": ("operator/hudi_operator/launchers/local.py",),
     "LauncherNotServed": ("operator/hudi_operator/launchers/cluster.py",),
 }
-"""Errors that a store, a broker or a cluster must fail for: the modules that have the words, one text of each."""
+"""Errors that a store, a broker or a cluster must fail for: the modules that have the words, one
+text of each."""
 
 
 def example(name: str) -> str:
-    """The message on the page of `name`, from the name on, without the breaks of lines; what follows in the block is left out."""
+    """The message on the page of `name`, from the name on, without the breaks of lines; what
+    follows in the block is left out."""
     block = page(name).partition("## Example\n\n```\n")[2].partition("\n```")[0]
     said = re.search(rf"{name}: (?:.|\n(?![$\w ]*\$)(?!this is))*", block)
     assert said, f"the example of {name} does not name it"
@@ -146,7 +149,8 @@ def example(name: str) -> str:
 
 
 def shape(text: str) -> str:
-    """A message without what differs from run to run: numbers, instants, ids of files, paths, hosts."""
+    """A message without what differs from run to run: numbers, instants, ids of files, paths,
+    hosts."""
     text = re.sub(r"http://[\w.:-]+", "URL", text)
     text = (
         re.sub(r"(?<![\w.])/[\w./-]*?(?=/flights|lake\b|[\]:]|$)", "…", text)

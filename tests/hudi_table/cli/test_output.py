@@ -1,4 +1,5 @@
-"""What a terminal is shown: nothing that it would obey, nulls that differ from texts, lines that fit."""
+"""What a terminal is shown: nothing that it would obey, nulls that differ from texts, lines that
+fit."""
 
 from __future__ import annotations
 

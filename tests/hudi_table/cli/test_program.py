@@ -1,4 +1,5 @@
-"""The program itself: help, exit codes, verbs of other packages, what users do wrong, pipes, secrets."""
+"""The program itself: help, exit codes, verbs of other packages, what users do wrong, pipes,
+secrets."""
 
 from __future__ import annotations
 

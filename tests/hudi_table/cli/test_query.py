@@ -1,7 +1,8 @@
 """`hudictl query`: names of tables, formats, moments, and what a statement cannot do.
 
-Over one table and several; the same rows in every format; as of a moment and incremental; nothing but one SELECT, which
-reaches no file, no network, no setting and no variable; plain errors; memory that does not grow with the table.
+Over one table and several; the same rows in every format; as of a moment and incremental; nothing
+but one SELECT, which reaches no file, no network, no setting and no variable; plain errors; memory
+that does not grow with the table.
 """
 
 from __future__ import annotations

@@ -324,7 +324,8 @@ def test_headings_are_bold_only_where_styles_are_wanted(monkeypatch: pytest.Monk
 
 
 class TestCompact:
-    """`hudictl compact`: what is planned and executed, and that it says when there is nothing to do."""
+    """`hudictl compact`: what is planned and executed, and that it says when there is nothing to
+    do."""
 
     @pytest.fixture
     def logged(self, tmp_path: Path) -> Path:

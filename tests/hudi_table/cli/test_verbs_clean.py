@@ -1,4 +1,5 @@
-"""`hudictl clean`, `hudictl savepoint` and `hudictl ttl`: a dry run until --yes, an approved plan, what is kept."""
+"""`hudictl clean`, `hudictl savepoint` and `hudictl ttl`: a dry run until --yes, an approved plan,
+what is kept."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Archive files: those of Hudi are read and written again byte for byte; damage is named.
 
-Aspects: the golden archive; the same instants archived by us; damage. Not here: which instants are archived.
+Aspects: the golden archive; the same instants archived by us; damage. Not here: which instants are
+archived.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def shape(value: Any) -> Any:
 
 
 def test_what_we_archive_of_an_instant_is_what_hudi_archives(golden: Golden) -> None:
-    """Of each action and state: the later instants of the same table, which Hudi had not archived yet."""
+    """Of each action and state: the later instants of the same table, which Hudi had not archived
+    yet."""
     ctx = open_table(str(golden.base)).context
     timeline = load_timeline(ctx)
     theirs: dict[tuple[str, str], list[Entry]] = {}

@@ -1,7 +1,8 @@
 """Batches brought to a schema: by name, without ever changing a value.
 
-Aspects: identity and slices of every stored type (hypothesis); order, missing and surplus columns; widths and layouts;
-nested evolution; what is refused, with the column's name. Not here: which schema a write uses (write/evolution).
+Aspects: identity and slices of every stored type (hypothesis); order, missing and surplus columns;
+widths and layouts; nested evolution; what is refused, with the column's name. Not here: which
+schema a write uses (write/evolution).
 """
 
 from __future__ import annotations

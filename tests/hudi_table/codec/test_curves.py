@@ -1,4 +1,5 @@
-"""Space-filling curves: every point has a place of its own, and neighbours on Hilbert's curve are neighbours in space."""
+"""Space-filling curves: every point has a place of its own, and neighbours on Hilbert's curve are
+neighbours in space."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """HFiles: Hudi's own, ours, and damaged ones.
 
-Aspects: files of HBase's writer (Hudi 0.15.0) and of Hudi 1.1.1, one to three levels of index, four compressions; bytes equal to HBase's;
-round trips, lookups and prefixes against plain Python (hypothesis); every damage a typed error. Hudi reading ours: tests/interop.
+Aspects: files of HBase's writer (Hudi 0.15.0) and of Hudi 1.1.1, one to three levels of index, four
+compressions; bytes equal to HBase's; round trips, lookups and prefixes against plain Python
+(hypothesis); every damage a typed error. Hudi reading ours: tests/interop.
 """
 
 from __future__ import annotations

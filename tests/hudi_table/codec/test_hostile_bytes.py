@@ -1,7 +1,9 @@
-"""Bytes of a store that somebody else may write to: whatever they are, they are read or refused by a typed error, within bounds.
+"""Bytes of a store that somebody else may write to: whatever they are, they are read or refused by
+a typed error, within bounds.
 
-Aspects: bytes made to do harm, in a process of 256 MiB and 5 s; whole files of ours with any of their bytes changed, cut or
-repeated. Not here: Parquet, which Arrow reads (docs/explanation/security.md).
+Aspects: bytes made to do harm, in a process of 256 MiB and 5 s; whole files of ours with any of
+their bytes changed, cut or repeated. Not here: Parquet, which Arrow reads
+(docs/explanation/security.md).
 """
 
 from __future__ import annotations
@@ -96,7 +98,8 @@ def hfile_of(data: bytes) -> None:
 
 
 def unchecked(hfile: bytes) -> bytes:
-    """The file without checksums, as Hudi 1.x writes it: what is changed in it is not found out by them."""
+    """The file without checksums, as Hudi 1.x writes it: what is changed in it is not found out by
+    them."""
     data, at = bytearray(hfile), 0
     while at < len(data) - trailer.TRAILER_BYTES:
         head = blocks.head_at(memoryview(bytes(data)), at)

@@ -1,7 +1,7 @@
 """Record keys of megabytes: what they cost grows with their length, not with its square.
 
-Work is counted, not timed: the lines of this package that run, and the most memory that is held at once, for a key and for one of twice
-its length.
+Work is counted, not timed: the lines of this package that run, and the most memory that is held at
+once, for a key and for one of twice its length.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def test_twice_the_length_is_twice_the_work(work: str, unit: str) -> None:
 
 
 class Counted(np.ndarray[Any, Any]):
-    """Numbers that count how many of them are computed with, and so do those that are made of them."""
+    """Numbers that count how many of them are computed with, and so do those that are made of
+    them."""
 
     looked = 0
 

@@ -1,7 +1,7 @@
 """Base files: what is written is read back, in bounded memory, with the footer that Hudi expects.
 
-Aspects: round trip of every stored type (hypothesis); footers; row groups; encodings; golden files and list layouts;
-corruption. Not here: that Hudi reads the files (interop tests).
+Aspects: round trip of every stored type (hypothesis); footers; row groups; encodings; golden files
+and list layouts; corruption. Not here: that Hudi reads the files (interop tests).
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""An index that is made here and nowhere else known writes and reads a table: its own answers and the defaults of `Index` are all
-that the library asks. The lines below are what a new index needs, but for its line in `index/kinds.py`.
+"""An index that is made here and nowhere else known writes and reads a table: its own answers and
+the defaults of `Index` are all that the library asks. The lines below are what a new index needs,
+but for its line in `index/kinds.py`.
 
-Omitted: how each index of the library answers (`test_conformance.py`), indexes of other packages (`test_custom.py`).
+Omitted: how each index of the library answers (`test_conformance.py`), indexes of other packages
+(`test_custom.py`).
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ class FirstLetter(Index):
 
 @dataclass(frozen=True, slots=True)
 class EveryKey(Index):
-    """Keys are unique in the table, and looked up by reading them all. It writes down what it learns of commits."""
+    """Keys are unique in the table, and looked up by reading them all. It writes down what it
+    learns of commits."""
 
     learnt: list[int] = field(default_factory=list)
 

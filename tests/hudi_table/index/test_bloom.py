@@ -1,7 +1,7 @@
 """The bloom indexes read no file that cannot hold a key, and are never wrong for it.
 
-Aspects: which files are opened and read; filters in what every writer and service leaves; files without a filter; damaged
-filters; options. Behaviour that all indexes share: test_conformance.py.
+Aspects: which files are opened and read; filters in what every writer and service leaves; files
+without a filter; damaged filters; options. Behaviour that all indexes share: test_conformance.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ SMALL = {"hoodie.index.bloom.num_entries": "1000", "hoodie.index.bloom.fpp": "0.
 
 
 def key_of(number: int) -> str:
-    """Keys that no range of a file tells apart: numbers come in the order of their hash-like digits."""
+    """Keys that no range of a file tells apart: numbers come in the order of their hash-like
+    digits."""
     return f"{number * 2_654_435_761 % 2**32:08x}"
 
 
@@ -70,7 +71,8 @@ def opened_files(table: HudiTable, index: Index, record_keys: list[str]) -> int:
 
 
 class Fetched:
-    """Filters that are known without opening a file, as a metadata table knows them; counts the files that are read."""
+    """Filters that are known without opening a file, as a metadata table knows them; counts the
+    files that are read."""
 
     at_once = 1
 
@@ -258,7 +260,8 @@ def test_a_rewrite_that_loses_keys_or_cannot_go_on_makes_the_filter_anew(change:
 
 
 def damage_filter(table: HudiTable) -> str:
-    """Spoil the filter of the one file of a table, whose footer has no check sum, as with another engine's. Returns its path."""
+    """Spoil the filter of the one file of a table, whose footer has no check sum, as with another
+    engine's. Returns its path."""
     (item,) = slices(table)
     assert item.base is not None
     data = without_check_sums(table.context.storage.get(item.base.path))

@@ -1,11 +1,14 @@
-"""Every index keeps to one behaviour; which one a table has is seen in its files and its cost alone.
+"""Every index keeps to one behaviour; which one a table has is seen in its files and its cost
+alone.
 
-Matrix: {each index of `tests/support/indexes.py`} × {copy-on-write, merge-on-read}: insert, update, delete, a key that changes
-its partition, duplicate keys of one batch, an empty batch, odd keys, a fault at storage calls, and random steps beside a
-dictionary, partitioned or not, with table services between them.
+Matrix: {each index of `tests/support/indexes.py`} × {copy-on-write, merge-on-read}: insert, update,
+delete, a key that changes its partition, duplicate keys of one batch, an empty batch, odd keys, a
+fault at storage calls, and random steps beside a dictionary, partitioned or not, with table
+services between them.
 
-Omitted: event time (`test_simple.py`, `tests/hudi_table/write/test_merge_modes.py`), several writers
-(`tests/hudi_table/write/test_conflicts.py`), inserts of known keys, which keep both rows (`test_operations.py`).
+Omitted: event time (`test_simple.py`, `tests/hudi_table/write/test_merge_modes.py`), several
+writers (`tests/hudi_table/write/test_conflicts.py`), inserts of known keys, which keep both rows
+(`test_operations.py`).
 """
 
 from __future__ import annotations
@@ -76,7 +79,8 @@ def test_inserted_keys_are_found_again(case: Case) -> None:
     "ends", [("upsert",), ("delete", "upsert"), ("delete", "insert", "delete", "upsert", "upsert")], ids=" ".join
 )
 def test_a_key_that_comes_back_after_its_deletion_comes_back_once(case: Case, ends: tuple[str, ...]) -> None:
-    """An insert looks for no key and begins a file of its own: then two files hold the key, and a log deletes it in one of them, or in both."""
+    """An insert looks for no key and begins a file of its own: then two files hold the key, and a
+    log deletes it in one of them, or in both."""
     table = begun(case)
     apart = {"hoodie.parquet.small.file.limit": "0"}
     for value, operation in enumerate(("delete", "insert", *ends), start=20):
@@ -184,7 +188,8 @@ def test_a_fault_at_a_storage_call_leaves_the_old_or_the_new_rows_and_an_index_t
 
 
 class Interrupted:
-    """One write with a fault at its calls: all of them in `test-full`, some in `make test`, others for each index, table and operation."""
+    """One write with a fault at its calls: all of them in `test-full`, some in `make test`, others
+    for each index, table and operation."""
 
     def __init__(self, case: Case, operation: str) -> None:
         self.case, self.operation = case, operation
@@ -213,7 +218,8 @@ class Interrupted:
             self._again(copied(store), found, suspect, where)
 
     def _again(self, store: Storage, found: Rows, suspect: float, where: str) -> None:
-        """Every key that is there is found by the next write, wherever the fault left it; then the same write ends well."""
+        """Every key that is there is found by the next write, wherever the fault left it; then the
+        same write ends well."""
         table = opened(store, suspect=suspect)
         # Decided, and perhaps not published: what a recovery finishes is seen here first.
         self.case.write(table, "upsert", ("other", "x", 1))

@@ -1,4 +1,5 @@
-"""Indexes of other packages: found by name, stored by name, refused before anything is written, checked when they answer.
+"""Indexes of other packages: found by name, stored by name, refused before anything is written,
+checked when they answer.
 
 Omitted: what they do for a table, which `test_conformance.py` holds one of them to.
 """

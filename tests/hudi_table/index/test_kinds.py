@@ -1,4 +1,5 @@
-"""Every type of index that a table can store has a class, and what layers below the classes are told of the type is true of the class."""
+"""Every type of index that a table can store has a class, and what layers below the classes are
+told of the type is true of the class."""
 
 from __future__ import annotations
 

@@ -1,10 +1,13 @@
-"""The record index by partition: what it opens, what it believes, and what it does where there is no index to ask.
+"""The record index by partition: what it opens, what it believes, and what it does where there is
+no index to ask.
 
-Matrix: {copy-on-write, merge-on-read}: look-ups of writes and of filters on the key; entries of another engine that lie where they do not
-belong; a metadata table that is gone or has the other kind; names and options of Hudi; two writers, of which one acts at each storage call of
-the other; a fault at each call of a building; random steps, after each of which the index agrees with a scan. Omitted: what every index
-must do (`test_conformance.py`), how it is built and kept (`tests/hudi_table/metadata/test_partitioned_record_index.py`), other
-engines (`tests/interop/test_partitioned_record_index.py`).
+Matrix: {copy-on-write, merge-on-read}: look-ups of writes and of filters on the key; entries of
+another engine that lie where they do not belong; a metadata table that is gone or has the other
+kind; names and options of Hudi; two writers, of which one acts at each storage call of the other; a
+fault at each call of a building; random steps, after each of which the index agrees with a scan.
+Omitted: what every index must do (`test_conformance.py`), how it is built and kept
+(`tests/hudi_table/metadata/test_partitioned_record_index.py`), other engines
+(`tests/interop/test_partitioned_record_index.py`).
 """
 
 from __future__ import annotations

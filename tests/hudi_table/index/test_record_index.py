@@ -1,9 +1,12 @@
-"""The record-level index: what it opens, what it believes, where keys stay, and what it does where there is no index to ask.
+"""The record-level index: what it opens, what it believes, where keys stay, and what it does where
+there is no index to ask.
 
-Matrix: {keys that stay, keys that move} × {copy-on-write, merge-on-read}, by commit time and by event time; entries of file groups
-that the snapshot does not have; a metadata table that is gone; names and options of both generations of Hudi. A thousand random
-steps in `make test-full`, after each of which the index agrees with a scan; a fault at each call of a building. Omitted: what every index must do (`test_conformance.py`),
-how the index is built and kept (`tests/hudi_table/metadata/test_record_index.py`), other engines
+Matrix: {keys that stay, keys that move} × {copy-on-write, merge-on-read}, by commit time and by
+event time; entries of file groups that the snapshot does not have; a metadata table that is gone;
+names and options of both generations of Hudi. A thousand random steps in `make test-full`, after
+each of which the index agrees with a scan; a fault at each call of a building. Omitted: what every
+index must do (`test_conformance.py`), how the index is built and kept
+(`tests/hudi_table/metadata/test_record_index.py`), other engines
 (`tests/interop/test_record_index.py`).
 """
 

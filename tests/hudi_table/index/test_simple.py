@@ -19,7 +19,8 @@ NO_PACKING = {"hoodie.parquet.small.file.limit": "0"}
 
 @pytest.fixture(scope="module")
 def table() -> HudiTable:
-    """Partition x in two files (keys a, b and c, d), partition y in one (a, z), ordering values 10."""
+    """Partition x in two files (keys a, b and c, d), partition y in one (a, z), ordering values
+    10."""
     made = new_table(ordering_fields="ts")
     made.insert(rows(("a", "x", 1, 10), ("b", "x", 2, 10)), options=NO_PACKING)
     made.insert(rows(("c", "x", 3, 10), ("d", "x", 4, 10)), options=NO_PACKING)

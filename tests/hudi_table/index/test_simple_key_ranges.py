@@ -1,4 +1,5 @@
-"""The simple indexes prune files by key ranges: Java's order of keys and Arrow's differ, and no row may be lost to that."""
+"""The simple indexes prune files by key ranges: Java's order of keys and Arrow's differ, and no row
+may be lost to that."""
 
 from __future__ import annotations
 

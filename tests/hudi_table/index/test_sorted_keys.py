@@ -1,6 +1,7 @@
 """The range of a file selects every wanted key that lies in it, and few others.
 
-Aspects: ranges in either order of keys, odd bounds, keys that agree for long; spans are empty where nothing can be there.
+Aspects: ranges in either order of keys, odd bounds, keys that agree for long; spans are empty where
+nothing can be there.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""With `hoodie.bloom.index.use.metadata` keys are looked up in filters of the metadata table: files that cannot hold any are not opened, and rows
-go where the footers would send them."""
+"""With `hoodie.bloom.index.use.metadata` keys are looked up in filters of the metadata table: files
+that cannot hold any are not opened, and rows go where the footers would send them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ BY_METADATA = {"hoodie.bloom.index.use.metadata": "true", "hoodie.parquet.small.
 
 @pytest.fixture
 def table() -> HudiTable:
-    """Six files of fifty keys, all of nearly the same range, and their filters in a metadata table."""
+    """Six files of fifty keys, all of nearly the same range, and their filters in a metadata
+    table."""
     made = filled(FILES, EACH)
     made.build_metadata(["bloom_filters", "column_stats"])
     return made

@@ -1,5 +1,6 @@
-"""A metadata table that is built while threads and processes write: afterwards it lists every file, and has the filter and the statistics
-of each; what a process that was killed has begun, the next one finishes.
+"""A metadata table that is built while threads and processes write: afterwards it lists every file,
+and has the filter and the statistics of each; what a process that was killed has begun, the next
+one finishes.
 
 Every interleaving of one writer and a building: `test_keeping.py`, `test_crash_metadata.py`.
 """

@@ -1,6 +1,8 @@
-"""A metadata table through the life of its table: writes, cleans, compactions, building, going back, each beside others.
+"""A metadata table through the life of its table: writes, cleans, compactions, building, going
+back, each beside others.
 
-Omitted: faults at single calls (`test_crash_metadata.py`), what Hudi makes of it (`tests/interop/test_metadata_table.py`).
+Omitted: faults at single calls (`test_crash_metadata.py`), what Hudi makes of it
+(`tests/interop/test_metadata_table.py`).
 """
 
 from __future__ import annotations
@@ -201,7 +203,8 @@ def test_a_log_that_goes_while_the_metadata_table_is_planned_is_not_named(monkey
 
 @kinds
 def test_it_is_compacted_while_a_dead_write_waits_to_be_rolled_back_to_its_end(layout):
-    """A rollback waits out the quarantine. What it takes back never counts, so the compaction leaves it where it is."""
+    """A rollback waits out the quarantine. What it takes back never counts, so the compaction
+    leaves it where it is."""
     store = with_metadata(layout, deltas=3)
     dead = AfterPut(store, f"{METADATA_TABLE}/files/.files-0000-0", lambda: None)
 
@@ -245,7 +248,8 @@ def test_it_is_not_compacted_beside_what_a_pending_rollback_of_another_engine_ha
 
 @pytest.mark.parametrize("layout", KINDS[:2], ids=str)
 def test_a_clean_tells_behind_a_compaction_that_is_decided_and_not_yet_on_the_timeline(layout):
-    """The compaction was listed before the clean was planned, and its process dies right after its decision."""
+    """The compaction was listed before the clean was planned, and its process dies right after its
+    decision."""
     store = with_metadata(layout, deltas=3)
     compactor = AfterPut(store, "", lambda: None)
     cleans: list[Any] = []
@@ -360,7 +364,8 @@ def test_going_back_drops_it_and_the_next_write_that_wants_it_builds_it(layout):
 
 
 def test_a_file_that_a_pending_restore_of_another_engine_deleted_makes_it_no_wrong_one():
-    """Files go before their entries: Hudi writes to the metadata table when all of them are gone."""
+    """Files go before their entries: Hudi writes to the metadata table when all of them are
+    gone."""
     store = with_metadata(LAYOUTS[0])
     ctx = opened(store).context
     newest = load_timeline(ctx).commits[-1]

@@ -1,4 +1,5 @@
-"""Views whose files the metadata table lists are those that a listing of the folders makes, and where it cannot be asked they are one.
+"""Views whose files the metadata table lists are those that a listing of the folders makes, and
+where it cannot be asked they are one.
 
 Histories of writes and services beside this: `test_services_machine.py`.
 """
@@ -46,7 +47,8 @@ def few_partitions_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def both(ctx: TableContext, as_of: str | None = None) -> tuple[list[FileGroup], list[FileGroup]]:
-    """The groups by the metadata table, whole and then partition by partition, and by the folders."""
+    """The groups by the metadata table, whole and then partition by partition, and by the
+    folders."""
     timeline = load_timeline(ctx)
     assert metadata_files(ctx, timeline) is not None
     whole = FileSystemView(ctx, timeline, as_of)
@@ -120,7 +122,8 @@ def test_a_log_of_a_write_that_is_under_way_is_in_the_folder_s_slice_alone_and_r
 
 
 def test_a_rollback_that_cancels_blocks_in_a_log_of_others_ends_it():
-    """Hudi may append to a log that is there. The log that cancels its blocks is in no commit, so that `files` would miss it."""
+    """Hudi may append to a log that is there. The log that cancels its blocks is in no commit, so
+    that `files` would miss it."""
     store = with_metadata(LOG_LAYOUTS[0])
     many_writes(store)
     expected = read(store)
@@ -231,7 +234,8 @@ def test_one_that_was_built_anew_while_it_was_listed_is_not_believed():
     store = with_metadata(KINDS[0])
 
     class Late:
-        """Between the listing of the metadata table and the reading of its files another one takes its place."""
+        """Between the listing of the metadata table and the reading of its files another one takes
+        its place."""
 
         def __init__(self) -> None:
             self.done = False

@@ -1,9 +1,12 @@
-"""A record index by partition: what it holds, how many shards each data partition has, who begins those of a new one, what it refuses.
+"""A record index by partition: what it holds, how many shards each data partition has, who begins
+those of a new one, what it refuses.
 
-Matrix: {copy-on-write, merge-on-read with logs, deletes, keys in several partitions} × {built from rows, kept from the first write}; odd
-partition paths and none; two writers that begin a partition at once, one of which dies; partitions that come between plan and base files.
-Omitted: what Hudi makes of it (`tests/interop/test_partitioned_record_index.py`), looking keys up
-(`tests/hudi_table/index/test_partitioned_record_index.py`), what both kinds share (`test_record_index.py`).
+Matrix: {copy-on-write, merge-on-read with logs, deletes, keys in several partitions} × {built from
+rows, kept from the first write}; odd partition paths and none; two writers that begin a partition
+at once, one of which dies; partitions that come between plan and base files. Omitted: what Hudi
+makes of it (`tests/interop/test_partitioned_record_index.py`), looking keys up
+(`tests/hudi_table/index/test_partitioned_record_index.py`), what both kinds share
+(`test_record_index.py`).
 """
 
 from __future__ import annotations
@@ -53,7 +56,8 @@ Places = dict[tuple[str, str], str]
 
 
 def placed(table: HudiTable) -> Places:
-    """File id of every (partition, key) in the index; each is in the shard of its partition and its hash."""
+    """File id of every (partition, key) in the index; each is in the shard of its partition and its
+    hash."""
     found: Places = {}
     metadata = loaded(table)
     shards = RecordShards.load(table.context, load_timeline(table.context))

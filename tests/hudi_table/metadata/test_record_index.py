@@ -1,7 +1,9 @@
-"""A record index that is built of a table with rows: what it holds, how many file groups it has, when it is refused.
+"""A record index that is built of a table with rows: what it holds, how many file groups it has,
+when it is refused.
 
-Matrix: {copy-on-write, merge-on-read with logs, deletes, moved keys}; keys held on disk; a writer between plan and base files; the
-options of both generations of Hudi. Omitted: what Hudi makes of it (`tests/interop/test_record_index.py`), looking keys up
+Matrix: {copy-on-write, merge-on-read with logs, deletes, moved keys}; keys held on disk; a writer
+between plan and base files; the options of both generations of Hudi. Omitted: what Hudi makes of it
+(`tests/interop/test_record_index.py`), looking keys up
 (`tests/hudi_table/index/test_record_index.py`).
 """
 

@@ -69,7 +69,8 @@ def test_ibis_reads_it(source: Any) -> None:
 
 
 class TestPolarsBridge:
-    """`to_polars`: what is handed down reads fewer files, what is not understood still gives Polars' own answer."""
+    """`to_polars`: what is handed down reads fewer files, what is not understood still gives
+    Polars' own answer."""
 
     @pytest.mark.parametrize(
         "predicate",

@@ -1,4 +1,5 @@
-"""Tables of versions 8 and 9 that Apache Hudi 1.0.2 and 1.1.1 wrote, read by us: rows equal to what Hudi itself returned."""
+"""Tables of versions 8 and 9 that Apache Hudi 1.0.2 and 1.1.1 wrote, read by us: rows equal to what
+Hudi itself returned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Merge-on-read tables of Apache Hudi 0.15.0, read by us: rows equal to what Hudi itself returned."""
+"""Merge-on-read tables of Apache Hudi 0.15.0, read by us: rows equal to what Hudi itself
+returned."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ def opened(name: str, folder: Path) -> HudiTable:
 
 
 HIDDEN = ("failmor", "snapshot")
-"""What 0.15.0 does not show there, case 30 of the compatibility page, is held against Hudi 1.1.1 and hudi-rs in `tests/interop/test_golden.py`."""
+"""What 0.15.0 does not show there, case 30 of the compatibility page, is held against Hudi 1.1.1
+and hudi-rs in `tests/interop/test_golden.py`."""
 
 
 @pytest.mark.parametrize(

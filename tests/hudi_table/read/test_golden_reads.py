@@ -1,7 +1,8 @@
 """Copy-on-write tables of Apache Hudi 0.15.0, read by us: rows equal to what Hudi itself returned.
 
-Two named differences (docs/reference/compatibility.md, cases 6 and 7): Hudi's Spark reader takes partition columns from the path, we
-return what the file stores. Merge-on-read tables are refused by name.
+Two named differences (docs/reference/compatibility.md, cases 6 and 7): Hudi's Spark reader takes
+partition columns from the path, we return what the file stores. Merge-on-read tables are refused by
+name.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ STORED = {
     ("tskg", "ts"): {"1970/01/01": 1000},
     ("comp", "city"): {None: ""},
 }
-"""What the file stores where Hudi returned something made from the path: the named differences, as they must be."""
+"""What the file stores where Hudi returned something made from the path: the named differences, as
+they must be."""
 
 
 def opened(name: str, folder: Path) -> HudiTable:

@@ -1,4 +1,5 @@
-"""Incremental queries agree with what changed between two instants, whatever happened in between."""
+"""Incremental queries agree with what changed between two instants, whatever happened in
+between."""
 
 from __future__ import annotations
 

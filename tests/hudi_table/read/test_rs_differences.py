@@ -1,4 +1,5 @@
-"""Where hudi-rs reads other rows than ours, or none: cases of docs/reference/compatibility.md that need no Spark."""
+"""Where hudi-rs reads other rows than ours, or none: cases of docs/reference/compatibility.md that
+need no Spark."""
 
 from __future__ import annotations
 

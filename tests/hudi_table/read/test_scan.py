@@ -1,4 +1,5 @@
-"""Scans: projection, filters, limits, counts, pinned snapshots, bounded reading ahead, every type, and what is refused."""
+"""Scans: projection, filters, limits, counts, pinned snapshots, bounded reading ahead, every type,
+and what is refused."""
 
 from __future__ import annotations
 

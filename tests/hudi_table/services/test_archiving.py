@@ -1,4 +1,5 @@
-"""Archiving on real tables: no row changes, the history stays whole, nothing is deleted that is not in the archive."""
+"""Archiving on real tables: no row changes, the history stays whole, nothing is deleted that is not
+in the archive."""
 
 from __future__ import annotations
 
@@ -357,7 +358,8 @@ def test_markers_and_heartbeats_that_archived_writes_left_go_too() -> None:
 
 
 def test_late_files_of_archived_instants_are_dropped_and_hold_nothing() -> None:
-    """A paused process puts back a claim, or the inflight file of a rollback, that went to the archive long ago."""
+    """A paused process puts back a claim, or the inflight file of a rollback, that went to the
+    archive long ago."""
     store = store_of()
     first, second = completed(opened(store))[:2]
     archive(aged(store))
@@ -372,7 +374,8 @@ def test_late_files_of_archived_instants_are_dropped_and_hold_nothing() -> None:
 
 
 def test_the_calls_of_an_archiving_come_in_the_order_of_the_protocol() -> None:
-    """The archive is written and read back, the timeline listed again, and then each instant goes, its completed file last."""
+    """The archive is written and read back, the timeline listed again, and then each instant goes,
+    its completed file last."""
     store = store_of()
     leaving = completed(opened(store))[:-2]
     trace = Trace()

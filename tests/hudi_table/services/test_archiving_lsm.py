@@ -1,7 +1,9 @@
-"""Archiving of tables of versions 8 and 9: what stands in the archive, its levels and manifests, several archivers, and what releases of Hudi left.
+"""Archiving of tables of versions 8 and 9: what stands in the archive, its levels and manifests,
+several archivers, and what releases of Hudi left.
 
-Aspects: (1) every instant that left is told once, with the bytes that its files held; (2) files of a level are merged, readers of the recent past find
-theirs; (3) archivers that meet, sleep or die lose nothing; (4) archives of Hudi are gone on with, those with its bugs too; (5) any history of
+Aspects: (1) every instant that left is told once, with the bytes that its files held; (2) files of
+a level are merged, readers of the recent past find theirs; (3) archivers that meet, sleep or die
+lose nothing; (4) archives of Hudi are gone on with, those with its bugs too; (5) any history of
 archivings is equal to a dictionary of the timeline files.
 """
 
@@ -257,7 +259,8 @@ def test_nothing_is_deleted_of_what_cannot_be_read() -> None:
 
 @pytest.mark.parametrize("name", ["v8_lsm", "v9_mor_sched", "up68", "up69"])
 def test_an_archive_of_hudi_is_gone_on_with_and_its_files_are_merged_with_ours(name: str, tmp_path: Path) -> None:
-    """Rows newest first, and records without a container (up68), stand in ours as they stood in theirs."""
+    """Rows newest first, and records without a container (up68), stand in ours as they stood in
+    theirs."""
     base = golden.unpack(name, tmp_path).base
     table = open_table(str(base))
     known = {e["commitTime"]: e for entries in archived_entries(table.context) for e in entries}

@@ -1,4 +1,5 @@
-"""Which instants leave the active timeline, and what holds them back: planning on listings that are made up."""
+"""Which instants leave the active timeline, and what holds them back: planning on listings that are
+made up."""
 
 from __future__ import annotations
 
@@ -88,7 +89,8 @@ def test_nothing_leaves_up_to_the_most_unless_it_is_forced() -> None:
     ],
 )
 def test_what_is_pending_keeps_the_write_before_it(name: str) -> None:
-    """Were that write gone too, the timeline would start after it, and its files be taken for committed ones."""
+    """Were that write gone too, the timeline would start after it, and its files be taken for
+    committed ones."""
     found = plan([*commits(6), name])
     assert leave(found) == [f"{at(0)}.commit"]
     assert name in found.held_by
@@ -199,7 +201,8 @@ def test_a_cleaner_by_hours_keeps_what_it_retains_on_the_timeline() -> None:
 
 @pytest.mark.parametrize(("seconds", "files"), [(24, range(950, 1000)), (120, range(230, 260))])
 def test_the_timeline_stays_as_short_as_the_documentation_says(seconds: int, files: range) -> None:
-    """A write and a clean every so many seconds, archived after each: 2.5 a minute stay just below 1,000 files."""
+    """A write and a clean every so many seconds, archived after each: 2.5 a minute stay just below
+    1,000 files."""
     names: dict[str, datetime] = {}
     longest = 0
     for number in range(6 * 3600 // seconds // 3):

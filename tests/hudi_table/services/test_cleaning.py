@@ -1,4 +1,5 @@
-"""Cleaning a table: what it deletes, what it leaves, what it records, and what readers and writers notice."""
+"""Cleaning a table: what it deletes, what it leaves, what it records, and what readers and writers
+notice."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Random histories of writes, compactions, cleans by every policy, and savepoints, each step by another process: a reader of any
-moment, one that planned its scan then included, gets the rows of that moment or `Expired`; what is kept reads the same."""
+"""Random histories of writes, compactions, cleans by every policy, and savepoints, each step by
+another process: a reader of any moment, one that planned its scan then included, gets the rows of
+that moment or `Expired`; what is kept reads the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Clustering files several times larger than the memory that it may take, in row groups that are larger too, measured."""
+"""Clustering files several times larger than the memory that it may take, in row groups that are
+larger too, measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Compaction beside writers: what a plan takes, who conflicts with it, and that executing it changes no row."""
+"""Compaction beside writers: what a plan takes, who conflicts with it, and that executing it
+changes no row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Reading and compacting a merge-on-read table ten times larger than the memory that they may take, measured."""
+"""Reading and compacting a merge-on-read table ten times larger than the memory that they may take,
+measured."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The doctor finds what is wrong and nothing in a sound table; what it puts aside can be put back.
 
-Aspects: each kind of damage on each kind of table it can befall; writers at work beside it; golden tables of Hudi; the quarantine.
+Aspects: each kind of damage on each kind of table it can befall; writers at work beside it; golden
+tables of Hudi; the quarantine.
 """
 
 from __future__ import annotations
@@ -134,7 +135,8 @@ def test_files_of_a_writer_at_work_are_no_finding():
 
 
 class CommitsWhileListing(FaultyStorage):
-    """A store on which another writer begins and commits between the first timeline and the listing of the files."""
+    """A store on which another writer begins and commits between the first timeline and the listing
+    of the files."""
 
     def __init__(self, inner, write):
         super().__init__(inner, FaultPlan())

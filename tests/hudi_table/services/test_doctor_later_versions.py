@@ -1,4 +1,5 @@
-"""The doctor on tables of versions 8 and 9: nothing to say of sound ones, and what is lost or damaged by name."""
+"""The doctor on tables of versions 8 and 9: nothing to say of sound ones, and what is lost or
+damaged by name."""
 
 from __future__ import annotations
 

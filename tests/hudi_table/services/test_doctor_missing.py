@@ -1,6 +1,7 @@
 """The doctor finds files that are gone although nothing took them, and rows that cannot be read.
 
-Aspects: of the newest slice, of an earlier one, before and after a later write; what cleans, rollbacks and restores took; pages and blocks.
+Aspects: of the newest slice, of an earlier one, before and after a later write; what cleans,
+rollbacks and restores took; pages and blocks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Dry runs of every service: nothing is written, a store that takes no writes is enough, one plan has one digest."""
+"""Dry runs of every service: nothing is written, a store that takes no writes is enough, one plan
+has one digest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One face: a service has the same noun in Python, in hudictl, as a TableService and on its page, and the verbs that these say."""
+"""One face: a service has the same noun in Python, in hudictl, as a TableService and on its page,
+and the verbs that these say."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from tests.support.written import INDEXES, contents, new_table, rows
 (PAGE,) = (Path(__file__).resolve().parents[3] / "docs").rglob("services.md")
 NOUNS = {kind.noun: kind for kind in ServiceType}
 STORED = {*PLANNED, ServiceType.RESIZE}
-"""Types that a TableService plans in one run and executes in another, and the one whose plan is approved before."""
+"""Types that a TableService plans in one run and executes in another, and the one whose plan is
+approved before."""
 ROW = r"^\| `services\.(\w+)[`(][^|]*\| `(\w+)` \| (?:`hudictl ([\w-]+)[^|]*`|–) \| [^|]* \| ([^|]*) \|$"
 """Of the page's table: noun, type, verb of hudictl, verbs."""
 VERBS = ("plan", "schedule", "pending", "execute", "run")

@@ -1,6 +1,7 @@
 """Table services take no bloom filter away, and give files those of the index that they are told.
 
-Matrix: {compaction, clustering} × {files with filters on a table that stores no index, `hoodie.index.type` given, filters switched off}.
+Matrix: {compaction, clustering} × {files with filters on a table that stores no index,
+`hoodie.index.type` given, filters switched off}.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Lost files of a pending compaction are given up by name, and nothing else: the plan is written again without them and then executed.
+"""Lost files of a pending compaction are given up by name, and nothing else: the plan is written
+again without them and then executed.
 
-Aspects: a log, a base file, all files of a group; what is refused; rows written beside the plan stay; an executor that began by the earlier plan;
-the wait for the quarantine; a fault at every storage call; archiving passes the plan; `hudictl rollback --lost` and the doctor's advice.
+Aspects: a log, a base file, all files of a group; what is refused; rows written beside the plan
+stay; an executor that began by the earlier plan; the wait for the quarantine; a fault at every
+storage call; archiving passes the plan; `hudictl rollback --lost` and the doctor's advice.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ BESIDE = ("c", "x", 33)
 
 
 def scheduled(uri: str | None = None, index: str = "simple") -> tuple[HudiTable, str]:
-    """Of a and d a base file, a log of a = 11 and one of d = 12, a compaction of them, and c = 33, a log by its plan."""
+    """Of a and d a base file, a log of a = 11 and one of d = 12, a compaction of them, and c = 33,
+    a log by its plan."""
     table = new_table(
         uri, index=INDEXES[index] if index != "bucket" else {"type": "Bucket", "buckets": 1}, type="MergeOnRead"
     )

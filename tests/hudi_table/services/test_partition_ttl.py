@@ -24,7 +24,8 @@ CREATION = DAYS | {"hoodie.partition.ttl.management.strategy.type": "KEEP_BY_CRE
 
 
 class Later:
-    """The system's clock, days ahead; `when_drawing` runs once, when it is asked for the second time: for an instant to claim."""
+    """The system's clock, days ahead; `when_drawing` runs once, when it is asked for the second
+    time: for an instant to claim."""
 
     def __init__(self, clock: Clock, days: float) -> None:
         self.clock, self.days = clock, days

@@ -1,4 +1,5 @@
-"""Plans of table services: published on a snapshot, kept by a dry run and approved, and what writers do beside them."""
+"""Plans of table services: published on a snapshot, kept by a dry run and approved, and what
+writers do beside them."""
 
 from __future__ import annotations
 
@@ -257,7 +258,8 @@ def test_a_write_that_another_engine_has_begun_to_take_back_is_not_published_aga
 
 
 def copied_log(table: HudiTable, token: str, writer: str) -> str:
-    """A log in x as Hudi 1.1.1 would write it: behind the last one, with a token that it took over and blocks of `writer`."""
+    """A log in x as Hudi 1.1.1 would write it: behind the last one, with a token that it took over
+    and blocks of `writer`."""
     last = next(item for item in slices(table) if item.partition == "x").logs[-1]
     data = without_check_sums(table.context.storage.get(last.path)).replace(str(last.instant).encode(), writer.encode())
     path = f"x/{replace(last.name, version=last.name.version + 1, token=token)}"

@@ -1,7 +1,9 @@
-"""Plans and savepoints name files of decided commits alone, and a plan that names a file that is gone holds nothing up.
+"""Plans and savepoints name files of decided commits alone, and a plan that names a file that is
+gone holds nothing up.
 
-Aspects: a write that has put its files and is not decided, beside planners of every service; a log that goes while it is planned; a plan
-that names a log that never counted; one that names a file whose rows count; a log compaction that is given up.
+Aspects: a write that has put its files and is not decided, beside planners of every service; a log
+that goes while it is planned; a plan that names a log that never counted; one that names a file
+whose rows count; a log compaction that is given up.
 """
 
 from __future__ import annotations
@@ -98,7 +100,8 @@ def test_a_plan_names_no_file_of_a_write_that_is_not_decided(
 def test_a_log_that_goes_while_it_is_planned_is_not_named(
     plan: Callable[[HudiTable], ServicePlan | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The planner looks once before it claims its instant and once after; the write gives up before the second look."""
+    """The planner looks once before it claims its instant and once after; the write gives up before
+    the second look."""
     table, looks, real = logs(), [], log_scan.rows_of
 
     def meanwhile(txn: Transaction) -> ServicePlan | None:
@@ -139,7 +142,8 @@ def test_a_savepoint_beside_a_write_that_gives_up_can_be_restored(monkeypatch: p
 
 
 def with_a_log_that_never_counted(table: HudiTable, action: Action) -> Instant:
-    """A pending plan as releases up to now could make it: one of its logs was a failed write's, which has taken it away."""
+    """A pending plan as releases up to now could make it: one of its logs was a failed write's,
+    which has taken it away."""
     planned = (compaction if action is Action.COMPACTION else log_compaction)(table)
     assert planned is not None
     instant = Instant(planned.instant, action, State.REQUESTED)

@@ -1,4 +1,5 @@
-"""A purge deletes the table and all its files, and nothing else; one that is interrupted leaves no half of a table behind."""
+"""A purge deletes the table and all its files, and nothing else; one that is interrupted leaves no
+half of a table behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Resizing: a bucket table in another number of buckets, its rows as they were, its past and its writers none the worse."""
+"""Resizing: a bucket table in another number of buckets, its rows as they were, its past and its
+writers none the worse."""
 
 from __future__ import annotations
 

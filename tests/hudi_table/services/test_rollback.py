@@ -1,7 +1,8 @@
-"""Rollback of the newest write: the earlier rows are back, and what must not be taken back is refused.
+"""Rollback of the newest write: the earlier rows are back, and what must not be taken back is
+refused.
 
-Aspects: both table types, each kind of write; late helpers; writers and executors beside it; dry runs; retries; what the chain still
-says of instants that are gone.
+Aspects: both table types, each kind of write; late helpers; writers and executors beside it; dry
+runs; retries; what the chain still says of instants that are gone.
 """
 
 from __future__ import annotations
@@ -320,7 +321,8 @@ def test_recovery_that_found_a_write_pending_leaves_its_files_to_the_rollback_th
 
 
 def on_second_look(choose: Choose, happen: Callable[[], object]) -> Choose:
-    """The same choice; `happen` comes after the snapshot of the first claim and before its decision."""
+    """The same choice; `happen` comes after the snapshot of the first claim and before its
+    decision."""
     looks: list[FileSystemView] = []
 
     def chosen(view: FileSystemView) -> Draft | None:

@@ -1,4 +1,5 @@
-"""Another table version as a table service: plan, approval, savepoint, who reads the table, and attempts that die on the way."""
+"""Another table version as a table service: plan, approval, savepoint, who reads the table, and
+attempts that die on the way."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Bringing tables to other versions: rows, history and properties afterwards, tables of Hudi's, its bugs, what is refused, and the command line.
+"""Bringing tables to other versions: rows, history and properties afterwards, tables of Hudi's, its
+bugs, what is refused, and the command line.
 
-Hudi's own upgrades of up6, while a compaction is pending, are up68 and up69. Crash points: tests/hudi_table/test_crash_upgrading.py; Hudi reads
-and writes on: tests/interop/test_upgrading.py.
+Hudi's own upgrades of up6, while a compaction is pending, are up68 and up69. Crash points:
+tests/hudi_table/test_crash_upgrading.py; Hudi reads and writes on: tests/interop/test_upgrading.py.
 """
 
 from __future__ import annotations

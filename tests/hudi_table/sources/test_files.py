@@ -1,4 +1,5 @@
-"""What a table holds of a source: read from its newest commit, published first if it was only decided."""
+"""What a table holds of a source: read from its newest commit, published first if it was only
+decided."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ def test_commits_of_others_do_not_hide_the_checkpoint(table: HudiTable, tmp_path
 
 
 def test_a_commit_that_was_decided_and_not_published_counts(table: HudiTable, tmp_path: Path) -> None:
-    """Its writer died between decision and publication: its rows will be seen, so its files are taken."""
+    """Its writer died between decision and publication: its rows will be seen, so its files are
+    taken."""
     held = listed(tmp_path, "a")
     table.upsert(ROWS)
     result = table.upsert(ROWS, extra_metadata={key_of("feed"): held.to_text()})

@@ -1,4 +1,5 @@
-"""Which topics a pattern names, whatever the pattern is: it is text of a manifest, and the operator of all tenants matches it."""
+"""Which topics a pattern names, whatever the pattern is: it is text of a manifest, and the operator
+of all tenants matches it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""What an attempt costs beside others: its requests do not grow with how many failed, or were faster.
+"""What an attempt costs beside others: its requests do not grow with how many failed, or were
+faster.
 
-Aspects: failed writes in their quarantine; slots of the chain that others took; claims below what was listed.
+Aspects: failed writes in their quarantine; slots of the chain that others took; claims below what
+was listed.
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ def test_a_commit_that_many_were_faster_than_looks_at_the_timeline_twice_before_
 
 
 def test_a_claim_is_drawn_above_what_this_process_has_listed():
-    """Its clock is behind another's, and the tail that it remembers is older than the other's commit."""
+    """Its clock is behind another's, and the tail that it remembers is older than the other's
+    commit."""
     store, trace = memory_storage(), Trace()
     commit_buckets(new_context(store), [0])
     ctx = reopen(RecordingStorage(store, trace))

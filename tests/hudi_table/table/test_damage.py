@@ -1,4 +1,5 @@
-"""Damage of one kind each: it ends in a named error that says the file, and in a finding of the doctor, never in rows that are wrong."""
+"""Damage of one kind each: it ends in a named error that says the file, and in a finding of the
+doctor, never in rows that are wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a commit says of who made it: rows, files and schema, and nothing of how the writer was configured."""
+"""What a commit says of who made it: rows, files and schema, and nothing of how the writer was
+configured."""
 
 from __future__ import annotations
 

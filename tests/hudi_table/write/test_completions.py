@@ -1,4 +1,5 @@
-"""When a write of a table of version 8 or 9 completes: its decision says so, whoever publishes it."""
+"""When a write of a table of version 8 or 9 completes: its decision says so, whoever publishes
+it."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ def test_a_write_completes_after_all_that_was_decided_however_late_its_clock_is(
 
 
 def test_whoever_publishes_a_decision_makes_the_same_file(tmp_path: Path):
-    """A writer that died behind its decision is published by the next process under the completion that the decision fixed."""
+    """A writer that died behind its decision is published by the next process under the completion
+    that the decision fixed."""
     table = new_table(tmp_path / "t", 9)
     table.upsert(rows(("a", 1)))
     time = table.upsert(rows(("a", 2))).instant

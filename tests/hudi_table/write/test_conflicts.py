@@ -1,7 +1,8 @@
-"""Two writers of one table: what one decides while the other works, and what of it excludes the other.
+"""Two writers of one table: what one decides while the other works, and what of it excludes the
+other.
 
-The second writer runs inside the first one's source of rows or between its claim and its decision, by a hook in the
-engine: no threads, no chance.
+The second writer runs inside the first one's source of rows or between its claim and its decision,
+by a hook in the engine: no threads, no chance.
 """
 
 from __future__ import annotations

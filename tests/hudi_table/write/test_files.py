@@ -1,4 +1,5 @@
-"""The files that writes leave: sizes, packing, codecs, filters, key ranges, order, parts, metadata tables dropped."""
+"""The files that writes leave: sizes, packing, codecs, filters, key ranges, order, parts, metadata
+tables dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A disk that is full while rows are put aside ends the write, and leaves none of their files on it."""
+"""A disk that is full while rows are put aside ends the write, and leaves none of their files on
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tables of versions 8 and 9 that Apache Hudi wrote, continued by us: an upsert, a delete, a compaction or clustering, and a clean.
+"""Tables of versions 8 and 9 that Apache Hudi wrote, continued by us: an upsert, a delete, a
+compaction or clustering, and a clean.
 
 What Hudi makes of the same tables afterwards: `tests/interop/test_later_versions.py`.
 """

@@ -1,4 +1,5 @@
-"""Rows as other libraries hand them over: stored right, or refused by name before anything is written."""
+"""Rows as other libraries hand them over: stored right, or refused by name before anything is
+written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Inserts that look for stored keys: rows of keys that are there are dropped, or the write fails."""
+"""Inserts that look for stored keys: rows of keys that are there are dropped, or the write
+fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a table of version 8 or 9 is made of, as we write it: properties, names, logs, and when a write completes."""
+"""What a table of version 8 or 9 is made of, as we write it: properties, names, logs, and when a
+write completes."""
 
 from __future__ import annotations
 

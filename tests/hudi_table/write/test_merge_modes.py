@@ -1,4 +1,5 @@
-"""Ways of merging of a whole table: partial updates, payload classes by name, functions of one's own."""
+"""Ways of merging of a whole table: partial updates, payload classes by name, functions of one's
+own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`hoodie.allow.operation.metadata.field`: the column `_hoodie_operation`, and rows of logs that delete by it."""
+"""`hoodie.allow.operation.metadata.field`: the column `_hoodie_operation`, and rows of logs that
+delete by it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Values that are of no use are refused by the one gate, whoever would act on them, before anything is written; and what a creation does not store
-is told."""
+"""Values that are of no use are refused by the one gate, whoever would act on them, before anything
+is written; and what a creation does not store is told."""
 
 from __future__ import annotations
 

@@ -179,7 +179,8 @@ def test_the_metadata_table_is_compacted_as_often_as_the_option_says() -> None:
 def test_a_commit_carries_texts_for_its_caller_and_none_in_the_place_of_its_own(
     extra: dict[str, str], words: str
 ) -> None:
-    """Its own schema came in the place of the caller's text without a word, and a batch that nobody named was taken for committed."""
+    """Its own schema came in the place of the caller's text without a word, and a batch that nobody
+    named was taken for committed."""
     table = filled()
     with pytest.raises(InvalidRequestError, match=words):
         table.upsert(FIRST, extra_metadata=extra)

@@ -1,4 +1,5 @@
-"""No surface takes an option that is refused: every key, under every name, with a value that it does not take."""
+"""No surface takes an option that is refused: every key, under every name, with a value that it
+does not take."""
 
 from __future__ import annotations
 
@@ -105,7 +106,8 @@ def test_no_table_is_created_by_them() -> None:
 def test_no_verb_of_hudictl_takes_them(
     verb: str, more: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The verbs share one gate: one plans and one acts with every key, each of the others with a few."""
+    """The verbs share one gate: one plans and one acts with every key, each of the others with a
+    few."""
     made = new_table(str(tmp_path / "t"), type="MergeOnRead", index={"type": "Bucket", "buckets": 2})
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     step = 1 if verb == ("compact" if more else "clean") else max(1, 40 // scaled(4))

@@ -1,4 +1,5 @@
-"""What of a `HudiTable` cannot change, as the API server judges it, which knows the manifest that was there before."""
+"""What of a `HudiTable` cannot change, as the API server judges it, which knows the manifest that
+was there before."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""What may be said of the pods of jobs: by a `HudiTable` of its driver and executors, and by whoever runs the operator of a namespace.
+"""What may be said of the pods of jobs: by a `HudiTable` of its driver and executors, and by
+whoever runs the operator of a namespace.
 
-There is no pod template: what would weaken a pod (privileges, host paths, other containers) has no field.
+There is no pod template: what would weaken a pod (privileges, host paths, other containers) has no
+field.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ class EnvVar:
 
 @dataclass(frozen=True, slots=True)
 class CaBundle:
-    """Authorities that the job's clients trust instead of those of the image: a key of a ConfigMap of the same namespace."""
+    """Authorities that the job's clients trust instead of those of the image: a key of a ConfigMap
+    of the same namespace."""
 
     name: str = prop("name of the ConfigMap", pattern=OBJECT_NAME, max_length=253)
     key: str = prop("the key that holds the certificates, PEM", "ca.crt", pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)
@@ -111,7 +114,8 @@ class LightSize:
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A claim of each namespace that every job mounts: `file:` locations below `path` may be used."""
+    """A claim of each namespace that every job mounts: `file:` locations below `path` may be
+    used."""
 
     claim: str = prop("name of the PersistentVolumeClaim", pattern=OBJECT_NAME, max_length=253)
     path: str = prop("where it is mounted, absolute", pattern=r"^(/[-._a-zA-Z0-9]+)+$", max_length=512)
@@ -119,7 +123,8 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodPolicy(PodParts):
-    """What whoever runs the operator says of the pods of a namespace, and what its resources may ask for."""
+    """What whoever runs the operator says of the pods of a namespace, and what its resources may
+    ask for."""
 
     memory: str | None = prop(
         "memory of a driver or executor whose resource says none, such as 2Gi", None, pattern=QUANTITY, max_length=16

@@ -27,7 +27,8 @@ def cannot_read(readers: tuple[ReaderSpec, ...], version: int) -> bool:
 
 
 def cel_cannot_read() -> str:
-    """CEL: whether one of `self.readers` is known not to read `self.tableVersion`; by the facts, of which the nearest counts."""
+    """CEL: whether one of `self.readers` is known not to read `self.tableVersion`; by the facts, of
+    which the nearest counts."""
     return " || ".join(
         f"(self.tableVersion == {version} && self.readers.exists(r, {_any_of(feature)}))"
         for version, feature in VERSION_FEATURES.items()

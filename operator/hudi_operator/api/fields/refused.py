@@ -1,4 +1,5 @@
-"""What no job would make a table of, as the API server judges it: columns named twice, patterns for places, what is not written."""
+"""What no job would make a table of, as the API server judges it: columns named twice, patterns for
+places, what is not written."""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ class Layout(StrEnum):
 
 
 class MetadataPartition(StrEnum):
-    """What the metadata table may hold, by Hudi's names; of the record index there is one, global or by partition."""
+    """What the metadata table may hold, by Hudi's names; of the record index there is one, global
+    or by partition."""
 
     FILES = "files"
     COLUMN_STATS = "column_stats"

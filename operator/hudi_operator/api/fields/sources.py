@@ -123,7 +123,8 @@ def _is_moment(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StartFromSpec:
-    """Where an ingest begins that has no checkpoint. Partitions and topics that come later are read from their beginning."""
+    """Where an ingest begins that has no checkpoint. Partitions and topics that come later are read
+    from their beginning."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -164,8 +165,9 @@ class StartFromSpec:
 
 @dataclass(frozen=True, slots=True)
 class SecuritySpec:
-    """How the brokers are spoken to. User, password and PEM texts are in the Secret of storage.credentialsSecretRef: KAFKA_SASL_USERNAME,
-    KAFKA_SASL_PASSWORD, KAFKA_CA, KAFKA_CLIENT_CERTIFICATE, KAFKA_CLIENT_KEY."""
+    """How the brokers are spoken to. User, password and PEM texts are in the Secret of
+    storage.credentialsSecretRef: KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD, KAFKA_CA,
+    KAFKA_CLIENT_CERTIFICATE, KAFKA_CLIENT_KEY."""
 
     protocol: SecurityProtocol = prop("with TLS, with a user, both or none", SecurityProtocol.PLAINTEXT)
     mechanism: SaslMechanism = prop("of the protocols with a user", SaslMechanism.SCRAM_SHA_512)
@@ -270,7 +272,8 @@ class DebeziumSpec:
 
 
 def _holds_events(source: SourceSpec) -> bool:
-    """Whether change events can be read: in JSON, or in Avro with the registry that the connector needs itself."""
+    """Whether change events can be read: in JSON, or in Avro with the registry that the connector
+    needs itself."""
     kafka = source.kafka
     if kafka is None or source.format is not SourceFormat.AVRO:
         return kafka is not None and source.format is SourceFormat.JSON

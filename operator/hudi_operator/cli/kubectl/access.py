@@ -1,4 +1,5 @@
-"""The cluster that the arguments name, as the user's own account sees it; its refusals in plain words."""
+"""The cluster that the arguments name, as the user's own account sees it; its refusals in plain
+words."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from hudi_table.errors import AccessDeniedError, HudiError, InvalidOptionError, 
 
 LEASE = "hudi-operator"
 LAPSED_SECONDS = 120
-"""A Lease that was renewed longer ago is nobody's; it lasts some seconds, but clocks of machines differ."""
+"""A Lease that was renewed longer ago is nobody's; it lasts some seconds, but clocks of machines
+differ."""
 _IN_POD = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 
@@ -57,7 +59,8 @@ class Access:
         return self._called(lambda: self.rest.create(self.collection("TableService"), body))
 
     def patch_service(self, name: str, patch: Mapping[str, Any]) -> Document:
-        """A JSON merge patch. Raises ObjectExistsError if `resourceVersion` in it is not that of now."""
+        """A JSON merge patch. Raises ObjectExistsError if `resourceVersion` in it is not that of
+        now."""
         return self._called(lambda: self.rest.merge(f"{self.collection('TableService')}/{name}", patch))
 
     def objects(self, path: str, **query: str) -> list[Document]:

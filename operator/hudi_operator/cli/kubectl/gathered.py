@@ -1,4 +1,5 @@
-"""What is found beside a table: its TableServices, pods, events, and who leads. What may not be seen is left out."""
+"""What is found beside a table: its TableServices, pods, events, and who leads. What may not be
+seen is left out."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def facts_of(cluster: Access, table: Document, now: datetime) -> Facts:
 
 
 def _warnings_of_pods(cluster: Access, attempts: list[str]) -> list[Document]:
-    """What scheduler and kubelet say against the pods of attempts, those that are gone too, oldest first."""
+    """What scheduler and kubelet say against the pods of attempts, those that are gone too, oldest
+    first."""
     path = f"/api/v1/namespaces/{cluster.namespace}/events"
     found = cluster.objects(path, fieldSelector="involvedObject.kind=Pod,type=Warning")
     heads = tuple(f"{attempt}-" for attempt in attempts)

@@ -1,6 +1,8 @@
-"""The program `kubectl-hudi`: its verbs and arguments. Whatever is no verb of the cluster is one of `hudictl`.
+"""The program `kubectl-hudi`: its verbs and arguments. Whatever is no verb of the cluster is one of
+`hudictl`.
 
-No client of Kubernetes is imported here, so that `--help` stays quick. Errors become messages at the rim that `hudictl` has.
+No client of Kubernetes is imported here, so that `--help` stays quick. Errors become messages at
+the rim that `hudictl` has.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ class _Verb:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; nothing a user does wrong ends in a traceback."""
+    """Run the command line and return its exit code; nothing a user does wrong ends in a
+    traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments and not arguments[0].startswith("-") and (arguments[0] not in VERBS or _is_about_a_path(arguments)):
         return hudictl(arguments)
@@ -57,7 +60,8 @@ def _is_about_a_path(arguments: list[str]) -> bool:
 
 
 def run(arguments: list[str], called: str = CALLED) -> int:
-    """Run one verb of the program that is `called` so. Raises HudiError, which the rim of the program tells."""
+    """Run one verb of the program that is `called` so. Raises HudiError, which the rim of the
+    program tells."""
     parser = _parser(called)
     try:
         parsed = parser.parse_args(arguments)

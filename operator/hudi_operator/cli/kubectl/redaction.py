@@ -1,4 +1,5 @@
-"""Documents without secrets: what people may have put into options and properties, by the names of the keys and by URLs."""
+"""Documents without secrets: what people may have put into options and properties, by the names of
+the keys and by URLs."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _QUERY = re.compile(r"(?i)([?&][^=&\s]*(?:sig|token|secret|key|signature|credent
 
 
 def redacted(value: Any) -> Any:
-    """The same, with `***` in place of what a key's name calls secret, and of users and signatures in URLs."""
+    """The same, with `***` in place of what a key's name calls secret, and of users and signatures
+    in URLs."""
     if isinstance(value, Mapping):
         return {key: _member(str(key), item) for key, item in value.items()}
     if isinstance(value, list | tuple):

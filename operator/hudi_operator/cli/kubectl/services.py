@@ -70,7 +70,8 @@ def service_manifest(args: argparse.Namespace, table: Document, mode: str) -> di
 
 
 def _options(arguments: list[str]) -> dict[str, str]:
-    """`--option` arguments. Raises InvalidOptionError; whether a key is known, the operator says."""
+    """`--option` arguments. Raises InvalidOptionError; whether a key is known, the operator
+    says."""
     pairs = [text.partition("=") for text in arguments]
     for key, separator, _ in pairs:
         if not separator:
@@ -79,7 +80,8 @@ def _options(arguments: list[str]) -> dict[str, str]:
 
 
 def followed(cluster: Access, name: str, seconds: float, ended: Callable[[Document], bool]) -> Document | None:
-    """The TableService once it has `ended`; None if it has not in so many seconds. What it says meanwhile goes to stderr."""
+    """The TableService once it has `ended`; None if it has not in so many seconds. What it says
+    meanwhile goes to stderr."""
     clock = SystemClock()
     limit, last_line = clock.boot_seconds() + seconds, ""
     while True:
@@ -113,7 +115,8 @@ def status_line(service: Document) -> str:
 
 
 def is_over(service: Document) -> bool:
-    """Whether nothing more comes of its one run: it did well, failed for good, or waits for an approval or for `suspend`."""
+    """Whether nothing more comes of its one run: it did well, failed for good, or waits for an
+    approval or for `suspend`."""
     if not documents.is_seen(service):
         return False
     if documents.is_true(service, "Stalled"):

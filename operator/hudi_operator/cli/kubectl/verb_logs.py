@@ -1,6 +1,7 @@
 """what the pod of an attempt says
 
-Of the attempt that is at work, else of the newest. When its pod is gone, it prints what the status keeps.
+Of the attempt that is at work, else of the newest. When its pod is gone, it prints what the status
+keeps.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """what a service would do, and what it costs; without TYPE, the plans that wait
 
-With TYPE a TableService in mode Plan is made, unless one of the type waits already. Exit code 5 says that there is something to do.
+With TYPE a TableService in mode Plan is made, unless one of the type waits already. Exit code 5
+says that there is something to do.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """everything about a table on one page, without secrets
 
-What somebody who helps needs to see: the table, its manifest, conditions, timeline, runs, debts, services, causes and events.
+What somebody who helps needs to see: the table, its manifest, conditions, timeline, runs, debts,
+services, causes and events.
 """
 
 from __future__ import annotations

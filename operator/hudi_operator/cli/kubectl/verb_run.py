@@ -1,7 +1,7 @@
 """runs a service, once and now
 
-It makes a TableService that runs once, and with `--wait` follows it. Services that take rows away ask for `--yes`; all others keep every
-row readable. `plan` shows before what one would do.
+It makes a TableService that runs once, and with `--wait` follows it. Services that take rows away
+ask for `--yes`; all others keep every row readable. `plan` shows before what one would do.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """what was done to a table
 
-The status tells the newest writes, services and runs, and works for whoever may read the resource. The whole timeline lies in the
-store, which the user's machine may not reach, and whose credentials are the operator's: `--storage` reads it with the user's own.
+The status tells the newest writes, services and runs, and works for whoever may read the resource.
+The whole timeline lies in the store, which the user's machine may not reach, and whose credentials
+are the operator's: `--storage` reads it with the user's own.
 """
 
 from __future__ import annotations

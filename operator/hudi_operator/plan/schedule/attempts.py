@@ -1,4 +1,5 @@
-"""The next attempt at something: started now, or why not. One judgement for ingests, services and purges."""
+"""The next attempt at something: started now, or why not. One judgement for ingests, services and
+purges."""
 
 from __future__ import annotations
 
@@ -24,9 +25,11 @@ QUEUE_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Something that is due: `work` on `batch`, for the resource of `owner`, on the table of `spec`.
+    """Something that is due: `work` on `batch`, for the resource of `owner`, on the table of
+    `spec`.
 
-    `job` makes the JobSpec of an attempt by its name. `number`: the attempt's, where the resource counts them itself.
+    `job` makes the JobSpec of an attempt by its name. `number`: the attempt's, where the resource
+    counts them itself.
     """
 
     owner: Identity
@@ -46,7 +49,8 @@ class Stalled:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """The last attempt has failed, or others have their turn; the next one is due in so many seconds."""
+    """The last attempt has failed, or others have their turn; the next one is due in so many
+    seconds."""
 
     seconds: float
     message: str
@@ -68,8 +72,8 @@ def next_attempt(
     policy: RetryPolicy,
     now: datetime,
 ) -> Launch | Stalled | Waits | Unlaunchable:
-    """What is to be done about something that is due, given the runs of the resource, newest first; `unlaunchable`: what was refused to
-    start just now, by work."""
+    """What is to be done about something that is due, given the runs of the resource, newest first;
+    `unlaunchable`: what was refused to start just now, by work."""
     owner, work = wanted.owner, wanted.work
     found = verdict(runs, work, owner.generation, wanted.batch, policy=policy, now=now)
     if found.stalled is not None:

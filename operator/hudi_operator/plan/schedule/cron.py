@@ -1,7 +1,8 @@
 """Moments of a cron schedule in a time zone, as Debian's cron has them.
 
-Of a schedule with a fixed hour and minute, a moment that the clock leaps over comes right after the leap, and one that comes
-twice is taken once; a schedule in steps of the hour (`*/15`, `*`) follows real time. Pure but for the zone's own data.
+Of a schedule with a fixed hour and minute, a moment that the clock leaps over comes right after the
+leap, and one that comes twice is taken once; a schedule in steps of the hour (`*/15`, `*`) follows
+real time. Pure but for the zone's own data.
 """
 
 from __future__ import annotations

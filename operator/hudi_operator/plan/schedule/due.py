@@ -1,4 +1,5 @@
-"""Whether a table service is due: by what was measured, or by its own rule. One judgement for TableServices and `maintenance`."""
+"""Whether a table service is due: by what was measured, or by its own rule. One judgement for
+TableServices and `maintenance`."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _COMPARED = re.compile(r"^(>=?) ?(\S+)$")
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Why a run is due, and `batch`, which names what it is due for: a run that ended well for it is not repeated.
+    """Why a run is due, and `batch`, which names what it is due for: a run that ended well for it
+    is not repeated.
 
     `work` may go less far than what was asked: only plans that wait, say.
     """
@@ -69,7 +71,8 @@ def needed(need: Need, figures: Figures) -> str | None:
 
 
 def _waiting(work: ServiceWork, table: TableObservation, waiting: tuple[str, ...]) -> Due:
-    """Plans that wait are carried out; a compaction whose trigger says so is planned in the same run."""
+    """Plans that wait are carried out; a compaction whose trigger says so is planned in the same
+    run."""
     debt = table.compaction if work.type is ServiceType.COMPACTION else None
     plans = debt is not None and debt.why is not None and work.mode is RunMode.SCHEDULE_AND_EXECUTE
     found = work if plans else work.only(RunMode.EXECUTE)
@@ -106,7 +109,8 @@ def _rule(work: ServiceWork, table: TableObservation, options: Mapping[str, str]
 
 
 def extent(work: ServiceWork, table: TableObservation) -> tuple[int, int]:
-    """(file groups, bytes) that a run is likely to read: an upper bound where only planning could tell."""
+    """(file groups, bytes) that a run is likely to read: an upper bound where only planning could
+    tell."""
     logged = [f for f in table.files if f.log_size]
     match work.type:
         case ServiceType.COMPACTION if table.compaction is not None and table.compaction.due:

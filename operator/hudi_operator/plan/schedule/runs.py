@@ -1,4 +1,5 @@
-"""Runs: what launcher and status know of attempts, read against the timeline, and whether the next one is due."""
+"""Runs: what launcher and status know of attempts, read against the timeline, and whether the next
+one is due."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ RETRYABLE = frozenset(
 )
 JOB_LOST = JobLostError.name()
 DOUBLINGS_MAX = 64
-"""A store may be away for days: past some thousand failures the power is no number of a computer any more."""
+"""A store may be away for days: past some thousand failures the power is no number of a computer
+any more."""
 DONE = frozenset({"Succeeded", "NothingToDo"})
 
 
@@ -80,7 +82,8 @@ def merged(
 
 
 def _with_hindrance(run: RunStatus, before: RunStatus | None) -> RunStatus:
-    """A run that ended without a word: what held its pod up while that was still to be seen says more than that it is gone."""
+    """A run that ended without a word: what held its pod up while that was still to be seen says
+    more than that it is gone."""
     held = before.message if before is not None and before.phase == "Running" else None
     if run.phase != "Lost" or not held or held in (run.message or ""):
         return run
@@ -104,7 +107,8 @@ def _by_timeline(run: RunStatus, table: TableObservation | None) -> RunStatus:
 def verdict(
     runs: tuple[RunStatus, ...], work: str, generation: int, batch: str, *, policy: RetryPolicy, now: datetime
 ) -> Verdict:
-    """Whether an attempt for `batch` is due, given the ended runs of the same work and generation."""
+    """Whether an attempt for `batch` is due, given the ended runs of the same work and
+    generation."""
     same = [run for run in runs if run.work == work and run.generation == generation]
     number = 1 + max((run.attempt for run in same), default=0)
     ended = [run for run in same if run.batch == batch]

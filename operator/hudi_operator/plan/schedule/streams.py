@@ -1,7 +1,9 @@
-"""Ingests from Kafka: what waits, whether a driver or an attempt is wanted, and which drivers have had their time.
+"""Ingests from Kafka: what waits, whether a driver or an attempt is wanted, and which drivers have
+had their time.
 
-A continuous driver is a run like others, but it has no end of its own: it works beside services, and what ends is started again, behind whatever it has
-committed. `batch` of a run tells which it is.
+A continuous driver is a run like others, but it has no end of its own: it works beside services,
+and what ends is started again, behind whatever it has committed. `batch` of a run tells which it
+is.
 """
 
 from __future__ import annotations
@@ -40,12 +42,14 @@ def outdated(run: RunStatus, spec: HudiTableSpec, generation: int) -> str:
 
 
 def ended(run: RunStatus, why: str, now: datetime) -> RunStatus:
-    """A driver that was asked to end. What it has committed stays; its successor goes on from there."""
+    """A driver that was asked to end. What it has committed stays; its successor goes on from
+    there."""
     return replace(run, phase="Succeeded", message=f"asked to end: {why}", finished=rfc3339(now))
 
 
 def continuous_batch(work: str, runs: tuple[RunStatus, ...], positions: Positions | None) -> str:
-    """Of the next driver: where it begins, and behind which one that has ended well. Those that fail at one place are attempts at the same."""
+    """Of the next driver: where it begins, and behind which one that has ended well. Those that
+    fail at one place are attempts at the same."""
     last = next((run.name for run in runs if run.work == work and run.phase in DONE), "")
     return f"{CONTINUOUS}{positions.batch if positions is not None else 'begin'}/{last}"
 
@@ -62,7 +66,8 @@ def once_batch(ingest: str, extent: Extent, positions: Positions | None) -> str:
 
 
 def found_nothing(work: str, batch: str, runs: tuple[RunStatus, ...]) -> bool:
-    """Whether an attempt has looked at just this and found nothing to do, as where an ingest begins later than the topic ends."""
+    """Whether an attempt has looked at just this and found nothing to do, as where an ingest begins
+    later than the topic ends."""
     return any(run.work == work and run.batch == batch and run.phase == NOTHING for run in runs)
 
 

@@ -1,4 +1,5 @@
-"""What a HudiTable says of its callbacks: how far each is, and whether its receiver takes what it is sent."""
+"""What a HudiTable says of its callbacks: how far each is, and whether its receiver takes what it
+is sent."""
 
 from __future__ import annotations
 
@@ -67,8 +68,8 @@ def _failure(bad: Sequence[CallbackObservation]) -> Finding:
 
 
 def statuses(desired: DesiredTable, observed: Observed, now: datetime) -> tuple[CallbackStatus, ...]:
-    """How far each callback of the manifest is. What its courier does not know yet stays as it was, and all of it where the manifest is wrong: a position
-    is never lost."""
+    """How far each callback of the manifest is. What its courier does not know yet stays as it was,
+    and all of it where the manifest is wrong: a position is never lost."""
     known = {each.name: each for each in desired.status.callbacks}
     seen = {each.name: each for each in observed.callbacks or ()}
     wrong = desired.spec is None or desired.errors
@@ -92,7 +93,8 @@ def _status(seen: CallbackObservation, before: CallbackStatus, now: datetime) ->
 
 
 def news(before: Iterable[Condition], after: Iterable[Condition]) -> list[Emit]:
-    """An event when a receiver begins to fail or fails for a new reason, and when all receive commits again."""
+    """An event when a receiver begins to fail or fails for a new reason, and when all receive
+    commits again."""
     old = next((each for each in before if each.type == CALLBACKS_DELIVERED), None)
     new = next((each for each in after if each.type == CALLBACKS_DELIVERED), None)
     if new is None:

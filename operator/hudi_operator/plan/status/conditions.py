@@ -1,7 +1,7 @@
 """Conditions of a HudiTable, computed from what was observed.
 
-They follow kstatus: `Ready` is always there; `Reconciling` and `Stalled` are there only while they are True. The others
-say how the table is kept and are never the cause of an unready table.
+They follow kstatus: `Ready` is always there; `Reconciling` and `Stalled` are there only while they
+are True. The others say how the table is kept and are never the cause of an unready table.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def conditions_of(
 def fresh(
     spec: HudiTableSpec, table: TableObservation | None, sources: tuple[SourceObservation, ...], now: datetime
 ) -> Finding:
-    """Whether every file of the sources is in the table, and their messages, or those of lately. The table's debt stands in `debts`."""
+    """Whether every file of the sources is in the table, and their messages, or those of lately.
+    The table's debt stands in `debts`."""
     if not spec.ingest:
         return Finding("Fresh", "True", "NoIngest", "nothing is ingested here; other writers bring the rows")
     unseen = [s for s in sources if s.problem is not None]
@@ -87,7 +88,8 @@ def fresh(
 
 
 def metadata_table(table: TableObservation | None) -> tuple[Finding, ...]:
-    """Which partitions of the metadata table are ready, or why a write switched it off; nothing of a table that was given none.
+    """Which partitions of the metadata table are ready, or why a write switched it off; nothing of
+    a table that was given none.
 
     Both are texts of the table's properties, which others write, too.
     """
@@ -112,7 +114,8 @@ def shared(sharers: Sequence[str]) -> tuple[Finding, ...]:
 
 
 def foreign_writers(table: TableObservation | None) -> tuple[Finding, ...]:
-    """Other engines that have written the table lately, and what one of them dropped from its properties; nothing where there is none."""
+    """Other engines that have written the table lately, and what one of them dropped from its
+    properties; nothing where there is none."""
     if table is None:
         return ()
     found = []
@@ -137,7 +140,8 @@ def as_before(previous: Iterable[Condition], kind: str) -> tuple[Finding, ...]:
 def empty_sources(
     spec: HudiTableSpec, table: TableObservation | None, sources: tuple[SourceObservation, ...]
 ) -> tuple[str, ...]:
-    """Locations of sources that hold no file and of which the table has taken none: such a path may be misspelt."""
+    """Locations of sources that hold no file and of which the table has taken none: such a path may
+    be misspelt."""
     taken = table.checkpoints if table is not None else {}
     seen = {
         s.ingest for s in sources if s.problem is None and not s.files and s.extent is None and s.ingest not in taken

@@ -1,4 +1,5 @@
-"""The debts of a table as conditions: which one is due, why, and what keeps a service from working it off."""
+"""The debts of a table as conditions: which one is due, why, and what keeps a service from working
+it off."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ DOING = {
 
 @dataclass(frozen=True, slots=True)
 class Hindrance:
-    """What keeps the whole table from being worked on: the reason of a standstill, and what is going on (reason, message)."""
+    """What keeps the whole table from being worked on: the reason of a standstill, and what is
+    going on (reason, message)."""
 
     stalled: str | None = None
     busy: tuple[str, str] | None = None
@@ -147,7 +149,8 @@ def _archived(table: TableObservation | None, debts: _Debts) -> Finding:
 
 
 def _resize(spec: HudiTableSpec, table: TableObservation | None, runs: Sequence[RunStatus]) -> tuple[Finding, ...]:
-    """What another number of buckets costs. The table keeps the old one until a TableService of type Resize is approved."""
+    """What another number of buckets costs. The table keeps the old one until a TableService of
+    type Resize is approved."""
     wanted = resize_wanted(spec, table.config) if table is not None else None
     if table is None or wanted is None:
         return ()

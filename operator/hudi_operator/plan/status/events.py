@@ -14,7 +14,8 @@ from hudi_operator.plan.status.conditions import METADATA_TABLE
 def changes(
     phases: Mapping[str, str], runs: Iterable[RunStatus], before: Iterable[Condition], after: Iterable[Condition]
 ) -> list[Emit]:
-    """Events of runs, oldest first, whose phase was another (`phases` by name), and of a new standstill."""
+    """Events of runs, oldest first, whose phase was another (`phases` by name), and of a new
+    standstill."""
     events = []
     for run in runs:
         if phases.get(run.name) == run.phase:

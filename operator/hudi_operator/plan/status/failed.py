@@ -1,4 +1,5 @@
-"""The status of a resource at which a reconcile has failed: what it said before, and why it is not reconciled. Pure.
+"""The status of a resource at which a reconcile has failed: what it said before, and why it is not
+reconciled. Pure.
 
 The resource itself may be what a reconcile fails at, so nothing of it is parsed here.
 """
@@ -18,7 +19,8 @@ _REPORTED = ("Ready", "Reconciling", "Stalled")
 
 
 def failed_status(document: Mapping[str, Any], problem: Problem, wait_seconds: float, now: datetime) -> dict[str, Any]:
-    """The stored status with Ready False and Stalled True for that reason, and Reconciling, since it is reconciled again."""
+    """The stored status with Ready False and Stalled True for that reason, and Reconciling, since
+    it is reconciled again."""
     stored = document.get("status")
     before = dict(stored) if isinstance(stored, Mapping) else {}
     listed = before.get("conditions")

@@ -1,4 +1,5 @@
-"""A table in one row: how it is, how fresh, its debt, what is at work. Computed from documents; nothing is decided here."""
+"""A table in one row: how it is, how fresh, its debt, what is at work. Computed from documents;
+nothing is decided here."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from hudi_table.model.counts import counted
 
 
 def row(table: Document, services: Sequence[Document], now: datetime) -> dict[str, Any]:
-    """The row of one HudiTable; `services` are its TableServices. Times in seconds, sizes in bytes."""
+    """The row of one HudiTable; `services` are its TableServices. Times in seconds, sizes in
+    bytes."""
     status = documents.status_of(table)
     timeline, data = status.get("timeline") or {}, status.get("data") or {}
     ready = documents.condition_of(table, "Ready")

@@ -14,11 +14,13 @@ _NO_START = frozenset(
         "FailedBinding", "Failed", "ErrImageNeverPull", "InspectFailed", "BackOff", "Evicted", "OutOfcpu", "OutOfmemory", "Preempting",
     }
 )  # fmt: skip
-"""Reasons of events by which scheduler and kubelet say that a pod does not start; no other place reports a sandbox that cannot be made."""
+"""Reasons of events by which scheduler and kubelet say that a pod does not start; no other place
+reports a sandbox that cannot be made."""
 
 
 def start_events(events: Iterable[Document]) -> dict[str, Document]:
-    """The newest event of each pod, by name, that says why it does not start. `events`: oldest first."""
+    """The newest event of each pod, by name, that says why it does not start. `events`: oldest
+    first."""
     found = (event for event in events if (event.get("involvedObject") or {}).get("kind") == "Pod")
     return {str(event["involvedObject"].get("name")): event for event in found if event.get("reason") in _NO_START}
 

@@ -1,4 +1,5 @@
-"""What a dry run found, how long it is likely to take, and what came of it: predicted and actual in the same units."""
+"""What a dry run found, how long it is likely to take, and what came of it: predicted and actual in
+the same units."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ BYTES_PER_SECOND_DEFAULT = 20 << 20
 
 
 def throughput(kind: ServiceType, runs: Iterable[RunStatus]) -> float:
-    """Bytes read and written in a second by the runs of a type that did well, taken together; the default without any."""
+    """Bytes read and written in a second by the runs of a type that did well, taken together; the
+    default without any."""
     moved = seconds = 0.0
     for run in runs:
         if run.phase != "Succeeded" or run.work != kind.value:

@@ -1,4 +1,5 @@
-"""How far a TableService is: its runs, its schedule and its plans, from the last status and what has become of the runs."""
+"""How far a TableService is: its runs, its schedule and its plans, from the last status and what
+has become of the runs."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from hudi_table.model.service.services import ServiceType
 _APPROVAL = "approve-"
 _AGAIN = "again-"
 _STALE = frozenset({WriteConflictError.name(), InvalidRequestError.name()})
-"""Why the run of an approved plan failed, where another plan may do: its files moved, or it is not kept any more."""
+"""Why the run of an approved plan failed, where another plan may do: its files moved, or it is not
+kept any more."""
 
 
 def approval(digest: str) -> str:
@@ -38,7 +40,8 @@ def moment(text: str | None, default: datetime) -> datetime:
 
 @dataclass(slots=True)
 class Progress:
-    """`runs` newest first. `attempts`: how many were ever started, so that no name is given twice."""
+    """`runs` newest first. `attempts`: how many were ever started, so that no name is given
+    twice."""
 
     runs: tuple[RunStatus, ...] = ()
     attempts: int = 0
@@ -75,7 +78,8 @@ class Progress:
         self.runs = tuple(run if known.name == run.name else known for known in self.runs)
 
     def follow(self, cron: Cron | None, created: str, now: datetime) -> None:
-        """Take the schedule of the manifest. Of a new one, moments from the resource's creation on count; of a changed one, from now."""
+        """Take the schedule of the manifest. Of a new one, moments from the resource's creation on
+        count; of a changed one, from now."""
         if cron is None:
             self.schedule = None
             return
@@ -106,7 +110,8 @@ class Progress:
 
 
 def advanced(before: TableServiceStatus, runs: tuple[RunStatus, ...], others: Iterable[RunStatus]) -> Progress:
-    """The last status, with what has ended since. `others`: runs of the table itself, which tell how fast a service is."""
+    """The last status, with what has ended since. `others`: runs of the table itself, which tell
+    how fast a service is."""
     known = {run.name: run.phase for run in before.runs}
     # A run that the status left out long ago is not news, though its launcher may remember it.
     kept = tuple(run for run in runs if run.name in known or run.attempt > before.attempts)

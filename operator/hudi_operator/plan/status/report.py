@@ -30,8 +30,9 @@ __all__ = ["RUNS_MAX", "data", "human_duration", "ingests", "notes", "services",
 
 
 def timeline(table: TableObservation | None, before: TimelineStatus | None = None) -> TimelineStatus | None:
-    """The active timeline, or None without a table. `before`: as it was reported last. Event times that were reported stay: the watermark never
-    falls, and commits that record them may be archived, or be no more among those that are read."""
+    """The active timeline, or None without a table. `before`: as it was reported last. Event times
+    that were reported stay: the watermark never falls, and commits that record them may be
+    archived, or be no more among those that are read."""
     if table is None:
         return None
     known = before or TimelineStatus()
@@ -162,7 +163,8 @@ def notes(spec: HudiTableSpec | None, table: TableObservation | None) -> tuple[N
 
 
 def _colons(table: TableObservation | None) -> tuple[Note, ...]:
-    """Which Hudi generation must not write a bucket table whose single record key holds ':' (docs/reference/compatibility.md)."""
+    """Which Hudi generation must not write a bucket table whose single record key holds ':'
+    (docs/reference/compatibility.md)."""
     if table is None or table.config.index is None or not table.config.index.type.hashes:
         return ()
     if len(table.config.record_key) != 1 or table.colon_keys is False:

@@ -21,8 +21,10 @@ from hudi_table.model.counts import counted
 
 @dataclass(slots=True)
 class Outcome:
-    """What a judgement has come to: (reason, message) pairs. `stale`: why the approved plan is not run; `quiet`: why nothing
-    is due; `suspended`: something is, and is not started; `failed`: what went wrong with a run after which another one comes; `bytes_to_clean`: as measured, where somebody asks."""
+    """What a judgement has come to: (reason, message) pairs. `stale`: why the approved plan is not
+    run; `quiet`: why nothing is due; `suspended`: something is, and is not started; `failed`: what
+    went wrong with a run after which another one comes; `bytes_to_clean`: as measured, where
+    somebody asks."""
 
     stalled: tuple[str, str] | None = None
     unseen: Problem | None = None
@@ -66,7 +68,8 @@ def status_of(desired: DesiredService, progress: Progress, outcome: Outcome, now
 
 
 def kept(spec: TableServiceSpec | None, progress: Progress) -> tuple[RunStatus, ...]:
-    """Runs within the history limits, newest first. Failures of what is tried now are kept all: they are counted."""
+    """Runs within the history limits, newest first. Failures of what is tried now are kept all:
+    they are counted."""
     runs = progress.runs
     tried = {run.batch for run in runs[:1]} | ({approval(progress.plan.digest)} if progress.plan is not None else set())
     left = {True: 3, False: 3}
@@ -84,7 +87,8 @@ def kept(spec: TableServiceSpec | None, progress: Progress) -> tuple[RunStatus, 
 
 
 def events_of(before: TableServiceStatus, after: TableServiceStatus, progress: Progress) -> list[Emit]:
-    """What changed since the last status: runs, a standstill, a plan to approve, and one that is stale."""
+    """What changed since the last status: runs, a standstill, a plan to approve, and one that is
+    stale."""
     phases = {run.name: run.phase for run in before.runs}
     news = [run for run in reversed(progress.runs) if run.name in phases or run.attempt > before.attempts]
     found = events.changes(phases, news, before.conditions, after.conditions)

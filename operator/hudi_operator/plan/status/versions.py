@@ -21,7 +21,8 @@ _NEWS = {
 
 
 def held(observed: Observed) -> tuple[str, str] | None:
-    """(reason, message) where nothing else is done to the table, for its version is being changed."""
+    """(reason, message) where nothing else is done to the table, for its version is being
+    changed."""
     if observed.upgrade:
         said = f"TableService {observed.upgrade} brings the table to another version: nothing else is started until it has ended"
         return "ByTableService", said

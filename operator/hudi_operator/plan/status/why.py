@@ -1,6 +1,8 @@
-"""Why a table stands still, in plain words, each cause with the next command. Pure: what is known comes in as documents.
+"""Why a table stands still, in plain words, each cause with the next command. Pure: what is known
+comes in as documents.
 
-In the order in which somebody would look: is it seen at all, does it stand still, does something wait, what is due, what is advised.
+In the order in which somebody would look: is it seen at all, does it stand still, does something
+wait, what is due, what is advised.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ _INDEXES = {each.value: each for each in IndexType}
 
 
 class Level(StrEnum):
-    """How a cause stands to the table: it stops it, is the failure of one service, a wait that ends by itself or by an approval,
-    work that goes on, a debt, or a word about what would cost less."""
+    """How a cause stands to the table: it stops it, is the failure of one service, a wait that ends
+    by itself or by an approval, work that goes on, a debt, or a word about what would cost less."""
 
     BLOCKS = "blocks"
     FAILED = "failed"
@@ -53,7 +55,8 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was found beside the table. `holder`: who leads, '' if nobody does, None if that could not be seen."""
+    """What was found beside the table. `holder`: who leads, '' if nobody does, None if that could
+    not be seen."""
 
     services: Sequence[Document] = ()
     pods: Sequence[Document] = ()
@@ -179,7 +182,8 @@ def troubles_of(table: Document, facts: Facts) -> Iterator[Cause]:
 
 
 def _events_of_pods(table: Document, facts: Facts) -> Iterator[Cause]:
-    """What only events tell: a sandbox that cannot be made, a volume that is not there, and why a pod that is gone never ran."""
+    """What only events tell: a sandbox that cannot be made, a volume that is not there, and why a
+    pod that is gone never ran."""
     pods = {documents.name_of(pod): pod for pod in facts.pods}
     known = {name for name, pod in pods.items() if any(troubles(pod))}
     for name, event in start_events(facts.events).items():

@@ -1,7 +1,9 @@
-"""One callback: where it is, and one turn of delivering. Events go out in the order of commits, the next once the one before was taken.
+"""One callback: where it is, and one turn of delivering. Events go out in the order of commits, the
+next once the one before was taken.
 
-The position that stands in the status is what counts: a courier that begins anew goes on from there, so a receiver may hear of a commit twice and never of
-none. Where a callback begins stands there before the first event is sent.
+The position that stands in the status is what counts: a courier that begins anew goes on from
+there, so a receiver may hear of a commit twice and never of none. Where a callback begins stands
+there before the first event is sent.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ NOT_ALLOWED = "; list it in callbacks.allowedHosts of the operator's chart, or c
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What every courier needs. `wake`: asks for a reconcile of the table, which writes the status."""
+    """What every courier needs. `wake`: asks for a reconcile of the table, which writes the
+    status."""
 
     cluster: Cluster
     clock: Clock
@@ -48,7 +51,8 @@ class Tools:
 
 @dataclass(slots=True)
 class Courier:
-    """A callback of one table. `ended`: nobody wants it any more. Its turns are one after the other; what it says is read by others meanwhile."""
+    """A callback of one table. `ended`: nobody wants it any more. Its turns are one after the
+    other; what it says is read by others meanwhile."""
 
     tools: Tools
     desired: DesiredTable
@@ -62,7 +66,8 @@ class Courier:
         self.seen = CallbackObservation(self.spec.name)
 
     def turn(self) -> float:
-        """Deliver what there is, some commits at the most; after how many seconds it wants its next turn."""
+        """Deliver what there is, some commits at the most; after how many seconds it wants its next
+        turn."""
         try:
             return self._turn()
         except HudiError as error:
@@ -116,7 +121,8 @@ class Courier:
         return self.tools.cluster.secret(self.desired.identity.key.namespace, name) or {}
 
     def _begins(self, ctx: TableContext | None) -> bool:
-        """Whether the status holds a position, which is taken then; else report the one to begin at, and wait for it."""
+        """Whether the status holds a position, which is taken then; else report the one to begin
+        at, and wait for it."""
         stored = self._stored()
         if stored is not None:
             self._position = Position.parse(stored, "UTC")

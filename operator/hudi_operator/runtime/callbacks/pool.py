@@ -1,6 +1,7 @@
 """All couriers of an operator: a few threads give each its turn when it is due.
 
-A receiver that does not answer costs a thread some seconds, and waits longer after each failure. So many that fail leave threads for those that do not.
+A receiver that does not answer costs a thread some seconds, and waits longer after each failure. So
+many that fail leave threads for those that do not.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class CourierPool:
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def attend(self, desired: DesiredTable) -> tuple[CallbackObservation, ...] | None:
-        """Deliver what the manifest asks for; of one that is wrong what the one before did goes on."""
+        """Deliver what the manifest asks for; of one that is wrong what the one before did goes
+        on."""
         key, spec = desired.identity.key, desired.spec
         with self._changed:
             if spec is None or desired.errors or desired.identity.deleted:
@@ -102,7 +104,8 @@ class CourierPool:
                     self._changed.notify()
 
     def _take(self) -> tuple[Name, Courier] | None:
-        """The courier that has been due for longest, which nobody else has then; None at the end."""
+        """The courier that has been due for longest, which nobody else has then; None at the
+        end."""
         with self._changed:
             while not self._stopped:
                 now = self.clock.boot_seconds()

@@ -1,7 +1,8 @@
 """Manifests: YAML files and folders of them, as documents, every fault with its file.
 
-`${NAME}` in `spec.location` and in a source's `path` is replaced from the environment, so that one manifest serves every
-working folder; `${PWD}` is the current one. An API server has no such thing and refuses the character.
+`${NAME}` in `spec.location` and in a source's `path` is replaced from the environment, so that one
+manifest serves every working folder; `${PWD}` is the current one. An API server has no such thing
+and refuses the character.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class Manifests:
 
 
 def load(paths: Iterable[Path]) -> Manifests:
-    """All documents of files and folders. Raises InvalidSpecError that names every fault and its file."""
+    """All documents of files and folders. Raises InvalidSpecError that names every fault and its
+    file."""
     resources: dict[Key, dict[str, Any]] = {}
     secrets: dict[tuple[str, str], Mapping[str, str]] = {}
     skipped: list[str] = []
@@ -60,7 +62,8 @@ def load(paths: Iterable[Path]) -> Manifests:
 
 
 class _KeyTwiceError(yaml.constructor.ConstructorError):
-    """A key that an object has twice: YAML forbids it, and its parser takes the last one in silence."""
+    """A key that an object has twice: YAML forbids it, and its parser takes the last one in
+    silence."""
 
 
 class _Loader(yaml.SafeLoader):

@@ -1,7 +1,8 @@
 """A cluster in a folder: resources with uid, generation, status and events, for the local runtime.
 
-`resources/<kind>.<namespace>.<name>.json` is a resource as an API server would hold it; `events.jsonl` is what was reported.
-Secrets come from manifests and the environment and are never written.
+`resources/<kind>.<namespace>.<name>.json` is a resource as an API server would hold it;
+`events.jsonl` is what was reported. Secrets come from manifests and the environment and are never
+written.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ EVENTS_BYTES_MAX = 1 << 20
 
 
 class FolderCluster:
-    """The `Cluster` port on a folder. One process at a time works on it: `acquire` says so to the others."""
+    """The `Cluster` port on a folder. One process at a time works on it: `acquire` says so to the
+    others."""
 
     def __init__(self, folder: Path, clock: Clock, report: Callable[[Key, Emit], None]) -> None:
         self._folder = folder
@@ -34,7 +36,8 @@ class FolderCluster:
         self._lock: TextIO | None = None
 
     def acquire(self) -> None:
-        """Take the folder for this process until it ends. Raises WriteConflictError if another one has it."""
+        """Take the folder for this process until it ends. Raises WriteConflictError if another one
+        has it."""
         (self._folder / "resources").mkdir(parents=True, exist_ok=True)
         self._lock = (self._folder / "lock").open("w", encoding="utf-8")
         try:
@@ -51,9 +54,11 @@ class FolderCluster:
             self._lock.close()
 
     def apply(self, document: Mapping[str, Any]) -> Key:
-        """Store a manifest: defaults filled in, a new one with a uid, a changed spec as the next generation.
+        """Store a manifest: defaults filled in, a new one with a uid, a changed spec as the next
+        generation.
 
-        As an API server does it, but that a spec with errors is stored as it is, for the status to tell them.
+        As an API server does it, but that a spec with errors is stored as it is, for the status to
+        tell them.
         """
         metadata = document["metadata"]
         key = key_of(document)
@@ -122,7 +127,8 @@ class FolderCluster:
         return True
 
     def emit(self, key: Key, event: Emit) -> None:
-        """Append to `events.jsonl`, and report to whoever watches. The file starts anew past its bound."""
+        """Append to `events.jsonl`, and report to whoever watches. The file starts anew past its
+        bound."""
         path = self._folder / "events.jsonl"
         if path.exists() and path.stat().st_size > EVENTS_BYTES_MAX:
             path.replace(path.with_suffix(".old.jsonl"))

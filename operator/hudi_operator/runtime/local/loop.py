@@ -1,4 +1,5 @@
-"""The local runtime: manifests from files, state in a folder, jobs as processes, and the very same reconcile."""
+"""The local runtime: manifests from files, state in a folder, jobs as processes, and the very same
+reconcile."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ LOCAL_POLICY = RetryPolicy(attempts_max=3, backoff_first_seconds=1.0, backoff_ma
 
 @dataclass(slots=True)
 class LocalRuntime:
-    """Runs manifests until nothing is left to do, or for ever with `watch`. `say` gets lines for a person."""
+    """Runs manifests until nothing is left to do, or for ever with `watch`. `say` gets lines for a
+    person."""
 
     paths: Sequence[Path]
     state: Path
@@ -49,7 +51,8 @@ class LocalRuntime:
     def run(self) -> list[Mapping[str, Any]]:
         """Reconcile to the end and return the resources of the manifests, with their status.
 
-        Raises InvalidSpecError for files that are no manifests, WriteConflictError if the state folder is in use.
+        Raises InvalidSpecError for files that are no manifests, WriteConflictError if the state
+        folder is in use.
         """
         first = load(self.paths)
         self.cluster.acquire()
@@ -93,7 +96,8 @@ class LocalRuntime:
             self._due[key] = self.clock.boot_seconds() + wait
 
     def _wait_of(self, key: Key, again: RequeueAfter | None) -> float | None:
-        """Seconds until a resource is reconciled again; None if nothing is left to do, or only at an appointment."""
+        """Seconds until a resource is reconciled again; None if nothing is left to do, or only at
+        an appointment."""
         awaited = self._running(key)
         if awaited:
             self._awaited[key] = awaited
@@ -109,13 +113,14 @@ class LocalRuntime:
         return [run["name"] for run in runs if run["phase"] == "Running"]
 
     def _is_given_up(self, key: Key) -> bool:
-        """Whether the plan would go on although it counts as stalled: a person waits, so we stop."""
+        """Whether the plan would go on although it counts as stalled: a person waits, so we
+        stop."""
         status = (self.cluster.get(key) or {}).get("status", {})
         return not self.watch and value_at(status, '.conditions[?(@.type=="Stalled")].status') == "True"
 
     def _wait(self, keys: list[Key]) -> None:
-        """Until something is due. Meanwhile the progress of jobs is reported, and the end of one makes all resources of its table
-        due."""
+        """Until something is due. Meanwhile the progress of jobs is reported, and the end of one
+        makes all resources of its table due."""
         while self._due:
             for key, names in list(self._awaited.items()):
                 for line in self.launcher.progress(names):

@@ -18,7 +18,8 @@ _STEP = re.compile(r'\.(\w+)|\[(\d+)\]|\[\?\(@\.(\w+)=="([^"]*)"\)\]')
 
 
 def value_at(document: Any, path: str) -> Any:
-    """The value of a JSONPath as printer columns use them: fields, indexes, and a filter on one field's value."""
+    """The value of a JSONPath as printer columns use them: fields, indexes, and a filter on one
+    field's value."""
     value = document
     for field, index, name, wanted in _STEP.findall(path):
         if value is None:

@@ -31,8 +31,9 @@ _PLANNED = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION, ServiceType.CLUS
 def traces(
     timeline: Timeline, operations: Mapping[str, str], clusterings: Iterable[str] = ()
 ) -> tuple[dict[ServiceType, Trace], str | None]:
-    """(traces of the services that leave one, the newest write that no service made). `operations`: types of the newest commits by instant;
-    `clusterings`: instants of pending replacecommits that hold the plan of one."""
+    """(traces of the services that leave one, the newest write that no service made). `operations`:
+    types of the newest commits by instant; `clusterings`: instants of pending replacecommits that
+    hold the plan of one."""
     made = {time: _BY_OPERATION.get(operation) for time, operation in operations.items()}
     # A commit that is too old for its metadata to be read counts as a write.
     writes = [i.time for i in timeline.commits if made.get(i.time) is None]

@@ -1,7 +1,9 @@
-"""What a table's storage has answered, as long as its timeline lists the same: so one request observes a table where nothing has happened.
+"""What a table's storage has answered, as long as its timeline lists the same: so one request
+observes a table where nothing has happened.
 
-Whatever changes what counts of a table changes that listing: an instant that begins, ends or leaves, and the properties, of whose object the
-listing shows the tag. What changes beside it is seen late: files that somebody deletes by hand, at the next change or after `SECONDS_MAX`.
+Whatever changes what counts of a table changes that listing: an instant that begins, ends or
+leaves, and the properties, of whose object the listing shows the tag. What changes beside it is
+seen late: files that somebody deletes by hand, at the next change or after `SECONDS_MAX`.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ Listings = dict[str, Listing]
 
 @dataclass(slots=True)
 class Answers:
-    """The answers to one observation: `listings` are those of the timeline's folders before them, `read_at` the boot-clock second of that."""
+    """The answers to one observation: `listings` are those of the timeline's folders before them,
+    `read_at` the boot-clock second of that."""
 
     listings: Listings
     read_at: float
@@ -39,9 +42,11 @@ class Answers:
 
 
 class Look:
-    """The storage of one look at a table, as `Storage`; requests that `before` answers are not sent.
+    """The storage of one look at a table, as `Storage`; requests that `before` answers are not
+    sent.
 
-    An observation that lists the timeline again wants it as it is now: what was remembered until then is forgotten.
+    An observation that lists the timeline again wants it as it is now: what was remembered until
+    then is forgotten.
     """
 
     def __init__(self, storage: Storage, clock: Clock, before: Answers | None) -> None:

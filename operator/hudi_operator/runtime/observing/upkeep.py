@@ -1,4 +1,5 @@
-"""What a table's own `maintenance` would do now, judged by the parsers and planners of the jobs themselves."""
+"""What a table's own `maintenance` would do now, judged by the parsers and planners of the jobs
+themselves."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _PARSERS: Mapping[ServiceType, tuple[Callable[[Mapping[str, str]], object], ...]
 
 
 def check_maintenance(spec: HudiTableSpec) -> None:
-    """Refuse now what the services that run by themselves would refuse as jobs. Raises InvalidOptionError."""
+    """Refuse now what the services that run by themselves would refuse as jobs. Raises
+    InvalidOptionError."""
     table = options_of(spec)
     for work in maintenance_of(spec):
         for parse in _PARSERS.get(work.type, ()):
@@ -35,8 +37,8 @@ def check_maintenance(spec: HudiTableSpec) -> None:
 
 
 def archiving_of(ctx: TableContext, timeline: Timeline, spec: HudiTableSpec) -> ArchivingDebt | None:
-    """What archiving would find. Raises InvalidOptionError for settings that contradict each other; of archiving that is disabled
-    nothing is known then."""
+    """What archiving would find. Raises InvalidOptionError for settings that contradict each other;
+    of archiving that is disabled nothing is known then."""
     (work,) = (each for each in maintenance_of(spec, disabled=True) if each.type is ServiceType.ARCHIVING)
     try:
         return archiving_debt(ctx, timeline, {**options_of(spec), **work.options})

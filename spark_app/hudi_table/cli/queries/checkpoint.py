@@ -1,4 +1,5 @@
-"""`hudictl checkpoint show|set BASE`: how far the ingests of a table are, as its commits say; and where one from Kafka is to go on."""
+"""`hudictl checkpoint show|set BASE`: how far the ingests of a table are, as its commits say; and
+where one from Kafka is to go on."""
 
 from __future__ import annotations
 

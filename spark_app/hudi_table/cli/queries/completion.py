@@ -1,6 +1,8 @@
-"""`hudictl completion SHELL`: a script by which bash, zsh or fish complete verbs, options and their values.
+"""`hudictl completion SHELL`: a script by which bash, zsh or fish complete verbs, options and their
+values.
 
-It is made of the program's own parser and asks nothing when it completes, so it is as quick as the shell.
+It is made of the program's own parser and asks nothing when it completes, so it is as quick as the
+shell.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 Options = dict[str, tuple[str, ...]]
-"""Of each option the values that it may have; () for an option without any, or whose values nobody can list."""
+"""Of each option the values that it may have; () for an option without any, or whose values nobody
+can list."""
 
 
 def _verbs(parser: argparse.ArgumentParser) -> Iterator[tuple[str, Options]]:

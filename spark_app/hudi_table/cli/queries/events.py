@@ -1,4 +1,5 @@
-"""`hudictl events BASE`: the commits that completed after an instant, in the order in which callbacks send them."""
+"""`hudictl events BASE`: the commits that completed after an instant, in the order in which
+callbacks send them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`hudictl explain [NAME]`: the page of an error, or what a condition, its reason or a check of the doctor means; or the list of all errors."""
+"""`hudictl explain [NAME]`: the page of an error, or what a condition, its reason or a check of the
+doctor means; or the list of all errors."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def names() -> list[str]:
 
 
 def terms() -> dict[str, list[tuple[str, str, str]]]:
-    """Conditions, their reasons and the doctor's checks by name: of each where it stands, what it is and what to do."""
+    """Conditions, their reasons and the doctor's checks by name: of each where it stands, what it
+    is and what to do."""
     found: dict[str, list[tuple[str, str, str]]] = {}
     for file in _files("terms"):
         title, *lines = file.read_text("utf-8").splitlines()
@@ -49,7 +51,8 @@ def terms() -> dict[str, list[tuple[str, str, str]]]:
 
 
 def page(name: str) -> str:
-    """The page of `name`, whose case and a trailing `Error` do not matter. Raises InvalidOptionError, with the nearest."""
+    """The page of `name`, whose case and a trailing `Error` do not matter. Raises
+    InvalidOptionError, with the nearest."""
     known, others = {each.lower(): each for each in names()}, terms()
     words = {each.lower(): each for each in others}
     wanted = name.lower().removesuffix("error")

@@ -142,7 +142,8 @@ def _facts(table: HudiTable) -> dict[str, Any]:
 
 
 def _foreign(table: HudiTable, timeline: Timeline) -> dict[str, Any] | None:
-    """How many of the newest commits other engines made (docs/explanation/foreign-writers.md); None if none."""
+    """How many of the newest commits other engines made (docs/explanation/foreign-writers.md); None
+    if none."""
     found = foreign_commits(table.context, timeline)
     among = min(len(timeline.commits), COMMITS_MAX)
     return {"commits": len(found), "among": among, "last": found[-1].time} if found else None
@@ -162,7 +163,8 @@ def _index_facts(view: FileSystemView) -> dict[str, Any]:
 
 
 def _logs(view: FileSystemView, slices: list[FileSlice]) -> dict[str, Any]:
-    """What lies in logs, what compaction waits, and whether Hudi's default trigger would make a new one now."""
+    """What lies in logs, what compaction waits, and whether Hudi's default trigger would make a new
+    one now."""
     debt = compaction_debt(view, {})
     state = f"planned at {', '.join(debt.pending)}" if debt.pending else f"due, {debt.why}"
     return {
@@ -179,7 +181,8 @@ def _partition_text(item: PartitionField) -> str:
 
 
 def _rows(table: HudiTable, timeline: Timeline, paths: set[str]) -> int | None:
-    """Rows by the write stats of the files that a snapshot reads; None if a stat of one is archived."""
+    """Rows by the write stats of the files that a snapshot reads; None if a stat of one is
+    archived."""
     written: dict[str, int] = {}
     for instant in reversed(timeline.commits):
         if len(written) == len(paths):

@@ -21,7 +21,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def asked(args: argparse.Namespace, columns: list[str] | None, limit: int | None) -> ArrowResult:
-    """The rows that the arguments name. Raises InvalidOptionError for arguments that do not go together."""
+    """The rows that the arguments name. Raises InvalidOptionError for arguments that do not go
+    together."""
     if args.query != "cdc":
         if args.images is not None:
             raise InvalidOptionError("--images belongs to --query cdc; leave it out")

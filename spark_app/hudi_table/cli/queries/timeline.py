@@ -1,4 +1,5 @@
-"""`hudictl timeline BASE`: the instants of the active timeline, and of the archived one if asked, newest first."""
+"""`hudictl timeline BASE`: the instants of the active timeline, and of the archived one if asked,
+newest first."""
 
 from __future__ import annotations
 

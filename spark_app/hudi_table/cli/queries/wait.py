@@ -1,4 +1,5 @@
-"""`hudictl wait BASE --since INSTANT`: waits until a commit has completed after an instant, and prints it and those behind it."""
+"""`hudictl wait BASE --since INSTANT`: waits until a commit has completed after an instant, and
+prints it and those behind it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`hudictl archive BASE`: what may leave the active timeline, and with `--yes` its move to the archived one."""
+"""`hudictl archive BASE`: what may leave the active timeline, and with `--yes` its move to the
+archived one."""
 
 from __future__ import annotations
 

@@ -39,7 +39,8 @@ _FILES = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings, the worst first; with `--quarantine`, the files that can be put aside, and with `--yes` move them."""
+    """Print the findings, the worst first; with `--quarantine`, the files that can be put aside,
+    and with `--yes` move them."""
     belongs_to("--quarantine", args.quarantine, yes=args.yes)
     belongs_to(
         "an examination, not to --put-back",

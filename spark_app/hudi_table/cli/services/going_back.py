@@ -50,7 +50,8 @@ def undo(args: argparse.Namespace, table: HudiTable, service: Service, what: str
 
 
 def _planned(service: Service) -> ServicePlan | None:
-    """What would go, where a dry run can say it: not of what is taken back already, nor of a write that did not complete."""
+    """What would go, where a dry run can say it: not of what is taken back already, nor of a write
+    that did not complete."""
     try:
         return service.plan()
     except InvalidRequestError:

@@ -1,4 +1,5 @@
-"""`hudictl keystore BASE`: what an external index has of the table; `--check` looks whether it is right, `--rebuild` takes all in anew."""
+"""`hudictl keystore BASE`: what an external index has of the table; `--check` looks whether it is
+right, `--rebuild` takes all in anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`hudictl metadata BASE`: what the metadata table holds and whether it agrees; with `--yes`, building or dropping it."""
+"""`hudictl metadata BASE`: what the metadata table holds and whether it agrees; with `--yes`,
+building or dropping it."""
 
 from __future__ import annotations
 

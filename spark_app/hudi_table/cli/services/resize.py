@@ -1,4 +1,5 @@
-"""`hudictl resize BASE BUCKETS`: what another number of buckets costs, and with `--yes` the rewrite."""
+"""`hudictl resize BASE BUCKETS`: what another number of buckets costs, and with `--yes` the
+rewrite."""
 
 from __future__ import annotations
 

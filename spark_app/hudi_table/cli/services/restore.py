@@ -1,4 +1,5 @@
-"""`hudictl restore BASE SAVEPOINT`: what going back to a savepoint would undo; with `--yes` the table goes back."""
+"""`hudictl restore BASE SAVEPOINT`: what going back to a savepoint would undo; with `--yes` the
+table goes back."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""`hudictl rollback BASE INSTANT`: what taking the newest write back would undo; with `--yes` it is taken back. With `--lost FILE` the lost
-files of a pending compaction are given up."""
+"""`hudictl rollback BASE INSTANT`: what taking the newest write back would undo; with `--yes` it is
+taken back. With `--lost FILE` the lost files of a pending compaction are given up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`hudictl ttl BASE --days N`: which partitions have outlived their time, and with `--yes` their end by one commit."""
+"""`hudictl ttl BASE --days N`: which partitions have outlived their time, and with `--yes` their
+end by one commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`hudictl downgrade BASE --to VERSION`: what a downgrade of the table version would rewrite; with `--yes` it is done."""
+"""`hudictl downgrade BASE --to VERSION`: what a downgrade of the table version would rewrite; with
+`--yes` it is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`hudictl upgrade BASE --to VERSION`: what an upgrade of the table version would rewrite; with `--yes` it is done."""
+"""`hudictl upgrade BASE --to VERSION`: what an upgrade of the table version would rewrite; with
+`--yes` it is done."""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
-"""Avro object containers of one record: the bodies of rollback, clean and requested replacecommit instants.
+"""Avro object containers of one record: the bodies of rollback, clean and requested replacecommit
+instants.
 
-Facts (measured on Hudi 0.15.0): codec null, one record, `avro.schema` the only header key. The schemas in `avsc/`
-are those of Hudi 0.15.0, without comments; of commits, which 0.15.0 keeps as JSON, those of 1.0.2 and 1.1.1. The sync marker, any 16 bytes, is in ours a check sum. No other codec is read: a few bytes could unpack to more than memory holds.
+Facts (measured on Hudi 0.15.0): codec null, one record, `avro.schema` the only header key. The
+schemas in `avsc/` are those of Hudi 0.15.0, without comments; of commits, which 0.15.0 keeps as
+JSON, those of 1.0.2 and 1.1.1. The sync marker, any 16 bytes, is in ours a check sum. No other
+codec is read: a few bytes could unpack to more than memory holds.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from hudi_table.codec.avro.guard import parsed_schema
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
 _SEALED = b"seal"
-"""With which a sync marker begins that is a check sum; to other readers a marker is any 16 bytes."""
+"""With which a sync marker begins that is a check sum; to other readers a marker is any 16
+bytes."""
 
 
 def _frame(**fields: Any) -> Any:
@@ -63,7 +67,8 @@ def is_container(data: bytes) -> bool:
 
 
 def read_record(schema_name: str, data: bytes) -> dict[str, Any]:
-    """A record of the named schema of `avsc/` that stands alone, without a container. Raises ValueError if it is none."""
+    """A record of the named schema of `avsc/` that stands alone, without a container. Raises
+    ValueError if it is none."""
     source = io.BytesIO(data)
     try:
         record = fastavro.schemaless_reader(source, _schema(schema_name), None)
@@ -75,9 +80,11 @@ def read_record(schema_name: str, data: bytes) -> dict[str, Any]:
 
 
 def write_container(schema_name: str, record: dict[str, Any]) -> bytes:
-    """A container of one record of the named schema of `avsc/`; absent nullable fields take their defaults.
+    """A container of one record of the named schema of `avsc/`; absent nullable fields take their
+    defaults.
 
-    The same record makes the same bytes: the marker between blocks is a check sum of schema and record, not a random number.
+    The same record makes the same bytes: the marker between blocks is a check sum of schema and
+    record, not a random number.
     """
 
     def written(sync: bytes) -> bytes:

@@ -1,10 +1,12 @@
 """Avro binary records to Arrow, column by column: all records advance field by field in numpy.
 
-The starts of the records are known from the frame around them, so no record has to wait for the one before. Flat fields
-and records of them only (see `types.flat_fields`); everything else is fastavro's. Nine times fastavro's speed (measured).
+The starts of the records are known from the frame around them, so no record has to wait for the one
+before. Flat fields and records of them only (see `types.flat_fields`); everything else is
+fastavro's. Nine times fastavro's speed (measured).
 
-Records lie far apart, so that each access to a field costs a cache line a record: a number is read as the eight bytes that it may have, and a
-field that nobody wants is passed over by one look at its branch and length where no record has null there or a long text.
+Records lie far apart, so that each access to a field costs a cache line a record: a number is read
+as the eight bytes that it may have, and a field that nobody wants is passed over by one look at its
+branch and length where no record has null there or a long text.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ class MalformedError(ValueError):
 def decode_flat(
     buffer: pa.Buffer, starts: Places, stops: Places, fields: tuple[AvroField, ...], wanted: Collection[str]
 ) -> pa.Table:
-    """The wanted fields, in the order of `fields`, of the records that lie at `starts` to `stops` in `buffer`.
+    """The wanted fields, in the order of `fields`, of the records that lie at `starts` to `stops`
+    in `buffer`.
 
     Raises MalformedError if a record does not end where it should, or a value leaves it.
     """
@@ -58,7 +61,8 @@ def decode_flat(
 
 
 def _near(starts: Places, stops: Places) -> Iterator[slice]:
-    """Records that lie in a stretch which a processor's cache holds while field after field is read of them."""
+    """Records that lie in a stretch which a processor's cache holds while field after field is read
+    of them."""
     if not len(starts):
         yield slice(0, 0)
         return
@@ -121,7 +125,8 @@ class Cursor:
         self.at[rows] = some.at
 
     def pass_over(self, parsed: Any) -> None:
-        """Read one value of a schema that fastavro has parsed from each record: slow, for what is rare."""
+        """Read one value of a schema that fastavro has parsed from each record: slow, for what is
+        rare."""
         for number, (at, stop) in enumerate(zip(self.at.tolist(), self._stops.tolist(), strict=True)):
             source = io.BytesIO(self._buffer[at:stop])
             fastavro.schemaless_reader(source, parsed, None)
@@ -178,7 +183,8 @@ class Cursor:
         return numbers, after
 
     def _long_varint(self, at: Places, stops: Places) -> tuple[npt.NDArray[np.uint64], Places]:
-        """Numbers of up to eight bytes at once, seven bits of each byte; longer ones are gone on with byte by byte."""
+        """Numbers of up to eight bytes at once, seven bits of each byte; longer ones are gone on
+        with byte by byte."""
         word = self._run(np.dtype("<u8"))[at]
         end = _lowest(~word & _HIGH_BITS)
         raw = word & (end - _ONE) & ~_HIGH_BITS
@@ -198,11 +204,13 @@ class Cursor:
         return raw, after
 
     def _run(self, kind: np.dtype[Any]) -> npt.NDArray[Any]:
-        """What begins at each byte of the buffer, as numbers of this type; beyond the end are zeros."""
+        """What begins at each byte of the buffer, as numbers of this type; beyond the end are
+        zeros."""
         return np.ndarray((len(self._bytes) + 1,), kind, self._padded, 0, (1,))
 
     def _passed(self, field: AvroField) -> bool:
-        """Pass over a field that no record has null, nor a text of 64 bytes or a number of seven; false where it is not so."""
+        """Pass over a field that no record has null, nor a text of 64 bytes or a number of seven;
+        false where it is not so."""
         lead = 0 if field.null_branch is None else 1
         code = 2 - 2 * (field.null_branch or 0)
         if field.wire in ("string", "bytes"):
@@ -235,7 +243,8 @@ class Cursor:
         return True
 
     def _texts(self, begin: Places, lengths: Places, kind: pa.DataType) -> pa.Array:
-        """Values and the gaps between them are one array over the buffer as it is; every other element is taken."""
+        """Values and the gaps between them are one array over the buffer as it is; every other
+        element is taken."""
         bounds = np.empty(2 * len(begin) + 1, dtype=np.int64)
         bounds[0:-1:2] = begin
         bounds[1::2] = begin + lengths

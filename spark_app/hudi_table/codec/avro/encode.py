@@ -1,6 +1,8 @@
-"""Arrow to Avro binary records, column by column: each column becomes its bytes, and one join makes the records.
+"""Arrow to Avro binary records, column by column: each column becomes its bytes, and one join makes
+the records.
 
-Flat fields and records of them only (see `types.flat_fields`); the bytes are those of fastavro, 26 times as fast (measured).
+Flat fields and records of them only (see `types.flat_fields`); the bytes are those of fastavro, 26
+times as fast (measured).
 """
 
 from __future__ import annotations
@@ -122,7 +124,8 @@ def _after(prefix: bytes, rows: int, width: int) -> npt.NDArray[np.uint8]:
 
 
 def _binary(data: npt.NDArray[np.uint8], lengths: npt.NDArray[np.int64] | np.int64) -> pa.Array:
-    """Values that lie one after the other in `data`, of these lengths; if all have one length, `data` has a row for each."""
+    """Values that lie one after the other in `data`, of these lengths; if all have one length,
+    `data` has a row for each."""
     if isinstance(lengths, np.int64):
         offsets = np.arange(len(data) + 1, dtype=np.int64) * lengths
     else:

@@ -1,7 +1,9 @@
-"""Avro schemas that come with the data they describe: checked before anything is read or built by them.
+"""Avro schemas that come with the data they describe: checked before anything is read or built by
+them.
 
-fastavro recurses in C for each level, so that a record which holds itself can end the process; it reads as many items of nothing as a
-count says; and a few names that repeat each other can spell more fields than memory has. None of that is in a schema of Hudi.
+fastavro recurses in C for each level, so that a record which holds itself can end the process; it
+reads as many items of nothing as a count says; and a few names that repeat each other can spell
+more fields than memory has. None of that is in a schema of Hudi.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ _PRIMITIVES = frozenset({"boolean", "int", "long", "float", "double", "bytes", "
 
 
 def load_schema(text: str | bytes, *, sized: bool = False) -> Any:
-    """The schema as JSON. `sized`: no record holds itself and every value takes a byte at least, so that what is read by it is no
-    deeper than the schema and no count can promise more values than there are bytes.
+    """The schema as JSON. `sized`: no record holds itself and every value takes a byte at least, so
+    that what is read by it is no deeper than the schema and no count can promise more values than
+    there are bytes.
 
-    Raises ValueError for a schema that is too deep, too large or not `sized`; also for text that is no JSON.
+    Raises ValueError for a schema that is too deep, too large or not `sized`; also for text that is
+    no JSON.
     """
     found = parse_json(text)
     _Walk(sized).size(found, "", 0)
@@ -33,7 +37,8 @@ def load_schema(text: str | bytes, *, sized: bool = False) -> Any:
 
 @lru_cache(SCHEMAS_KEPT)
 def parsed_schema(text: str | bytes) -> Any:
-    """A `sized` schema as fastavro reads by it: who is given it does not change it. A table's files of one kind all have the same. Raises ValueError, also for what fastavro takes for none."""
+    """A `sized` schema as fastavro reads by it: who is given it does not change it. A table's files
+    of one kind all have the same. Raises ValueError, also for what fastavro takes for none."""
     import fastavro
 
     document = load_schema(text, sized=True)
@@ -45,7 +50,8 @@ def parsed_schema(text: str | bytes) -> Any:
 
 @dataclass(slots=True)
 class _Walk:
-    """One look at a schema. `known`: how many types a name stands for; None while its own are counted."""
+    """One look at a schema. `known`: how many types a name stands for; None while its own are
+    counted."""
 
     sized: bool
     known: dict[str, int | None] = field(default_factory=dict)

@@ -1,10 +1,11 @@
 """Arrow schemas to the Avro schema text that Hudi writes, and back.
 
-Facts (measured on Hudi 0.15.0): the record is `<table>_record` in namespace `hoodie.<table>`; a nullable field
-is `["null", X]` with default null at every level of nesting; a nested record is named after its field, in the
-namespace that its parent's full name spells; a decimal is a `fixed` named `fixed` in the namespace of its
-field's full name, of the fewest bytes that hold the precision (5 for 10 digits); meta columns carry an empty `doc`.
-Characters that Avro refuses in names become `__` in the table's part of the names.
+Facts (measured on Hudi 0.15.0): the record is `<table>_record` in namespace `hoodie.<table>`; a
+nullable field is `["null", X]` with default null at every level of nesting; a nested record is
+named after its field, in the namespace that its parent's full name spells; a decimal is a `fixed`
+named `fixed` in the namespace of its field's full name, of the fewest bytes that hold the precision
+(5 for 10 digits); meta columns carry an empty `doc`. Characters that Avro refuses in names become
+`__` in the table's part of the names.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ _LOGICAL = {
 
 
 def arrow_to_avro(schema: pa.Schema, *, table_name: str) -> str:
-    """Avro schema text of a schema of stored types (see `normalise`), compact JSON as Java prints it.
+    """Avro schema text of a schema of stored types (see `normalise`), compact JSON as Java prints
+    it.
 
     Raises InvariantError for a type that `normalise` would have changed or refused.
     """
@@ -76,7 +78,8 @@ def arrow_to_avro(schema: pa.Schema, *, table_name: str) -> str:
 
 
 def avro_text_for(schema: pa.Schema, *, table_name: str, previous: str | None) -> str:
-    """`previous` word for word if it already says `schema` (docs, defaults and names survive), else a new text."""
+    """`previous` word for word if it already says `schema` (docs, defaults and names survive), else
+    a new text."""
     if previous is not None and without_meta(avro_to_arrow(previous)).equals(without_meta(schema)):
         kept = json.loads(previous)
         kept["fields"] = [column for column in kept["fields"] if column["name"] not in ALL_META_COLUMNS]
@@ -88,8 +91,8 @@ def avro_text_for(schema: pa.Schema, *, table_name: str, previous: str | None) -
 def avro_to_arrow(text: str) -> pa.Schema:
     """The Arrow schema of an Avro record schema, meta columns included if it has them.
 
-    Raises CorruptTableError if the text is not an Avro record, UnsupportedTableError for a type that Arrow
-    does not hold (unions of several types, durations, recursive records).
+    Raises CorruptTableError if the text is not an Avro record, UnsupportedTableError for a type
+    that Arrow does not hold (unions of several types, durations, recursive records).
     """
     try:
         document = load_schema(text)
@@ -108,13 +111,15 @@ def meta_fields() -> list[pa.Field]:
 
 
 def with_meta(schema: pa.Schema) -> pa.Schema:
-    """The schema with the five meta columns first, whether or not it had them, and behind them that of the operation if it has it."""
+    """The schema with the five meta columns first, whether or not it had them, and behind them that
+    of the operation if it has it."""
     operation = [pa.field(OPERATION_COLUMN, pa.string())] if OPERATION_COLUMN in schema.names else []
     return pa.schema(meta_fields() + operation + list(without_meta(schema)))
 
 
 def with_operation(schema: pa.Schema) -> pa.Schema:
-    """The schema with the column of the operation before the table's own: that of files which hold it."""
+    """The schema with the column of the operation before the table's own: that of files which hold
+    it."""
     return pa.schema([pa.field(OPERATION_COLUMN, pa.string()), *without_meta(schema)])
 
 

@@ -1,4 +1,5 @@
-"""The types of flat Avro record fields, as the columnar codec sees them: a shape on the wire and a type in Arrow."""
+"""The types of flat Avro record fields, as the columnar codec sees them: a shape on the wire and a
+type in Arrow."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ FLAT = ("boolean", "int", "long", "float", "double", "string", "bytes", "fixed",
 
 @dataclass(frozen=True, slots=True)
 class AvroField:
-    """One field: `wire` is one of `FLAT`, `size` the bytes of a fixed, `null_branch` the number of null in the union
-    (None: no union), `children` the fields of a record. `type` is the Arrow type."""
+    """One field: `wire` is one of `FLAT`, `size` the bytes of a fixed, `null_branch` the number of
+    null in the union (None: no union), `children` the fields of a record. `type` is the Arrow
+    type."""
 
     name: str
     wire: str
@@ -30,7 +32,8 @@ class AvroField:
 
 @functools.lru_cache(maxsize=64)
 def flat_fields(avro_schema: str) -> tuple[AvroField, ...] | None:
-    """The fields of a record schema; None if one is or holds a list, a map, an enum or a union of several types.
+    """The fields of a record schema; None if one is or holds a list, a map, an enum or a union of
+    several types.
 
     Raises what `avro_to_arrow` raises.
     """

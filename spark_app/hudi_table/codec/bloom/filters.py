@@ -1,11 +1,11 @@
 """Hudi's bloom filters over record keys, SIMPLE and DYNAMIC_V0.
 
-Facts (measured on Hudi 0.15.0). `m = ceil(n * -ln(p) / ln(2)^2)` bits, `k = ceil(ln(2) * m / n)` hashes (`hashing.py`),
-bits stored least significant first.
-Serialised big-endian, then base64: SIMPLE is int -1, int k, byte 1 (murmur), int m, bits; DYNAMIC_V0 is int -1,
-int k, byte 1, int m, int n, int count, int rows, then a SIMPLE filter per row. A key goes to the last row until that
-has n keys; then a row is added while rows * n < max, after which the next key goes to row 0 and later ones to rows
-0, 1, 2, … in turn. Empty keys are refused, as Hudi does.
+Facts (measured on Hudi 0.15.0). `m = ceil(n * -ln(p) / ln(2)^2)` bits, `k = ceil(ln(2) * m / n)`
+hashes (`hashing.py`), bits stored least significant first. Serialised big-endian, then base64:
+SIMPLE is int -1, int k, byte 1 (murmur), int m, bits; DYNAMIC_V0 is int -1, int k, byte 1, int m,
+int n, int count, int rows, then a SIMPLE filter per row. A key goes to the last row until that has
+n keys; then a row is added while rows * n < max, after which the next key goes to row 0 and later
+ones to rows 0, 1, 2, … in turn. Empty keys are refused, as Hudi does.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _HASHES_MAX: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class BloomFilterSpec:
-    """How to size a filter; the defaults are Hudi's. `max_entries` bounds the growth of DYNAMIC_V0."""
+    """How to size a filter; the defaults are Hudi's. `max_entries` bounds the growth of
+    DYNAMIC_V0."""
 
     type: str = DYNAMIC
     num_entries: int = 60_000
@@ -94,7 +95,8 @@ class BloomFilter:
 
     @classmethod
     def parse(cls, text: str | bytes, kind: str) -> BloomFilter:
-        """A serialised filter. Raises CorruptTableError, or UnsupportedTableError for an unknown kind of filter."""
+        """A serialised filter. Raises CorruptTableError, or UnsupportedTableError for an unknown
+        kind of filter."""
         try:
             body = base64.b64decode(text, validate=True)
             return _parse(body, kind)
@@ -125,7 +127,8 @@ class BloomFilter:
         return len(self._rows)
 
     def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        """Add keys in order; nulls are passed over. Raises InvalidDataError if a key is empty (nothing is added)."""
+        """Add keys in order; nulls are passed over. Raises InvalidDataError if a key is empty
+        (nothing is added)."""
         arrays = [utf8_of(chunk) for chunk in chunks_of(keys)]
         for array in arrays:
             empty = np.diff(array.offsets) == 0
@@ -157,7 +160,8 @@ class BloomFilter:
         return tuple(float(np.count_nonzero(row)) / self._bits for row in self._rows)
 
     def false_positive_rate(self) -> float:
-        """The part of keys that were never added and are taken for added ones, as the set bits say."""
+        """The part of keys that were never added and are taken for added ones, as the set bits
+        say."""
         return 1 - math.prod(1 - fill**self._hashes for fill in self.fill_ratios())
 
     def to_bytes(self) -> bytes:

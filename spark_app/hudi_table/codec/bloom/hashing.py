@@ -1,11 +1,13 @@
 """The chained hash of record keys that bloom filters are made of, block by block.
 
-Facts (measured on Hudi 0.15.0). Hash i is MurmurHash2 (constant 0x5bd1e995, shift 24, final 13 and 15) of the key's UTF-8
-bytes, seeded with hash i-1, the first with 0. The last one to three bytes of a key are mixed in as sign-extended bytes in the
-reverse of the usual order. Bit = abs(hash rem m), the remainder being Java's: of the absolute value, 2^31 for the least int.
+Facts (measured on Hudi 0.15.0). Hash i is MurmurHash2 (constant 0x5bd1e995, shift 24, final 13 and
+15) of the key's UTF-8 bytes, seeded with hash i-1, the first with 0. The last one to three bytes of
+a key are mixed in as sign-extended bytes in the reverse of the usual order. Bit = abs(hash rem m),
+the remainder being Java's: of the absolute value, 2^31 for the least int.
 
-Mixing a word does not depend on the seed, so it is done once per key and not once per hash. A block holds keys of one length,
-and so few that the arrays of a step stay in a core's cache: a step is then bound by arithmetic, not by memory.
+Mixing a word does not depend on the seed, so it is done once per key and not once per hash. A block
+holds keys of one length, and so few that the arrays of a step stay in a core's cache: a step is
+then bound by arithmetic, not by memory.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ import numpy.typing as npt
 from hudi_table.codec.utf8 import Utf8
 
 BLOCK_KEYS: Final = 32 * 1024
-"""Keys of a block: arrays of 128 KiB. A quarter as many halve the speed, twice as many gain nothing (docs/explanation/performance.md)."""
+"""Keys of a block: arrays of 128 KiB. A quarter as many halve the speed, twice as many gain nothing
+(docs/explanation/performance.md)."""
 _FEW: Final = 8
 _PIECE: Final = 1 << 18
 _MIX: Final = np.uint32(0x5BD1E995)
@@ -32,10 +35,11 @@ Marks = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class KeyBlock:
-    """Keys of one `length` (bytes, at least 1); `indices` are their places in the array that they come from, ascending.
+    """Keys of one `length` (bytes, at least 1); `indices` are their places in the array that they
+    come from, ascending.
 
-    `words`: a row for each four bytes, mixed; `tail`: the last bytes, None if there are none. `first`: the first hashes of
-    every key where they are kept, for keys that meet many filters.
+    `words`: a row for each four bytes, mixed; `tail`: the last bytes, None if there are none.
+    `first`: the first hashes of every key where they are kept, for keys that meet many filters.
     """
 
     length: int
@@ -95,7 +99,8 @@ class HashChain:
         self._tail = None if self._tail is None else self._tail.take(chosen)
 
     def next(self) -> Words:
-        """The next hash of every key left. The array is the chain's own and lives until the next call."""
+        """The next hash of every key left. The array is the chain's own and lives until the next
+        call."""
         known = self._block.first[self._done : self._done + 1]
         self._done += 1
         if known:
@@ -132,8 +137,8 @@ class HashChain:
 
 
 def _mix_few(hashed: Words, words: Words) -> None:
-    """The words mixed into a few hashes, in place, by Python's own numbers: a long key of its own length would cost a call of numpy
-    for every four bytes and every hash."""
+    """The words mixed into a few hashes, in place, by Python's own numbers: a long key of its own
+    length would cost a call of numpy for every four bytes and every hash."""
     mix = int(_MIX)
     for key in range(len(hashed)):
         value = int(hashed[key])
@@ -168,7 +173,8 @@ class Positions:
 
 
 def key_blocks(keys: Utf8, indices: Indices, block_keys: int = BLOCK_KEYS) -> Iterator[KeyBlock]:
-    """The keys at these places (ascending, none null or empty) in blocks of at most `block_keys`."""
+    """The keys at these places (ascending, none null or empty) in blocks of at most
+    `block_keys`."""
     starts = keys.offsets[indices]
     lengths = keys.offsets[indices + 1] - starts
     for length in np.unique(lengths):

@@ -1,7 +1,8 @@
 """Keys against the rows of bits of a bloom filter: setting theirs, asking for them.
 
-What makes asking fast: a key that is ruled out is hashed no further, and most keys are after one or two hashes; the rows of
-a filter that has grown share one hashing; and keys that meet many filters keep their first hashes.
+What makes asking fast: a key that is ruled out is hashed no further, and most keys are after one or
+two hashes; the rows of a filter that has grown share one hashing; and keys that meet many filters
+keep their first hashes.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from hudi_table.codec.bloom.hashing import HashChain, Indices, KeyBlock, Marks, 
 from hudi_table.codec.utf8 import Utf8, utf8_of
 
 _REMEMBERED: Final = 4
-"""Hashes kept of keys that meet many filters: a key that is in none seldom needs more, since half of the bits are set."""
+"""Hashes kept of keys that meet many filters: a key that is in none seldom needs more, since half
+of the bits are set."""
 _STAYING: Final = 0.75
-"""Keys that are ruled out are left out of what follows once no more than this part is left: copying costs a step, too."""
+"""Keys that are ruled out are left out of what follows once no more than this part is left: copying
+costs a step, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,8 @@ def _possible(row: Marks, places: Indices, mine: Indices | None) -> Indices | No
 
 
 def _leave_out(chain: HashChain, left: Sequence[Indices | None], count: int) -> list[Indices | None]:
-    """Let the chain go on with the keys that some row may contain; returns `left` for what is left."""
+    """Let the chain go on with the keys that some row may contain; returns `left` for what is
+    left."""
     chosen = _union(left, count)
     chain.keep(chosen)
     if len(left) == 1:

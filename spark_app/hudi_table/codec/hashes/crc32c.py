@@ -1,9 +1,10 @@
 """CRC-32C (Castagnoli) of many stretches of bytes at once, as the blocks of an HFile carry it.
 
-A checksum is linear, so a stretch is cut into lanes that advance side by side, two bytes a step, and are put together by
-the operator that moves a checksum over the bytes of a lane. Zero bytes ahead of a stretch change nothing, so all stretches
-are padded on the left to one width. No loop over bytes; the number of steps is the width divided by twice the lanes.
-Of few bytes a loop is done before the lanes are laid out.
+A checksum is linear, so a stretch is cut into lanes that advance side by side, two bytes a step,
+and are put together by the operator that moves a checksum over the bytes of a lane. Zero bytes
+ahead of a stretch change nothing, so all stretches are padded on the left to one width. No loop
+over bytes; the number of steps is the width divided by twice the lanes. Of few bytes a loop is done
+before the lanes are laid out.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _FEW_BYTES: Final = 4 << 10
 
 
 def crc32c(data: Bytes, starts: Places, lengths: Places) -> Sums:
-    """The checksum of each stretch `data[start:start + length]`. Memory: a few times 4 MiB, or the longest stretch."""
+    """The checksum of each stretch `data[start:start + length]`. Memory: a few times 4 MiB, or the
+    longest stretch."""
     if int(lengths.sum()) <= _FEW_BYTES:
         pairs = zip(starts.tolist(), lengths.tolist(), strict=True)
         return np.array([_of_few(data[start : start + length].tobytes()) for start, length in pairs], np.uint32)

@@ -1,12 +1,15 @@
-"""Java's string and list hashes over Arrow columns, and the bucket numbers that Hudi derives from them.
+"""Java's string and list hashes over Arrow columns, and the bucket numbers that Hudi derives from
+them.
 
-Facts (measured on Hudi 0.15.0, 1.0.2 and 1.1.1). A string's hash is `h = 31 * h + unit` over its UTF-16 code units,
-wrapped to 32 bits; a list's starts at 1 and adds 0 for null. Bucket = `(listHash & 0x7fffffff) mod N`. A metadata
-table key goes to file group `abs(hash) mod N`; those keys are made of ids: of partitions and columns xxHash64 of the
-name, seeded with 0xdabadaba extended by its sign to 64 bits, of files MD5 of the name.
+Facts (measured on Hudi 0.15.0, 1.0.2 and 1.1.1). A string's hash is `h = 31 * h + unit` over its
+UTF-16 code units, wrapped to 32 bits; a list's starts at 1 and adds 0 for null. Bucket = `(listHash
+& 0x7fffffff) mod N`. A metadata table key goes to file group `abs(hash) mod N`; those keys are made
+of ids: of partitions and columns xxHash64 of the name, seeded with 0xdabadaba extended by its sign
+to 64 bits, of files MD5 of the name.
 
-How: the hash of units c[s..e) is sum(c[i] * 31^(e-1-i)). As 31 is odd it has an inverse modulo 2^32, so with prefix
-sums P of c[i] * 31^-i it is (P[e] - P[s]) * 31^(e-1): no loop over rows or bytes. ASCII needs no decoding.
+How: the hash of units c[s..e) is sum(c[i] * 31^(e-1-i)). As 31 is odd it has an inverse modulo
+2^32, so with prefix sums P of c[i] * 31^-i it is (P[e] - P[s]) * 31^(e-1): no loop over rows or
+bytes. ASCII needs no decoding.
 """
 
 from __future__ import annotations
@@ -49,7 +52,8 @@ def java_string_hash(keys: pa.Array | pa.ChunkedArray) -> Hashes:
 
 
 def bucket_of(values: Sequence[pa.Array | pa.ChunkedArray], num_buckets: int) -> Hashes:
-    """Bucket of each row from the string columns of its hash fields, in the order of the record key's fields."""
+    """Bucket of each row from the string columns of its hash fields, in the order of the record
+    key's fields."""
     if not values:
         raise InvalidOptionError("A bucket needs at least one hash field.")
     total = np.ones(len(values[0]), np.uint32)
@@ -66,12 +70,13 @@ def bucket_ids(
     hash_fields: Sequence[str] = (),
     colon_rule: str = "0.15",
 ) -> Hashes:
-    """Bucket of each record key, taken apart as Hudi does; `hash_fields` empty means all of `record_key_fields`. `num_buckets`: of all
-    rows, or of each.
+    """Bucket of each record key, taken apart as Hudi does; `hash_fields` empty means all of
+    `record_key_fields`. `num_buckets`: of all rows, or of each.
 
-    Rule "0.15": a key with `:` anywhere is composite; its pieces between commas count if they have no colon or
-    their field is a hash field. Rule "1.x": only a key with both `,` and `:` is composite, a comma belongs to the
-    value unless a colon follows before the next comma, and a key without any hash field counts whole.
+    Rule "0.15": a key with `:` anywhere is composite; its pieces between commas count if they have
+    no colon or their field is a hash field. Rule "1.x": only a key with both `,` and `:` is
+    composite, a comma belongs to the value unless a colon follows before the next comma, and a key
+    without any hash field counts whole.
     """
     if colon_rule not in COLON_RULES:
         raise InvalidOptionError(f"Unknown colon rule '{colon_rule}': use one of {', '.join(COLON_RULES)}.")
@@ -81,7 +86,8 @@ def bucket_ids(
 
 
 def file_group_index(keys: pa.Array | pa.ChunkedArray, groups: int | Hashes) -> Hashes:
-    """File group of each key in a metadata table partition of `groups` file groups, or of so many for each key."""
+    """File group of each key in a metadata table partition of `groups` file groups, or of so many
+    for each key."""
     return (np.abs(java_string_hash(keys).astype(np.int64)) % groups).astype(np.int32)
 
 
@@ -177,7 +183,8 @@ def _ranges_hash(units: Units, offsets: Offsets) -> Hashes:
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Pieces of record keys between commas: hash and length of the value (of the whole piece if no hash field)."""
+    """Pieces of record keys between commas: hash and length of the value (of the whole piece if no
+    hash field)."""
 
     hashes: npt.NDArray[np.uint32]
     lengths: Offsets
@@ -266,7 +273,8 @@ def _append(
     is_placeholder: npt.NDArray[np.bool_],
     rows: npt.NDArray[np.intp],
 ) -> None:
-    """Put the finished value of each row into the hash of its list; a placeholder stands for null or empty: 0."""
+    """Put the finished value of each row into the hash of its list; a placeholder stands for null
+    or empty: 0."""
     total[rows] = total[rows] * np.uint32(_PRIME) + np.where(is_placeholder[rows], np.uint32(0), value[rows])
 
 
@@ -276,8 +284,8 @@ def _flatten(pieces: pa.ListArray) -> tuple[pa.Array, Offsets]:
 
 
 def _by_ordinal(starts: Offsets) -> Iterator[tuple[npt.NDArray[np.intp], Offsets]]:
-    """For piece 0, 1, …: (rows that have one, its position): a loop over pieces of a key, not over keys. A row is looked at as often as it
-    has pieces, so one long key costs the others nothing."""
+    """For piece 0, 1, …: (rows that have one, its position): a loop over pieces of a key, not over
+    keys. A row is looked at as often as it has pieces, so one long key costs the others nothing."""
     counts = np.diff(starts)
     rows = np.arange(len(counts))
     for ordinal in range(int(counts.max(initial=0))):
@@ -299,7 +307,8 @@ def _piece_values(pieces: pa.Array, fields: list[str]) -> _Pieces:
 
 
 def _xxhash64(data: bytes, seed: int) -> int:
-    """xxHash64 as an unsigned number: names are few and short, a compiled library would be one more dependency."""
+    """xxHash64 as an unsigned number: names are few and short, a compiled library would be one more
+    dependency."""
     size = len(data)
     at = 0
     if size >= 32:

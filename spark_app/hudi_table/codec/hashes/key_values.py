@@ -1,7 +1,8 @@
 """The values of a record key's hash fields, joined to one text: what consistent hashing hashes.
 
-Facts (measured): the key is taken apart as for bucket numbers, by the rule of Hudi 0.15 or of 1.x (see `javahash.bucket_ids`); the values follow
-each other without a separator, and `__null__` counts as the text `null`, `__empty__` as nothing.
+Facts (measured): the key is taken apart as for bucket numbers, by the rule of Hudi 0.15 or of 1.x
+(see `javahash.bucket_ids`); the values follow each other without a separator, and `__null__` counts
+as the text `null`, `__empty__` as nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ Positions = npt.NDArray[np.int64]
 
 
 def joined_values(keys: pa.Array, fields: Sequence[str], rule: str) -> pa.Array:
-    """One string for each record key (strings without nulls); `fields` are the hash fields, `rule` is "0.15" or "1.x"."""
+    """One string for each record key (strings without nulls); `fields` are the hash fields, `rule`
+    is "0.15" or "1.x"."""
     composite = pc.match_substring(keys, ":")
     if rule == "1.x":
         composite = pc.and_(composite, pc.match_substring(keys, ","))
@@ -44,7 +46,8 @@ def _of_015(keys: pa.Array, fields: Sequence[str]) -> tuple[pa.Array, Flags]:
 
 
 def _of_1x(keys: pa.Array, fields: Sequence[str]) -> tuple[pa.Array, Flags]:
-    """A comma belongs to the value unless a colon follows before the next one; a key without any hash field counts whole."""
+    """A comma belongs to the value unless a colon follows before the next one; a key without any
+    hash field counts whole."""
     pieces, rows = _pieces(keys)
     values, named = _values(pieces, fields)
     begins = pc.match_substring(pieces, ":").to_numpy(zero_copy_only=False)
@@ -74,7 +77,8 @@ def _pieces(keys: pa.Array) -> tuple[pa.Array, Positions]:
 
 
 def _values(pieces: pa.Array, fields: Sequence[str]) -> tuple[pa.Array, Flags]:
-    """Of each piece the value behind the name of a hash field, or the piece as it is; and whether it has one."""
+    """Of each piece the value behind the name of a hash field, or the piece as it is; and whether
+    it has one."""
     named = np.zeros(len(pieces), np.bool_)
     values = pieces
     for name in fields:

@@ -1,11 +1,14 @@
-"""xxHash32 over Arrow strings: the hash by which consistent hashing finds the place of a record key.
+"""xxHash32 over Arrow strings: the hash by which consistent hashing finds the place of a record
+key.
 
-Facts (measured on Hudi 0.15.0 and 1.1.1): a key's place is xxHash32 with seed 0 of the UTF-8 bytes of its hash fields' values, one after
-the other without a separator, modulo 2^31 (the sign bit is cleared).
+Facts (measured on Hudi 0.15.0 and 1.1.1): a key's place is xxHash32 with seed 0 of the UTF-8 bytes
+of its hash fields' values, one after the other without a separator, modulo 2^31 (the sign bit is
+cleared).
 
-How: all strings advance together, sixteen, four and at last one byte at a step, each string for as many steps as its length has: a loop over
-the steps of the longest string, not over rows or bytes. The few strings that are much longer than the others end one by one, by Python's own
-numbers: an array of a few costs twenty times as much. So the time grows with the bytes, whatever the lengths.
+How: all strings advance together, sixteen, four and at last one byte at a step, each string for as
+many steps as its length has: a loop over the steps of the longest string, not over rows or bytes.
+The few strings that are much longer than the others end one by one, by Python's own numbers: an
+array of a few costs twenty times as much. So the time grows with the bytes, whatever the lengths.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ _PIECE: Final = 1 << 20
 
 
 def ring_hashes(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int32]:
-    """The place on a hash ring of each text, from 0 to 2^31 - 1; a null counts as the empty text."""
+    """The place on a hash ring of each text, from 0 to 2^31 - 1; a null counts as the empty
+    text."""
     hashed = xxh32(texts)
     return (hashed & np.uint32(HASH_MASK)).view(np.int32)
 

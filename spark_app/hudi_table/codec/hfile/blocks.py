@@ -1,12 +1,14 @@
 """Blocks of an HFile: a head, data that may be compressed, checksums.
 
-Facts (measured on Hudi 0.15.0 and 1.1.1), numbers big-endian: magic (8 bytes), bytes after the head (4), bytes of the data once
-inflated (4), offset of the previous block of that type or -1 (8), kind of checksum (1: none 0, CRC-32 1, CRC-32C 2), bytes
-that one checksum covers (4), bytes of head and data (4); then the data and 4 bytes of checksum for each such stretch of head and
-data. HBase writes CRC-32C over 16,384 bytes; Hudi 1.x writes kind 0 and no checksums.
+Facts (measured on Hudi 0.15.0 and 1.1.1), numbers big-endian: magic (8 bytes), bytes after the head
+(4), bytes of the data once inflated (4), offset of the previous block of that type or -1 (8), kind
+of checksum (1: none 0, CRC-32 1, CRC-32C 2), bytes that one checksum covers (4), bytes of head and
+data (4); then the data and 4 bytes of checksum for each such stretch of head and data. HBase writes
+CRC-32C over 16,384 bytes; Hudi 1.x writes kind 0 and no checksums.
 
-hudi-rs counts the checksums from the length that includes them. Where that gives one more than there are, it cuts the end off the
-data: `compressed` then makes the gzip stream a little longer, so that both counts agree.
+hudi-rs counts the checksums from the length that includes them. Where that gives one more than
+there are, it cuts the end off the data: `compressed` then makes the gzip stream a little longer, so
+that both counts agree.
 """
 
 from __future__ import annotations
@@ -30,10 +32,12 @@ LEAF_INDEX: Final = b"IDXLEAF2"
 INNER_INDEX: Final = b"IDXINTE2"
 FILE_INFO: Final = b"FILEINF2"
 BLOCK_BYTES_MAX: Final = 1 << 30
-"""An inflated block beyond this is damage: Hudi cuts blocks at 1 MiB, and one record of a million files has some 100 MB."""
+"""An inflated block beyond this is damage: Hudi cuts blocks at 1 MiB, and one record of a million
+files has some 100 MB."""
 _ROOMY_BYTES: Final = 64 << 20
 _PACKED_MOST: Final = 64
-"""Larger than roomy, a block is damage if it was packed closer than this: names of files, of which large ones are made, shrink some five times."""
+"""Larger than roomy, a block is damage if it was packed closer than this: names of files, of which
+large ones are made, shrink some five times."""
 
 _HEAD = struct.Struct(">8siiqBii")
 HEAD_BYTES: Final = _HEAD.size
@@ -44,7 +48,8 @@ _PADDING_BYTES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of a block at `start`: lengths in bytes; `stored` counts head and data, `whole` the checksums too."""
+    """The head of a block at `start`: lengths in bytes; `stored` counts head and data, `whole` the
+    checksums too."""
 
     magic: bytes
     start: int
@@ -73,7 +78,8 @@ def head_at(data: memoryview, start: int) -> Head:
 
 
 def verify(data: memoryview, heads: Sequence[Head]) -> None:
-    """Compare the checksums of the blocks, all at once. Raises MalformedError that names the first block that differs."""
+    """Compare the checksums of the blocks, all at once. Raises MalformedError that names the first
+    block that differs."""
     checked = [head for head in heads if head.checksum == _CRC32C]
     for head in heads:
         if head.checksum == _CRC32:
@@ -115,7 +121,8 @@ def compressed(contents: Sequence[bytes], codec: int) -> list[Stored]:
 
 
 def finished(magic: bytes, contents: Sequence[Stored], previous: Sequence[int]) -> list[bytes]:
-    """Blocks of these contents with heads and checksums; `previous`: offset of the block of their type before each."""
+    """Blocks of these contents with heads and checksums; `previous`: offset of the block of their
+    type before each."""
     parts, places, at = [], [], 0
     for stored, before in zip(contents, previous, strict=True):
         size = stored.size

@@ -1,7 +1,8 @@
 """How the data of a block is compressed; the number of a codec stands in the trailer.
 
-Facts: GZ is a gzip stream, ZSTD a frame, BZIP2 a stream; SNAPPY and LZ4 come in Hadoop's frames: the length of the data, then
-pieces, each after its compressed length, all as big-endian ints. LZO has no decoder here.
+Facts: GZ is a gzip stream, ZSTD a frame, BZIP2 a stream; SNAPPY and LZ4 come in Hadoop's frames:
+the length of the data, then pieces, each after its compressed length, all as big-endian ints. LZO
+has no decoder here.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def can_inflate(number: int) -> bool:
 
 
 def inflate(data: bytes, codec: int, size: int) -> bytes:
-    """The `size` bytes that `data` holds. Never makes more than `size` bytes. Raises MalformedError."""
+    """The `size` bytes that `data` holds. Never makes more than `size` bytes. Raises
+    MalformedError."""
     try:
         found = _inflated(data, codec, size)
     except (zlib.error, OSError, ValueError, EOFError, struct.error) as error:
@@ -47,7 +49,8 @@ def inflate(data: bytes, codec: int, size: int) -> bytes:
 
 
 def gzip(data: bytes, *, padding: int = 0) -> bytes:
-    """`data` as a gzip stream whose head has an extra field of `padding` bytes (at least 6), or none."""
+    """`data` as a gzip stream whose head has an extra field of `padding` bytes (at least 6), or
+    none."""
     deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     body = deflate.compress(data) + deflate.flush()
     extra = b""

@@ -1,8 +1,9 @@
 """Entries of data blocks: many at once, in numpy.
 
-Facts (measured on Hudi 0.15.0 and 1.1.1), numbers big-endian: length of the key (4), length of the value (4), key, value, one byte 0
-(a version that Hudi never uses). The key: length of the row (2), the row, which is Hudi's key, a byte 0 (no column family),
-eight bytes 7fffffffffffffff (the time), a byte 4 (a put). The index of a file by Hudi 1.x leaves the last ten bytes out.
+Facts (measured on Hudi 0.15.0 and 1.1.1), numbers big-endian: length of the key (4), length of the
+value (4), key, value, one byte 0 (a version that Hudi never uses). The key: length of the row (2),
+the row, which is Hudi's key, a byte 0 (no column family), eight bytes 7fffffffffffffff (the time),
+a byte 4 (a put). The index of a file by Hudi 1.x leaves the last ten bytes out.
 """
 
 from __future__ import annotations
@@ -57,9 +58,11 @@ def parse_entries(blocks: list[bytes]) -> pa.RecordBatch:
 
 
 def entry_starts(data: Bytes, starts: Places, stops: Places) -> Places:
-    """Where each entry starts, in blocks that lie at `starts` to `stops` one after the other. Raises MalformedError.
+    """Where each entry starts, in blocks that lie at `starts` to `stops` one after the other.
+    Raises MalformedError.
 
-    Only an entry's lengths tell where the next one is, so the blocks advance side by side; a few blocks advance one by one.
+    Only an entry's lengths tell where the next one is, so the blocks advance side by side; a few
+    blocks advance one by one.
     """
     if len(starts) < _LANES_LEAST:
         view = memoryview(data)  # type: ignore[arg-type] # numpy arrays are buffers; typeshed says so from 3.12 on
@@ -87,7 +90,8 @@ def in_order(keys: pa.Array) -> bool:
 
 
 def row_of(key: bytes) -> bytes:
-    """Hudi's key within an index key, which may be without its last bytes. Raises MalformedError."""
+    """Hudi's key within an index key, which may be without its last bytes. Raises
+    MalformedError."""
     length = int.from_bytes(key[:2], "big")
     if len(key) < 2 + length:
         raise MalformedError("a key of its index is shorter than its row")
@@ -100,7 +104,8 @@ def key_of(row: bytes) -> bytes:
 
 
 def entries_bytes(keys: pa.Array, values: pa.Array) -> tuple[memoryview, Places]:
-    """The entries one after the other, and where each one starts and the last one ends. `large_binary`, no nulls."""
+    """The entries one after the other, and where each one starts and the last one ends.
+    `large_binary`, no nulls."""
     rows = np.asarray(pc.binary_length(keys), np.int64)
     heads = np.empty((len(keys), _LENGTHS + 2), np.uint8)
     heads[:, :4] = _big_endian(rows + _AROUND_ROW, ">u4")
@@ -155,7 +160,8 @@ def _big_endian(numbers: Places, kind: str) -> Bytes:
 
 
 def _slices(buffer: pa.Buffer, begin: Places, lengths: Places) -> pa.Array:
-    """The stretches of the buffer as binary values: they and the gaps between them are one array, of which every other is taken."""
+    """The stretches of the buffer as binary values: they and the gaps between them are one array,
+    of which every other is taken."""
     bounds = np.empty(2 * len(begin) + 1, np.int64)
     bounds[0:-1:2] = begin
     bounds[1::2] = begin + lengths

@@ -1,9 +1,11 @@
 """The index of an HFile: for each block its first key, its place and its size.
 
-Facts (measured on Hudi 0.15.0 and 1.1.1), numbers big-endian. Root: per entry offset (8), size (4), the key after a Hadoop
-variable-length number; the trailer counts the entries. Below it, where the trailer tells more than one level, blocks with a count
-(4), count + 1 offsets of entries (4 each), then entries: offset (8), size (4), key. Root indexes of data and of meta blocks follow
-each other. A first key may be shortened: it is greater than all keys before the block and not greater than those in it.
+Facts (measured on Hudi 0.15.0 and 1.1.1), numbers big-endian. Root: per entry offset (8), size (4),
+the key after a Hadoop variable-length number; the trailer counts the entries. Below it, where the
+trailer tells more than one level, blocks with a count (4), count + 1 offsets of entries (4 each),
+then entries: offset (8), size (4), key. Root indexes of data and of meta blocks follow each other.
+A first key may be shortened: it is greater than all keys before the block and not greater than
+those in it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ _INT = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One block: its first key (for meta blocks its name), offset and size in bytes, checksums included."""
+    """One block: its first key (for meta blocks its name), offset and size in bytes, checksums
+    included."""
 
     key: bytes
     offset: int
@@ -31,8 +34,9 @@ class Entry:
 
 
 def parse_root(data: bytes, count: int, *, names: bool = False, whole: bool = True) -> list[Entry]:
-    """The `count` entries of a root index; `names`: of meta blocks, whose keys are plain names; `whole`: nothing else follows them, as
-    only where there are lower levels. Raises MalformedError."""
+    """The `count` entries of a root index; `names`: of meta blocks, whose keys are plain names;
+    `whole`: nothing else follows them, as only where there are lower levels. Raises
+    MalformedError."""
     entries, at = [], 0
     # An entry has at least 13 bytes: a count beyond that ends with the data.
     for _ in range(count):
@@ -71,7 +75,8 @@ Read = Callable[[Sequence[Entry]], Iterable[tuple[bytes, bytes]]]
 
 
 def below(entries: Sequence[Entry], level: int, read: Read) -> list[Entry]:
-    """The entries in the blocks of these entries, which stand at `level`; 1 is that of data blocks. Raises MalformedError."""
+    """The entries in the blocks of these entries, which stand at `level`; 1 is that of data blocks.
+    Raises MalformedError."""
     wanted = blocks.LEAF_INDEX if level == 2 else blocks.INNER_INDEX
     found = []
     for magic, data in read(entries):
@@ -82,8 +87,8 @@ def below(entries: Sequence[Entry], level: int, read: Read) -> list[Entry]:
 
 
 def _apart(entries: list[Entry]) -> list[Entry]:
-    """The entries of one level, whose blocks follow each other in the file. Otherwise blocks could name each other, and a small file
-    spell out any number of them. Raises MalformedError."""
+    """The entries of one level, whose blocks follow each other in the file. Otherwise blocks could
+    name each other, and a small file spell out any number of them. Raises MalformedError."""
     for before, after in itertools.pairwise(entries):
         if after.offset < before.offset + before.size:
             raise MalformedError(
@@ -111,7 +116,8 @@ def _place(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _hadoop_number(data: bytes, at: int) -> tuple[int, int]:
-    """(number, place after it). One byte from -112 on is the number; below, it tells how many bytes follow."""
+    """(number, place after it). One byte from -112 on is the number; below, it tells how many bytes
+    follow."""
     if at >= len(data):
         raise MalformedError("its index ends within an entry")
     first = data[at] - 256 if data[at] > 127 else data[at]

@@ -1,6 +1,8 @@
-"""The little of protocol buffers that an HFile's trailer and file info need: numbers and byte strings by field.
+"""The little of protocol buffers that an HFile's trailer and file info need: numbers and byte
+strings by field.
 
-Fact: a field is a number `field << 3 | wire type` and its value; wire type 0 is a variable-length number, 2 a length and bytes.
+Fact: a field is a number `field << 3 | wire type` and its value; wire type 0 is a variable-length
+number, 2 a length and bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ def fields_of(message: bytes) -> list[Field]:
 
 
 def delimited(data: bytes, at: int) -> tuple[bytes, int]:
-    """The message at `at`, which its length precedes, and the place after it. Raises MalformedError."""
+    """The message at `at`, which its length precedes, and the place after it. Raises
+    MalformedError."""
     length, at = _number(data, at)
     if at + length > len(data):
         raise MalformedError(f"a message of {length} bytes leaves its {len(data)} bytes")

@@ -1,7 +1,8 @@
 """`HFile`: a file read from its trailer on; blocks are fetched when their entries are asked for.
 
-The trailer and the section that it points to (root indexes, file info) are read at once, lower levels of the index and data blocks in
-runs of neighbours. Memory: the index, and one run of data blocks inflated.
+The trailer and the section that it points to (root indexes, file info) are read at once, lower
+levels of the index and data blocks in runs of neighbours. Memory: the index, and one run of data
+blocks inflated.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class HFile:
     def open(cls, source: pa.NativeFile, *, path: str) -> HFile:
         """The file in `source`, which stays open as long as it is read; `path` is for messages.
 
-        Raises CorruptTableError, UnsupportedTableError for a compression that nothing here can undo.
+        Raises CorruptTableError, UnsupportedTableError for a compression that nothing here can
+        undo.
         """
         try:
             size = source.size()
@@ -74,7 +76,8 @@ class HFile:
 
     @property
     def schema(self) -> str:
-        """Avro schema of the values as JSON text; '' if the file names none, as other writers' files may."""
+        """Avro schema of the values as JSON text; '' if the file names none, as other writers'
+        files may."""
         return self.info.get("schema", b"").decode("utf-8", "replace")
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -94,7 +97,8 @@ class HFile:
         return pa.Table.from_batches(self.batches(), schema=SCHEMA)
 
     def lookup(self, keys: pa.Array | pa.ChunkedArray) -> pa.Table:
-        """The entries whose key is one of `keys` (binary or strings, in any order): only their blocks are read."""
+        """The entries whose key is one of `keys` (binary or strings, in any order): only their
+        blocks are read."""
         wanted = pc.unique(_binary(keys).drop_null())
         names = _Sorted(wanted)
 
@@ -106,7 +110,8 @@ class HFile:
         return _table(batch.filter(pc.is_in(batch.column(0), value_set=wanted)) for batch in found)
 
     def prefix(self, prefixes: pa.Array | pa.ChunkedArray) -> pa.Table:
-        """The entries whose key starts with one of `prefixes`: only blocks that may hold one are read."""
+        """The entries whose key starts with one of `prefixes`: only blocks that may hold one are
+        read."""
         wanted = pc.unique(_binary(prefixes).drop_null())
         names = sorted(wanted.to_pylist())
         lengths, known = {len(name) for name in names}, set(names)
@@ -139,7 +144,8 @@ class HFile:
         return self._chosen(lambda _entry, _following: True)
 
     def _chosen(self, holds: Callable[[Entry, bytes | None], bool]) -> list[Entry]:
-        """The data blocks that `holds` takes, going down only into those parts of the index that it takes."""
+        """The data blocks that `holds` takes, going down only into those parts of the index that it
+        takes."""
         entries = self._root
         try:
             for level in range(self._trailer.levels, 0, -1):
@@ -169,7 +175,8 @@ class HFile:
             raise _corrupt(self.path, error) from error
 
     def _fetch(self, entries: Sequence[Entry]) -> Iterator[tuple[bytes, bytes]]:
-        """(magic, inflated data) of each block; neighbours are read together. Raises MalformedError."""
+        """(magic, inflated data) of each block; neighbours are read together. Raises
+        MalformedError."""
         end = self._source.size() - trailer.TRAILER_BYTES
         for run in _runs(entries):
             start, stop = run[0].offset, run[-1].offset + run[-1].size
@@ -201,7 +208,8 @@ class _Sorted(Sequence[bytes]):
 
 
 def _sections(loaded: memoryview, tail: trailer.Trailer) -> tuple[bytes, bytes, bytes]:
-    """Root index of data, root index of meta blocks, file info: the blocks that are read when a file is opened."""
+    """Root index of data, root index of meta blocks, file info: the blocks that are read when a
+    file is opened."""
     wanted = [blocks.ROOT_INDEX, blocks.ROOT_INDEX, blocks.FILE_INFO]
     heads, at = [], 0
     for magic in wanted:

@@ -1,7 +1,8 @@
 """The trailer, the last 4,096 bytes of an HFile, and its file info: small maps in protocol buffers.
 
-Facts (measured on Hudi 0.15.0 and 1.1.1): magic `TRABLK"$`, a message after its length, zeros, and in the last four bytes the
-minor version (3 by HBase, 0 by Hudi 1.x) and the major version 3. File info: `PBUF`, then a message of pairs after its length.
+Facts (measured on Hudi 0.15.0 and 1.1.1): magic `TRABLK"$`, a message after its length, zeros, and
+in the last four bytes the minor version (3 by HBase, 0 by Hudi 1.x) and the major version 3. File
+info: `PBUF`, then a message of pairs after its length.
 """
 
 from __future__ import annotations
@@ -34,12 +35,14 @@ _FIELDS = {
 }
 _COMPARATOR_FIELD = 11
 _NEEDED = ("info_offset", "load_offset", "index_count", "entries")
-"""Every writer tells them, also where they are 0: what is missing is damage, and would make an empty file of a full one."""
+"""Every writer tells them, also where they are 0: what is missing is damage, and would make an
+empty file of a full one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """Offsets are bytes from the start of the file; `index_count` and `meta_count` are entries of the two root indexes."""
+    """Offsets are bytes from the start of the file; `index_count` and `meta_count` are entries of
+    the two root indexes."""
 
     info_offset: int = 0
     load_offset: int = 0

@@ -1,7 +1,9 @@
-"""`write_hfile`: a file as HBase's writer lays it out, whose readers in Hudi 0.15.0 and 1.1.1 and in hudi-rs read it.
+"""`write_hfile`: a file as HBase's writer lays it out, whose readers in Hudi 0.15.0 and 1.1.1 and
+in hudi-rs read it.
 
-One level of index. A data block ends with the entry that fills its 64 KiB: Hudi's own reader looks for no entry in the last bytes
-of a block, as many as its checksums have, and so the last entry is longer than that. Memory: the entries once more, and the file.
+One level of index. A data block ends with the entry that fills its 64 KiB: Hudi's own reader looks
+for no entry in the last bytes of a block, as many as its checksums have, and so the last entry is
+longer than that. Memory: the entries once more, and the file.
 """
 
 from __future__ import annotations
@@ -74,9 +76,10 @@ def write_hfile_to(
 ) -> int:
     """Write a file of these entries to `sink`; returns its bytes.
 
-    `keys` (strings or binary) are sorted by their bytes, without duplicates and nulls; `values` are binary without nulls; `schema` is
-    their Avro schema as JSON text; `info` goes into the file info beside what belongs there; `bloom` is the filter over the keys,
-    with which Hudi writes base files. Raises InvalidDataError, InvalidOptionError for a compression other than GZ and NONE.
+    `keys` (strings or binary) are sorted by their bytes, without duplicates and nulls; `values` are
+    binary without nulls; `schema` is their Avro schema as JSON text; `info` goes into the file info
+    beside what belongs there; `bloom` is the filter over the keys, with which Hudi writes base
+    files. Raises InvalidDataError, InvalidOptionError for a compression other than GZ and NONE.
     """
     if compression not in WRITTEN:
         raise InvalidOptionError(f"HFiles are written with {' or '.join(WRITTEN)}, not with '{compression}'.")
@@ -110,7 +113,8 @@ class _File:
         self._first = b""
 
     def entries(self, keys: pa.Array, values: pa.Array, last: bool) -> None:
-        """Append entries; a block that they do not fill waits for the next ones, unless these are the last."""
+        """Append entries; a block that they do not fill waits for the next ones, unless these are
+        the last."""
         data, places = entries_bytes(keys, values)
         self._entries += len(keys)
         cuts = _cuts(places, sum(map(len, self._open)), last)
@@ -177,7 +181,8 @@ class _File:
 
 
 def _cuts(places: npt.NDArray[np.int64], waiting: int, last: bool) -> Iterator[int]:
-    """After which entries a block ends: as soon as it has its bytes, `waiting` of which are there already."""
+    """After which entries a block ends: as soon as it has its bytes, `waiting` of which are there
+    already."""
     begin, entries = 0, len(places) - 1
     while begin < entries:
         cut = int(np.searchsorted(places, places[begin] + _BLOCK_BYTES - waiting))

@@ -1,13 +1,15 @@
 """Log blocks: the frames of a log file, with their headers; contents belong to `rows`.
 
-Facts (table version 6, measured on Hudi 0.15.0), all numbers big-endian: magic `#HUDI#`; size (8 bytes) of all that follows
-it, trailer included; format version (4), 1; type (4); header: count (4), then ordinal (4), length (4), UTF-8 text each;
-content length (8); content; footer: a header map that is always empty; trailer (8): size + 6. A block is corrupt if its
-end lies past the file's, if its trailer is not size + 6, or if six bytes follow it that are no magic (fewer are passed over); the next
-magic is then searched byte by byte, and what lies before it is skipped as one corrupt stretch. The format has no check sum: ours
-stands among the properties of the schema in the header, and a header that it does not fit is corrupt too.
-Table versions 8 and 9 (measured on 1.0.2 and 1.1.1) add to the header the records' places in the base file (5, 8), which are a hint and not
-read, and whether the records hold changed columns alone (7).
+Facts (table version 6, measured on Hudi 0.15.0), all numbers big-endian: magic `#HUDI#`; size (8
+bytes) of all that follows it, trailer included; format version (4), 1; type (4); header: count (4),
+then ordinal (4), length (4), UTF-8 text each; content length (8); content; footer: a header map
+that is always empty; trailer (8): size + 6. A block is corrupt if its end lies past the file's, if
+its trailer is not size + 6, or if six bytes follow it that are no magic (fewer are passed over);
+the next magic is then searched byte by byte, and what lies before it is skipped as one corrupt
+stretch. The format has no check sum: ours stands among the properties of the schema in the header,
+and a header that it does not fit is corrupt too. Table versions 8 and 9 (measured on 1.0.2 and
+1.1.1) add to the header the records' places in the base file (5, 8), which are a hint and not read,
+and whether the records hold changed columns alone (7).
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ _HEADER_BYTES_MAX = 64 << 20
 
 
 class BlockType(IntEnum):
-    """What a block holds; the numbers are those of the format. No block of type CORRUPT is ever written."""
+    """What a block holds; the numbers are those of the format. No block of type CORRUPT is ever
+    written."""
 
     COMMAND = 0
     DELETE = 1
@@ -51,7 +54,8 @@ class BlockType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogBlock:
-    """One block, or one corrupt stretch, of the file `path`. Offsets and lengths are bytes; `header` is by ordinal."""
+    """One block, or one corrupt stretch, of the file `path`. Offsets and lengths are bytes;
+    `header` is by ordinal."""
 
     type: BlockType
     path: str
@@ -67,7 +71,8 @@ class LogBlock:
 
     @property
     def instant(self) -> str:
-        """The instant that wrote the block, '' if it names none (blocks of the archive, corrupt stretches)."""
+        """The instant that wrote the block, '' if it names none (blocks of the archive, corrupt
+        stretches)."""
         return self.header.get(INSTANT_TIME, "")
 
     @property
@@ -98,9 +103,11 @@ class _DamagedError(Exception):
 
 
 def scan_blocks(source: Any, *, path: str = "") -> list[LogBlock]:
-    """The blocks of a log file in their order. `source` is a seekable binary file; contents are skipped, not read.
+    """The blocks of a log file in their order. `source` is a seekable binary file; contents are
+    skipped, not read.
 
-    Never raises for damage: a torn, overwritten or foreign stretch comes as one block of type CORRUPT.
+    Never raises for damage: a torn, overwritten or foreign stretch comes as one block of type
+    CORRUPT.
     """
     end = _length(source)
     return list(_blocks(source, path, end))
@@ -125,7 +132,8 @@ def rollback_block(instant: str, target: str) -> bytes:
 
 
 def read_content(source: Any, block: LogBlock) -> bytes:
-    """The content of a block, of the file `source`. Raises CorruptTableError that names the file and the place."""
+    """The content of a block, of the file `source`. Raises CorruptTableError that names the file
+    and the place."""
     source.seek(block.content_offset)
     data: bytes = source.read(block.content_length)
     try:
@@ -143,14 +151,16 @@ def unreadable(block: LogBlock, error: Exception) -> CorruptTableError:
 
 
 def check_content(block: LogBlock, content: Any) -> None:
-    """Raise ValueError if these are not the bytes that were written as the block's content, where it tells."""
+    """Raise ValueError if these are not the bytes that were written as the block's content, where
+    it tells."""
     seal = header_seal(block.header.get(SCHEMA, ""))
     if seal is not None and crc32(content) != seal[1]:
         raise ValueError("its check sum is wrong: bytes of it have changed since it was written")
 
 
 def _with_seal(kind: BlockType, header: Mapping[int, str], content: bytes) -> Mapping[int, str]:
-    """The header with check sums in its schema. Blocks of deletes need none of their own: Hudi does not read theirs."""
+    """The header with check sums in its schema. Blocks of deletes need none of their own: Hudi does
+    not read theirs."""
     schema = header.get(SCHEMA, _NO_SCHEMA if kind is BlockType.DELETE else "")
     if not schema.endswith("}"):
         return header

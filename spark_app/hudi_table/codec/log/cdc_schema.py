@@ -1,8 +1,8 @@
 """The Avro schema of CDC blocks.
 
-Facts (measured on Hudi 0.15.0): a record `CDC` in the namespace of the table's record; every field is nullable, with an
-empty doc and default null; `after` names the record that `before` defines. Images have the table's columns without
-Hudi's meta columns.
+Facts (measured on Hudi 0.15.0): a record `CDC` in the namespace of the table's record; every field
+is nullable, with an empty doc and default null; `after` names the record that `before` defines.
+Images have the table's columns without Hudi's meta columns.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from hudi_table.model.table.cdc import AFTER, BEFORE, Images
 
 @functools.lru_cache(maxsize=16)
 def cdc_avro_schema(table_schema: str, images: Images) -> str:
-    """Schema text of the blocks of a table whose Avro schema, without meta columns but perhaps that of the operation, is `table_schema`."""
+    """Schema text of the blocks of a table whose Avro schema, without meta columns but perhaps that
+    of the operation, is `table_schema`."""
     record: dict[str, Any] = json.loads(table_schema)
     full, space = full_name(record, "")
     name = full.rpartition(".")[2]

@@ -1,7 +1,9 @@
-"""Log blocks that hold an HFile: those of the metadata table, and of tables that write `hoodie.logfile.data.block.format=hfile`.
+"""Log blocks that hold an HFile: those of the metadata table, and of tables that write
+`hoodie.logfile.data.block.format=hfile`.
 
-Facts (measured on Hudi 0.15.0): the content is a whole HFile without bloom filter and without smallest and largest key; the schema of
-its values stands in the block's header and in its file info. The field of a record that holds its key is written empty.
+Facts (measured on Hudi 0.15.0): the content is a whole HFile without bloom filter and without
+smallest and largest key; the schema of its values stands in the block's header and in its file
+info. The field of a record that holds its key is written empty.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ def hfile_block(
     compression: str = "GZ",
     compacted: Sequence[str] = (),
 ) -> bytes:
-    """A block of these entries, which `write_hfile` checks; `compacted`: instants whose blocks it replaces."""
+    """A block of these entries, which `write_hfile` checks; `compacted`: instants whose blocks it
+    replaces."""
     content = write_hfile(keys, values, schema=schema, compression=compression)
     header = {INSTANT_TIME: instant, SCHEMA: schema}
     if compacted:

@@ -1,10 +1,11 @@
 """Contents of log blocks: rows in Avro, Parquet or HFiles, change data, and lists of deleted keys.
 
-Facts (table version 6, measured on Hudi 0.15.0): an Avro block holds the ints 3 and the number of records, then per
-record an int length and its Avro binary; its schema, meta columns included, is in the block's header. A Parquet block
-is a whole Parquet file. A delete block holds the ints 3 and a length, then one Avro HoodieDeleteRecordList whose
-ordering values are wrapped by their Java class; the integer 0 says that the delete is unconditional. Of several ordering fields (version 9,
-measured on 1.1.1) the values are wrapped once more, as an array.
+Facts (table version 6, measured on Hudi 0.15.0): an Avro block holds the ints 3 and the number of
+records, then per record an int length and its Avro binary; its schema, meta columns included, is in
+the block's header. A Parquet block is a whole Parquet file. A delete block holds the ints 3 and a
+length, then one Avro HoodieDeleteRecordList whose ordering values are wrapped by their Java class;
+the integer 0 says that the delete is unconditional. Of several ordering fields (version 9, measured
+on 1.1.1) the values are wrapped once more, as an array.
 """
 
 from __future__ import annotations
@@ -67,9 +68,10 @@ _WRAPPERS["LocalDateWrapper"] = pa.date32()  # inside an array alone
 
 @dataclass(frozen=True, slots=True)
 class DeletedKeys:
-    """Deleted keys of one block, as parallel arrays. `ordering` is null where the delete is unconditional; its type is
-    the Java class that was written. Should one block mix classes, the most frequent one counts and the others are null.
-    `then_by`: the values of further ordering fields."""
+    """Deleted keys of one block, as parallel arrays. `ordering` is null where the delete is
+    unconditional; its type is the Java class that was written. Should one block mix classes, the
+    most frequent one counts and the others are null. `then_by`: the values of further ordering
+    fields."""
 
     keys: pa.Array
     partitions: pa.Array
@@ -78,9 +80,11 @@ class DeletedKeys:
 
 
 def read_rows(source: Any, block: LogBlock, columns: Sequence[str] | None = None) -> pa.Table:
-    """Rows of an Avro, Parquet, HFile or change data block, in the types of its schema; `columns` in their order, absent ones left out.
+    """Rows of an Avro, Parquet, HFile or change data block, in the types of its schema; `columns`
+    in their order, absent ones left out.
 
-    Raises CorruptTableError that names the file and the place, UnsupportedTableError for a block without rows.
+    Raises CorruptTableError that names the file and the place, UnsupportedTableError for a block
+    without rows.
     """
     if block.type not in (BlockType.AVRO, BlockType.PARQUET, BlockType.HFILE, BlockType.CDC):
         raise UnsupportedTableError(f"{block.where} is a {block.type.name} block, which holds no rows", path=block.path)
@@ -100,7 +104,8 @@ def read_rows(source: Any, block: LogBlock, columns: Sequence[str] | None = None
 
 
 def read_deletes(source: Any, block: LogBlock) -> DeletedKeys:
-    """The keys of a delete block. Raises CorruptTableError, and UnsupportedTableError for Java-serialised lists (versions 1, 2)."""
+    """The keys of a delete block. Raises CorruptTableError, and UnsupportedTableError for
+    Java-serialised lists (versions 1, 2)."""
     content = read_content(source, block)
     if len(content) == 0:
         return _deleted([])
@@ -127,7 +132,8 @@ def avro_block(
     *,
     compacted: Sequence[str] = (),
 ) -> bytes:
-    """A block of rows that have the columns of `avro_schema`, meta columns included where it names them.
+    """A block of rows that have the columns of `avro_schema`, meta columns included where it names
+    them.
 
     `compacted`: instants whose blocks it replaces, for a log compaction.
     """
@@ -153,7 +159,8 @@ def parquet_block(
     codec: str = "zstd",
     level: int | None = 1,
 ) -> bytes:
-    """The same rows as a Parquet block, which is written as base files are; `codec` and `level` as theirs."""
+    """The same rows as a Parquet block, which is written as base files are; `codec` and `level` as
+    theirs."""
     sink = io.BytesIO()
     rows = conform(rows, avro_to_arrow(avro_schema))
     with BaseFileWriter(sink, rows.schema, avro_schema=avro_schema, codec=codec, level=level) as writer:
@@ -171,7 +178,8 @@ def delete_block(
     *,
     compacted: Sequence[str] = (),
 ) -> bytes:
-    """A block of deletes; without `ordering`, or where it is null, they are unconditional. `compacted`: see `avro_block`."""
+    """A block of deletes; without `ordering`, or where it is null, they are unconditional.
+    `compacted`: see `avro_block`."""
     text = partition.encode()
     place = b"\x02" + varints(np.array([len(text)]))[0].as_py() + text
     keys = keys.cast(pa.large_string()).view(pa.large_binary())
@@ -209,7 +217,8 @@ def _orderings(ordering: pa.Array | None, rows: int) -> pa.Array:
 
 
 def _wrapped(ordering: pa.Array) -> tuple[str, pa.Array, str]:
-    """(wrapper, values, Avro type) as Hudi's payloads hand the ordering value over: timestamps as plain longs."""
+    """(wrapper, values, Avro type) as Hudi's payloads hand the ordering value over: timestamps as
+    plain longs."""
     kind = ordering.type
     if pt.is_date32(kind):
         return "DateWrapper", ordering.view(pa.int32()), "int"
@@ -233,7 +242,8 @@ def _wrapped(ordering: pa.Array) -> tuple[str, pa.Array, str]:
 
 
 def _decimal_bytes(values: pa.Array) -> pa.Array:
-    """Two's complement, big-endian, of the values at scale 15: as wide as the type allows, which every reader takes."""
+    """Two's complement, big-endian, of the values at scale 15: as wide as the type allows, which
+    every reader takes."""
     wide = values.cast(pa.decimal128(30, 15))
     raw = np.frombuffer(wide.buffers()[1], np.uint8).reshape(-1, 16)[wide.offset : wide.offset + len(wide)]
     turned = pa.py_buffer(np.ascontiguousarray(raw[:, ::-1]))
@@ -278,7 +288,8 @@ def _unwrapped(values: Sequence[Any]) -> pa.Array:
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type in which fastavro hands values over: the wrappers of dates and timestamps hold plain numbers."""
+    """The type in which fastavro hands values over: the wrappers of dates and timestamps hold plain
+    numbers."""
     if pt.is_date32(kind):
         return pa.int32()
     return pa.int64() if pt.is_timestamp(kind) else kind
@@ -291,7 +302,8 @@ def _schema_of(block: LogBlock) -> str:
 
 
 def _hfile_rows(source: Any, block: LogBlock, columns: Sequence[str] | None) -> pa.Table:
-    """The values of an HFile are records without a frame; the columns of the key are whole in them."""
+    """The values of an HFile are records without a frame; the columns of the key are whole in
+    them."""
     values = read_hfile(source, block).read()["value"].combine_chunks().cast(pa.large_binary())
     _, offsets, data = values.buffers()
     places = np.frombuffer(offsets, np.int64)[values.offset : values.offset + len(values) + 1]
@@ -314,7 +326,8 @@ def _records(content: pa.Buffer, starts: Any, stops: Any, schema: str, columns: 
 
 
 def _frames(content: memoryview) -> tuple[Any, Any]:
-    """Where each record starts and stops: one step a record, since only a length tells where the next one is."""
+    """Where each record starts and stops: one step a record, since only a length tells where the
+    next one is."""
     version, count = _TWO_INTS.unpack_from(content, 0)
     if version != CONTENT_VERSION or count < 0:
         raise MalformedError(f"its content has version {version} and {count} records")

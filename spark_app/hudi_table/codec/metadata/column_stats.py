@@ -1,15 +1,19 @@
-"""Statistics of the columns of a file, as the metadata table keeps them: from a base file's footer, or from rows.
+"""Statistics of the columns of a file, as the metadata table keeps them: from a base file's footer,
+or from rows.
 
-Facts (measured on Hudi 0.15.0 and 1.1.1): columns of one value alone, none that are nested; `value_count` counts nulls too; sizes
-are those of the column's chunks, 0 for a log file; a column that is null throughout has no smallest and largest value. 0.15.0 keeps all five
-meta columns, as here, 1.1.1 commit time, record key and partition path. 1.1.1 keeps
-nothing of decimals of more than 15 digits before or behind the point, as here; 0.15.0 does.
+Facts (measured on Hudi 0.15.0 and 1.1.1): columns of one value alone, none that are nested;
+`value_count` counts nulls too; sizes are those of the column's chunks, 0 for a log file; a column
+that is null throughout has no smallest and largest value. 0.15.0 keeps all five meta columns, as
+here, 1.1.1 commit time, record key and partition path. 1.1.1 keeps nothing of decimals of more than
+15 digits before or behind the point, as here; 0.15.0 does.
 
-A reader of 0.15.0 takes a column that a file has no statistics of for one that is null throughout, if the file has those of another column in the
-filter (measured: rows are lost). So a file tells of all its flat columns or of none. Nested ones have none in Hudi's tables either.
+A reader of 0.15.0 takes a column that a file has no statistics of for one that is null throughout,
+if the file has those of another column in the filter (measured: rows are lost). So a file tells of
+all its flat columns or of none. Nested ones have none in Hudi's tables either.
 
-Parquet files say nothing of NaN and keep no bounds of very long texts. Both are looked up in the column itself: a reader takes a bound
-that is absent for one that no row has. NaN is the largest value, as Spark orders it.
+Parquet files say nothing of NaN and keep no bounds of very long texts. Both are looked up in the
+column itself: a reader takes a bound that is absent for one that no row has. NaN is the largest
+value, as Spark orders it.
 """
 
 from __future__ import annotations
@@ -36,15 +40,15 @@ _DECIMAL_DIGITS: Final = 15
 
 
 def indexed_columns(schema: pa.Schema) -> list[str]:
-    """The columns of a file that get statistics, in its order: all that are flat, or none if there is one that has none. Not that of the
-    operation, of which Hudi has none either."""
+    """The columns of a file that get statistics, in its order: all that are flat, or none if there
+    is one that has none. Not that of the operation, of which Hudi has none either."""
     flat = [field for field in schema if not pt.is_nested(field.type) and field.name != OPERATION_COLUMN]
     return [field.name for field in flat] if all(has_stats(field.type) for field in flat) else []
 
 
 def has_stats(kind: pa.DataType) -> bool:
-    """Whether columns of this type get statistics: those of one value, but no times of day, no instants beside microseconds and
-    no decimals that a bound cannot hold."""
+    """Whether columns of this type get statistics: those of one value, but no times of day, no
+    instants beside microseconds and no decimals that a bound cannot hold."""
     if pt.is_decimal128(kind):
         return bool(kind.scale <= _DECIMAL_DIGITS >= kind.precision - kind.scale)
     micros = pt.is_timestamp(kind) and kind.unit == "us"
@@ -52,7 +56,8 @@ def has_stats(kind: pa.DataType) -> bool:
 
 
 def stats_of_file(file: pq.ParquetFile, file_name: str, columns: Sequence[str]) -> pa.StructArray:
-    """One STATS_TYPE value for each of `columns` that the base file has. Reads floating point columns, and those that lack bounds."""
+    """One STATS_TYPE value for each of `columns` that the base file has. Reads floating point
+    columns, and those that lack bounds."""
     metadata, schema = file.metadata, file.schema_arrow
     places = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
     rows = []

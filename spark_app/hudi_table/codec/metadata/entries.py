@@ -1,9 +1,11 @@
-"""Entries of the metadata table for one file: column statistics, its bloom filter, where its record keys are.
+"""Entries of the metadata table for one file: column statistics, its bloom filter, where its record
+keys are.
 
-Each function gives a table sorted by `key`, with the columns of METADATA_SCHEMA that this kind of record has. Facts (measured on Hudi
-0.15.0 and 1.1.1): a bloom filter's bytes are the text of the file's footer, its `timestamp` the instant that wrote the file; a file id that
-is a UUID, `-` and a number is stored as two signed halves and the number with an empty `file_id`, any other one as it is with encoding 1; the
-instant is stored in milliseconds since 1970, read as UTC.
+Each function gives a table sorted by `key`, with the columns of METADATA_SCHEMA that this kind of
+record has. Facts (measured on Hudi 0.15.0 and 1.1.1): a bloom filter's bytes are the text of the
+file's footer, its `timestamp` the instant that wrote the file; a file id that is a UUID, `-` and a
+number is stored as two signed halves and the number with an empty `file_id`, any other one as it is
+with encoding 1; the instant is stored in milliseconds since 1970, read as UTC.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ _HALF_MASK: Final = (1 << 64) - 1
 
 
 def column_stats_entries(partition: str, stats: pa.StructArray) -> pa.Table:
-    """Statistics of columns (STATS_TYPE, of one or more files) of the partition path `partition`."""
+    """Statistics of columns (STATS_TYPE, of one or more files) of the partition path
+    `partition`."""
     partitions = pa.repeat(pa.scalar(partition, pa.string()), len(stats))
     keys = column_stats_keys(stats.field("column"), partitions, stats.field("file_name"))
     return _entries(keys, COLUMN_STATS, "stats", stats)
@@ -58,7 +61,8 @@ def column_stats_removals(partition: str, file_name: str, columns: Sequence[str]
 
 
 def bloom_entry(partition: str, file_name: str, kind: str, text: str, instant: str) -> pa.Table:
-    """The filter of a base file: its type code and the text in the file's footer; `instant` wrote the file."""
+    """The filter of a base file: its type code and the text in the file's footer; `instant` wrote
+    the file."""
     return _bloom(partition, file_name, {"type": kind, "timestamp": instant, "filter": text.encode(), "deleted": False})
 
 
@@ -68,7 +72,8 @@ def bloom_removal(partition: str, file_name: str, instant: str) -> pa.Table:
 
 
 def located_entries(keys: pa.Array, places: pa.StructArray, numbers: pa.Array) -> pa.Table:
-    """Where record keys (strings without nulls) are: row i at `places[numbers[i]]` of LOCATION_TYPE."""
+    """Where record keys (strings without nulls) are: row i at `places[numbers[i]]` of
+    LOCATION_TYPE."""
     return _entries(keys, RECORD_INDEX, "location", places.take(numbers))
 
 
@@ -82,14 +87,16 @@ def locations(groups: Sequence[tuple[str, str, str]]) -> pa.StructArray:
 
 
 def record_index_entries(keys: pa.Array | pa.ChunkedArray, partition: str, file_id: str, instant: str) -> pa.Table:
-    """Where these record keys (strings without nulls, in any order) are: a file group, into which `instant` wrote them."""
+    """Where these record keys (strings without nulls, in any order) are: a file group, into which
+    `instant` wrote them."""
     whole = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
     here = locations([(partition, file_id, instant)])
     return located_entries(whole, here, pa.array(np.zeros(len(whole), np.int32)))
 
 
 def split_file_id(file_id: str) -> tuple[int, int, int, str, int]:
-    """(upper half, lower half, number, text, encoding) as a record of the record index holds a file id."""
+    """(upper half, lower half, number, text, encoding) as a record of the record index holds a file
+    id."""
     found = _UUID_ID.fullmatch(file_id)
     if found is None or str(int(found[6])) != found[6]:
         return -1, -1, -1, file_id, TEXT_ENCODING

@@ -1,9 +1,11 @@
-"""Keys of the metadata table: by which name the records of a file and of a column are found, and in which file group.
+"""Keys of the metadata table: by which name the records of a file and of a column are found, and in
+which file group.
 
-Facts (measured on Hudi 0.15.0 and 1.1.1). Column statistics: ids of column, partition path and file name, one after the other;
-bloom filters: ids of partition path and file name; files: the partition path; record index: the record key. Ids are base64, of 12
-characters for columns and partitions and 24 for files, so keys that start alike are statistics of one column, or of one in a partition.
-A key belongs to file group `abs(hash) mod groups`. Where these names are made: `javahash`.
+Facts (measured on Hudi 0.15.0 and 1.1.1). Column statistics: ids of column, partition path and file
+name, one after the other; bloom filters: ids of partition path and file name; files: the partition
+path; record index: the record key. Ids are base64, of 12 characters for columns and partitions and
+24 for files, so keys that start alike are statistics of one column, or of one in a partition. A key
+belongs to file group `abs(hash) mod groups`. Where these names are made: `javahash`.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ Texts: TypeAlias = pa.Array | pa.ChunkedArray
 
 
 def column_stats_keys(columns: Texts, partitions: Texts, file_names: Texts) -> pa.Array:
-    """The key of each column of each file; `partitions` are paths, '' for a table without partitions."""
+    """The key of each column of each file; `partitions` are paths, '' for a table without
+    partitions."""
     return pc.binary_join_element_wise(
         _ids(columns, name_id), _partitions(partitions), _ids(file_names, file_id_hash), ""
     )

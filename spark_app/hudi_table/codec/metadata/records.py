@@ -1,9 +1,11 @@
 """Records of the metadata table: Arrow columns, a kind of record each, to and from Avro values.
 
-Facts (measured on Hudi 0.15.0 and 1.1.1). The record is HoodieMetadataRecord with the five meta columns ahead; a base file fills
-only `_hoodie_file_name`, a log block none of them. `key` is written empty, since it is the key of the HFile's entry. `type` is 1 for the
-list of partitions, 2 for files of a partition, 3 for column statistics, 4 for bloom filters, 5 for the record index. Hudi 1.x
-appends fields, which are passed over. Smallest and largest values are wrapped by their Java class: `codec.bounds`.
+Facts (measured on Hudi 0.15.0 and 1.1.1). The record is HoodieMetadataRecord with the five meta
+columns ahead; a base file fills only `_hoodie_file_name`, a log block none of them. `key` is
+written empty, since it is the key of the HFile's entry. `type` is 1 for the list of partitions, 2
+for files of a partition, 3 for column statistics, 4 for bloom filters, 5 for the record index. Hudi
+1.x appends fields, which are passed over. Smallest and largest values are wrapped by their Java
+class: `codec.bounds`.
 """
 
 from __future__ import annotations
@@ -98,7 +100,8 @@ _VALUE: Final = b"\x02"
 
 
 def decode_metadata(values: pa.Array | pa.ChunkedArray, writer_schema: str, *, path: str = "") -> pa.Table:
-    """The records in `values` (binary, a record each) that were written by `writer_schema`, in the columns of METADATA_SCHEMA.
+    """The records in `values` (binary, a record each) that were written by `writer_schema`, in the
+    columns of METADATA_SCHEMA.
 
     Raises CorruptTableError, UnsupportedTableError if the schema is not that of a metadata record.
     """
@@ -136,7 +139,8 @@ def decode_metadata(values: pa.Array | pa.ChunkedArray, writer_schema: str, *, p
 
 
 def encode_metadata(records: pa.Table, *, file_name: str | None = None) -> pa.Array:
-    """The Avro values of `records` by `metadata_schema()`, one large_binary a row; columns that are absent are null.
+    """The Avro values of `records` by `metadata_schema()`, one large_binary a row; columns that are
+    absent are null.
 
     `file_name`: that of the base file which the records go into, None for a log block.
     """
@@ -159,7 +163,8 @@ def encode_metadata(records: pa.Table, *, file_name: str | None = None) -> pa.Ar
 
 @functools.cache
 def metadata_schema() -> str:
-    """The schema of what `encode_metadata` makes, as JSON text: that of Hudi 0.15.0, meta columns ahead."""
+    """The schema of what `encode_metadata` makes, as JSON text: that of Hudi 0.15.0, meta columns
+    ahead."""
     text = resources.files("hudi_table.codec").joinpath("avsc", "HoodieMetadataRecord.avsc").read_text("utf-8")
     return with_meta_text(json.dumps(json.loads(text), separators=(",", ":")))
 
@@ -276,7 +281,8 @@ def _meta_bytes(file_name: str | None) -> bytes:
 
 
 def _files_bytes(values: pa.MapArray) -> pa.Array:
-    """Per row the branch and the map: a count, its items one after the other, 0; an empty map is a 0."""
+    """Per row the branch and the map: a count, its items one after the other, 0; an empty map is a
+    0."""
     offsets = np.asarray(values.offsets).astype(np.int64)
     first, last = int(offsets[0]), int(offsets[-1])
     keys = values.keys.slice(first, last - first).cast(pa.large_string()).view(pa.large_binary())

@@ -1,4 +1,5 @@
-"""What both bucket indexes have in common: the hash of a key decides, and a partition has file groups of its own."""
+"""What both bucket indexes have in common: the hash of a key decides, and a partition has file
+groups of its own."""
 
 from __future__ import annotations
 

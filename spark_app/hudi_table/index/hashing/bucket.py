@@ -1,8 +1,8 @@
 """The simple bucket index: a hash of the key is the file group.
 
-Facts (measured on Hudi 0.15.0): the bucket stands in the first 8 digits of the file id, one group per bucket and
-partition. Keys with `:` hash differently in 0.15 and 1.x: the rule is recorded with the table. The number of buckets may depend on
-the partition (Hudi 1.1.1).
+Facts (measured on Hudi 0.15.0): the bucket stands in the first 8 digits of the file id, one group
+per bucket and partition. Keys with `:` hash differently in 0.15 and 1.x: the rule is recorded with
+the table. The number of buckets may depend on the partition (Hudi 1.1.1).
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 
 @dataclass(frozen=True, slots=True)
 class BucketIndex(HashIndex):
-    """`buckets` groups per partition, unless `rules` give it another number; `hash_fields` is a subset of `record_key`."""
+    """`buckets` groups per partition, unless `rules` give it another number; `hash_fields` is a
+    subset of `record_key`."""
 
     buckets: int
     record_key: tuple[str, ...]
@@ -49,7 +50,8 @@ class BucketIndex(HashIndex):
         return cls(spec.buckets or 0, config.record_key, fields, colon_rule, spec.partition_buckets)
 
     def route(self, keys: Keys, lookup: Lookup | None = None) -> Routed:
-        """Every row to its partition's bucket; codes are in the order of first need, no slot is unused."""
+        """Every row to its partition's bucket; codes are in the order of first need, no slot is
+        unused."""
         del lookup
         counts = np.array([self.buckets_in(path) for path in keys.partition_paths], dtype=np.int32)
         most = int(counts.max(initial=1))
@@ -83,7 +85,8 @@ class BucketIndex(HashIndex):
 
     @property
     def java_hashed(self) -> bool:
-        """Whether the Java hash of a key without `:` tells its bucket: a key of several fields is taken apart first."""
+        """Whether the Java hash of a key without `:` tells its bucket: a key of several fields is
+        taken apart first."""
         return len(self.record_key) == 1
 
     def in_tasks(self, partitions: Sequence[str]) -> InTasks:
@@ -98,7 +101,8 @@ class BucketIndex(HashIndex):
         return file_conflict_key(partition, file_id) if bucket is None else bucket_conflict_key(partition, bucket)
 
     def check_fits(self, ctx: TableContext, timeline: Timeline, *, from_options: bool) -> None:
-        """Refuse other numbers of buckets than those that Hudi stored for the partitions, or by which files were written."""
+        """Refuse other numbers of buckets than those that Hudi stored for the partitions, or by
+        which files were written."""
         stored = stored_rules(ctx, timeline)
         if stored is not None and stored != (self.rules, self.buckets):
             rules, number = stored
@@ -131,7 +135,8 @@ class BucketIndex(HashIndex):
             )
 
     def groups(self, slices: Iterable[FileSlice], *, replacing: bool = False) -> dict[Slot, FileSlice]:
-        """Slot of every group. Raises CorruptTableError for two ids of one bucket, or an id that is no bucket's."""
+        """Slot of every group. Raises CorruptTableError for two ids of one bucket, or an id that is
+        no bucket's."""
         del replacing
         groups: dict[Slot, FileSlice] = {}
         for item in slices:

@@ -1,7 +1,9 @@
-"""The consistent hashing bucket index: the place of a key's hash on its partition's ring is the file group.
+"""The consistent hashing bucket index: the place of a key's hash on its partition's ring is the
+file group.
 
-Facts (measured on Hudi 0.15.0): see `model.table.rings` and `codec.hashes.xxhash`. A partition's ring is stored beside the timeline, and a clustering
-splits and merges its nodes one by one, so that the other file groups stay as they are.
+Facts (measured on Hudi 0.15.0): see `model.table.rings` and `codec.hashes.xxhash`. A partition's
+ring is stored beside the timeline, and a clustering splits and merges its nodes one by one, so that
+the other file groups stay as they are.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ class ConsistentIndex(HashIndex):
 
     @classmethod
     def of(cls, config: TableConfig, spec: IndexSpec, options: Mapping[str, str]) -> ConsistentIndex:
-        """The index of a table, with the rings that partitions begin with. Raises InvalidOptionError."""
+        """The index of a table, with the rings that partitions begin with. Raises
+        InvalidOptionError."""
         fields, colon_rule = hash_fields(config, spec, options)
         return cls(FixedRings(spec.buckets or 0), config.record_key, fields, colon_rule)
 
@@ -66,7 +69,8 @@ class ConsistentIndex(HashIndex):
         return [Slot(partition, file_id=node.file_id) for node in self.rings.ring(partition).nodes]
 
     def as_of(self, ctx: TableContext, timeline: Timeline) -> ConsistentIndex:
-        """With the rings that the timeline shows, of which none is read that is known to be the same."""
+        """With the rings that the timeline shows, of which none is read that is known to be the
+        same."""
         if isinstance(self.rings, TableRings):
             return replace(self, rings=self.rings.as_of(timeline))
         return replace(self, rings=TableRings(ctx, timeline, self.rings.buckets))
@@ -83,7 +87,8 @@ class ConsistentIndex(HashIndex):
         filled: Collection[str],
         replaced: Mapping[str, Sequence[str]] | None,
     ) -> IndexChange:
-        """The rings that a write to these partitions stores, of an index that has those of a timeline."""
+        """The rings that a write to these partitions stores, of an index that has those of a
+        timeline."""
         if not isinstance(self.rings, TableRings):
             return IndexChange()
         return rings_of_write(ctx, self.rings, txn, filled, replaced)
@@ -105,8 +110,9 @@ class ConsistentIndex(HashIndex):
                 )
 
     def groups(self, slices: Iterable[FileSlice], *, replacing: bool = False) -> dict[Slot, FileSlice]:
-        """Slot of every group. Raises CorruptTableError for a group that is no node's, of the partitions that rows were routed to, unless
-        the write hides it: overwriting is how such groups become right again."""
+        """Slot of every group. Raises CorruptTableError for a group that is no node's, of the
+        partitions that rows were routed to, unless the write hides it: overwriting is how such
+        groups become right again."""
         known = {} if replacing else self.rings.known()
         found: dict[Slot, FileSlice] = {}
         for item in slices:
@@ -121,7 +127,8 @@ class ConsistentIndex(HashIndex):
 
 
 def nodes_of(places: Codes, partitions: Codes, rings: list[Ring]) -> Positions:
-    """Of each row the number of its node, counted through the rings in their order; `partitions[i]` is the number of row i's ring."""
+    """Of each row the number of its node, counted through the rings in their order; `partitions[i]`
+    is the number of row i's ring."""
     sizes = np.array([len(ring.nodes) for ring in rings], dtype=np.int64)
     first = np.r_[0, np.cumsum(sizes)][:-1]
     values = np.array([node.value for ring in rings for node in ring.nodes], dtype=np.int64)

@@ -1,4 +1,5 @@
-"""What of a record key is hashed, and how a `:` in it is read: what buckets and rings have in common."""
+"""What of a record key is hashed, and how a `:` in it is read: what buckets and rings have in
+common."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from hudi_table.model.table.layouts import layout_of
 
 
 def hash_fields(config: TableConfig, spec: IndexSpec, options: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
-    """(hashed fields of the record key, rule for colons) of a table's index. Raises InvalidOptionError."""
+    """(hashed fields of the record key, rule for colons) of a table's index. Raises
+    InvalidOptionError."""
     fields = spec.hash_fields or config.record_key
     strange = [name for name in fields if name not in config.record_key]
     if strange:

@@ -1,8 +1,10 @@
-"""What a write does to the hash rings of a consistent hashing index: the first one of a partition, and a new one where it is replaced.
+"""What a write does to the hash rings of a consistent hashing index: the first one of a partition,
+and a new one where it is replaced.
 
-A node's file id is fixed by its ring, and a replaced file group stays hidden for ever. So what replaces the groups of a partition gives it a ring
-of the same values with new file ids, which counts with its commit. (Hudi 0.15.0 and 1.1.1 give the new groups other ids and keep
-the ring: what they write next goes to the hidden groups, and is lost. Measured.)
+A node's file id is fixed by its ring, and a replaced file group stays hidden for ever. So what
+replaces the groups of a partition gives it a ring of the same values with new file ids, which
+counts with its commit. (Hudi 0.15.0 and 1.1.1 give the new groups other ids and keep the ring: what
+they write next goes to the hidden groups, and is lost. Measured.)
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from hudi_table.table.view.hash_rings import TableRings, create_ring, ring_path
 
 @dataclass(frozen=True, slots=True)
 class RingChange(IndexChange):
-    """`first`: rings that are not stored yet; `renewed`: those that the commit makes, with the ones before."""
+    """`first`: rings that are not stored yet; `renewed`: those that the commit makes, with the ones
+    before."""
 
     first: Sequence[Ring] = ()
     renewed: Mapping[str, tuple[Ring, Ring]] = field(default_factory=dict)
@@ -38,7 +41,8 @@ class RingChange(IndexChange):
         return [replace(s, file_id=places.get((s.partition, s.file_id or ""), s.file_id)) for s in slots]
 
     def store(self, ctx: TableContext, txn: Transaction) -> None:
-        """Store the rings. Raises WriteConflictError if another writer began a partition with another ring."""
+        """Store the rings. Raises WriteConflictError if another writer began a partition with
+        another ring."""
         for ring in self.first:
             if create_ring(ctx, ring).nodes != ring.nodes:
                 raise WriteConflictError(
@@ -57,7 +61,8 @@ def rings_of_write(
     filled: Collection[str],
     replaced: Mapping[str, Sequence[str]] | None,
 ) -> RingChange:
-    """The rings that a write to the `filled` partitions stores; `replaced` are the groups that it hides.
+    """The rings that a write to the `filled` partitions stores; `replaced` are the groups that it
+    hides.
 
     Raises CorruptTableError if rows would go to a file group that another engine has replaced.
     """

@@ -1,26 +1,33 @@
-"""An index in an external store of keys, such as a database: one lookup finds a key, whatever the size of the table.
+"""An index in an external store of keys, such as a database: one lookup finds a key, whatever the
+size of the table.
 
-The store is a copy of what the files say, and never more: it holds for each file group the keys of one slice, and beside
-them the names of that slice's files. A write asks the store and the timeline's snapshot, and takes
+The store is a copy of what the files say, and never more: it holds for each file group the keys of
+one slice, and beside them the names of that slice's files. A write asks the store and the
+timeline's snapshot, and takes
 
 - what the store has of a group whose recorded slice *is* the snapshot's, file by file;
 - the keys of every other group of the snapshot from its files, as the simple index does.
 
-So its answers are those of the files whatever the store holds, and when or whether it was last told:
+So its answers are those of the files whatever the store holds, and when or whether it was last
+told:
 
-- Only slices of completed commits are in a snapshot, so entries of a write that fails or is rolled back never count.
-- The store learns after the decision, when the commit stands (`learn`). A process that dies at any call before, or in the
-  middle, leaves a store that knows the slices of before: the groups that were written are read from their files by the next write,
-  which also records them.
-- The same holds of every commit that nobody told the store of: of other engines, of clustering and compaction, of a restore.
-- A slice and its keys are recorded in one transaction, and only if the store still has the slice that the difference was
-  made from. Two processes that record at once cannot mix their entries; one that is late is left out.
+- Only slices of completed commits are in a snapshot, so entries of a write that fails or is rolled
+  back never count.
+- The store learns after the decision, when the commit stands (`learn`). A process that dies at any
+  call before, or in the middle, leaves a store that knows the slices of before: the groups that
+  were written are read from their files by the next write, which also records them.
+- The same holds of every commit that nobody told the store of: of other engines, of clustering and
+  compaction, of a restore.
+- A slice and its keys are recorded in one transaction, and only if the store still has the slice
+  that the difference was made from. Two processes that record at once cannot mix their entries; one
+  that is late is left out.
 - A reader in one transaction sees names and keys of one state.
 
-Entries may be too many (keys of a log whose write failed): such a key is sent to a group that holds no row of it, which
-becomes an insert there, or a delete of nothing. Too few they cannot be.
+Entries may be too many (keys of a log whose write failed): such a key is sent to a group that holds
+no row of it, which becomes an insert there, or a delete of nothing. Too few they cannot be.
 
-If the store does not answer, a write that needs it fails before it has written a file. After the commit a failure is logged.
+If the store does not answer, a write that needs it fails before it has written a file. After the
+commit a failure is logged.
 """
 
 from __future__ import annotations
@@ -52,8 +59,9 @@ OpenStore = Callable[[str, str, str], AbstractContextManager[KeyStore]]
 
 
 def postgres_index(_: TableConfig, settings: Mapping[str, str]) -> ExternalIndex:
-    """The index `postgres`. Settings: `global` (true or false), `connection` (name of an environment variable with a libpq
-    connection string; a secret, so it is never stored), `namespace` (what the table is called in the store; its location)."""
+    """The index `postgres`. Settings: `global` (true or false), `connection` (name of an
+    environment variable with a libpq connection string; a secret, so it is never stored),
+    `namespace` (what the table is called in the store; its location)."""
     known = {"global", "connection", "namespace"}
     unknown = sorted(settings.keys() - known)
     if unknown:
@@ -65,8 +73,9 @@ def postgres_index(_: TableConfig, settings: Mapping[str, str]) -> ExternalIndex
 
 @dataclass(frozen=True, slots=True)
 class ExternalIndex:
-    """See above. `open_store(connection, namespace, secret)`: `connection` is the name of the environment variable that holds
-    the secret, which is "" but in a task: an executor has no credentials of its own."""
+    """See above. `open_store(connection, namespace, secret)`: `connection` is the name of the
+    environment variable that holds the secret, which is "" but in a task: an executor has no
+    credentials of its own."""
 
     is_global: bool
     open_store: OpenStore
@@ -75,7 +84,8 @@ class ExternalIndex:
     secret: str = field(default="", repr=False)
 
     def for_tasks(self) -> ExternalIndex:
-        """With what a task needs to open the store; it crosses with the plan, as the credentials of the table's storage do."""
+        """With what a task needs to open the store; it crosses with the plan, as the credentials of
+        the table's storage do."""
         return replace(self, secret=os.environ.get(self.connection, ""))
 
     def store(self, lookup: Lookup) -> AbstractContextManager[KeyStore]:
@@ -141,7 +151,8 @@ def external_of(index: Index) -> ExternalIndex | None:
 
 
 def missing_keys(index: ExternalIndex, lookup: Lookup) -> Iterator[tuple[Place, int]]:
-    """(place, keys) of every recorded slice whose files hold keys that the store lacks: there should be none."""
+    """(place, keys) of every recorded slice whose files hold keys that the store lacks: there
+    should be none."""
     with index.store(lookup) as store:
         recorded = store.recorded()
         for item in lookup.slices:

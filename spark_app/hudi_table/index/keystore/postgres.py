@@ -1,4 +1,5 @@
-"""Keys in PostgreSQL, through Apache Arrow's own driver (the extra `postgres`): columns go to the server and come back as columns.
+"""Keys in PostgreSQL, through Apache Arrow's own driver (the extra `postgres`): columns go to the
+server and come back as columns.
 
 Two tables, made at first use in the first schema of the connection's search path:
 
@@ -9,7 +10,8 @@ Two tables, made at first use in the first schema of the connection's search pat
 
 Keys themselves are not kept. The hash can only name a group too many, never one too few.
 
-The connection string is a secret: it is read from the environment when it is needed, and stands in no message.
+The connection string is a secret: it is read from the environment when it is needed, and stands in
+no message.
 """
 
 from __future__ import annotations
@@ -43,9 +45,11 @@ _HASH = "substring(sha256($2::bytea || p.key) FOR 16)"
 
 @contextlib.contextmanager
 def open_postgres(variable: str, namespace: str, secret: str = "") -> Iterator[PostgresStore]:
-    """A connection to the server that the environment variable names, or `secret`; closed in the end, what was not committed undone.
+    """A connection to the server that the environment variable names, or `secret`; closed in the
+    end, what was not committed undone.
 
-    Raises InvalidOptionError without the variable, InvalidRequestError without the driver, UnavailableError, AccessDeniedError.
+    Raises InvalidOptionError without the variable, InvalidRequestError without the driver,
+    UnavailableError, AccessDeniedError.
     """
     try:
         from adbc_driver_postgresql import dbapi
@@ -85,7 +89,8 @@ class PostgresStore:
     namespace: str
 
     def prepare(self) -> None:
-        """Set limits, make the tables if they are missing, and begin a transaction that sees one state."""
+        """Set limits, make the tables if they are missing, and begin a transaction that sees one
+        state."""
         self.cursor.execute(_LIMIT)
         self.cursor.execute("SET client_min_messages = warning")
         self.cursor.execute("SELECT to_regclass('hudi_index_slices') IS NOT NULL")
@@ -233,7 +238,8 @@ def _fresh(array: pa.Array) -> pa.Array:
 
 
 def _with_limits(uri: str) -> str:
-    """The connection with limits to the waits for a server that is silent, where it sets none itself."""
+    """The connection with limits to the waits for a server that is silent, where it sets none
+    itself."""
     limits = {"connect_timeout": CONNECT_SECONDS_MAX, "tcp_user_timeout": SILENCE_SECONDS_MAX * 1000}
     added = [f"{name}={value}" for name, value in limits.items() if name not in uri]
     if not uri.startswith(("postgresql://", "postgres://")):
@@ -242,7 +248,8 @@ def _with_limits(uri: str) -> str:
 
 
 def _as_hudi_error(error: Any, variable: str) -> HudiError:
-    """The error as one of ours. The server's own words are quoted only where they cannot hold a part of the connection string."""
+    """The error as one of ours. The server's own words are quoted only where they cannot hold a
+    part of the connection string."""
     state = getattr(error, "sqlstate", None) or ""
     text = " ".join(str(error).split())
     if state.startswith("28") or state == "42501" or "authentication failed" in text:

@@ -17,7 +17,8 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A file group as the store has it: its number there, and the files (`files_of`) whose keys it holds, none of a new one."""
+    """A file group as the store has it: its number there, and the files (`files_of`) whose keys it
+    holds, none of a new one."""
 
     number: int
     files: tuple[str, ...]
@@ -25,7 +26,8 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is to be recorded of one file group: the files before, which must be those that the store has, and after.
+    """What is to be recorded of one file group: the files before, which must be those that the
+    store has, and after.
 
     `added` and `removed` are keys; `removed` None: all that were there.
     """
@@ -40,7 +42,8 @@ class Change:
 class KeyStore(Protocol):
     """One connection, one transaction: what is read of it belongs together.
 
-    Every method raises UnavailableError if the store does not answer, AccessDeniedError if it refuses the user.
+    Every method raises UnavailableError if the store does not answer, AccessDeniedError if it
+    refuses the user.
     """
 
     def recorded(self, partitions: Sequence[str] | None = None) -> Mapping[Place, Recorded]:
@@ -48,13 +51,15 @@ class KeyStore(Protocol):
         ...
 
     def find(self, keys: pa.Array) -> tuple[Numbers, Numbers]:
-        """(positions in `keys`, numbers of the groups) of every key of the store: one round trip for `BATCH_KEYS` keys.
+        """(positions in `keys`, numbers of the groups) of every key of the store: one round trip
+        for `BATCH_KEYS` keys.
 
         A few pairs may be false, none is missing."""
         ...
 
     def record(self, changes: Sequence[Change]) -> int:
-        """Take changes in, each whole or not at all; returns how many. One whose `before` is not what the store has is left out."""
+        """Take changes in, each whole or not at all; returns how many. One whose `before` is not
+        what the store has is left out."""
         ...
 
     def forget(self, numbers: Sequence[int]) -> None:

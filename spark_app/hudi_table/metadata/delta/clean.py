@@ -1,7 +1,9 @@
-"""The delta of a clean, which is no commit: its files' tombstones, in the chain before the clean completes.
+"""The delta of a clean, which is no commit: its files' tombstones, in the chain before the clean
+completes.
 
-A compaction of the metadata table has to know of every delta that may count. It finds commits in the chain; of a clean, whose completed
-file nobody decides, the chain gets a plan entry that creates nothing: its file is the inflight one, which is there.
+A compaction of the metadata table has to know of every delta that may count. It finds commits in
+the chain; of a clean, whose completed file nobody decides, the chain gets a plan entry that creates
+nothing: its file is the inflight one, which is there.
 """
 
 from __future__ import annotations
@@ -26,9 +28,11 @@ from hudi_table.table.timeline.context import TableContext
 def record_clean(
     ctx: TableContext, clean: Instant, deleted: Mapping[str, Iterable[str]], dropped: Iterable[str]
 ) -> None:
-    """Record in the metadata table, if there is one, which files the clean has deleted (names by partition), and which partitions.
+    """Record in the metadata table, if there is one, which files the clean has deleted (names by
+    partition), and which partitions.
 
-    Called once the files are gone, before the clean completes; again, and by several, it comes to the same.
+    Called once the files are gone, before the clean completes; again, and by several, it comes to
+    the same.
     """
     tail = chain.read_tail(ctx)
     timeline = load_timeline(ctx)

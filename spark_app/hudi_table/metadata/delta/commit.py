@@ -1,11 +1,14 @@
-"""A commit's delta: one log in each file group that it touches, and the instant on the metadata table's timeline.
+"""A commit's delta: one log in each file group that it touches, and the instant on the metadata
+table's timeline.
 
-It is written before the commit is decided, and counts when the commit completes. So the timeline's files come first: a reader of
-Hudi's stops its scan at a block that is newer than the newest instant there. A plan that is found in the chain meanwhile
-moves the groups; then only the delta is written again, behind it, and what was written before is deleted.
+It is written before the commit is decided, and counts when the commit completes. So the timeline's
+files come first: a reader of Hudi's stops its scan at a block that is newer than the newest instant
+there. A plan that is found in the chain meanwhile moves the groups; then only the delta is written
+again, behind it, and what was written before is deleted.
 
-Facts (measured on Hudi 0.15.0): requested is empty, the write stats of the completed deltacommit are those of logs, its operation
-is UPSERT_PREPPED; a log of the metadata table holds one HFile block.
+Facts (measured on Hudi 0.15.0): requested is empty, the write stats of the completed deltacommit
+are those of logs, its operation is UPSERT_PREPPED; a log of the metadata table holds one HFile
+block.
 """
 
 from __future__ import annotations
@@ -46,8 +49,8 @@ _MOVES_MAX = 10
 
 @dataclass(slots=True)
 class Delta:
-    """What the instant `time` of the data table says to the metadata table. `timeline`: a listing of the data table's; `wrote_logs`: a
-    log of it was written."""
+    """What the instant `time` of the data table says to the metadata table. `timeline`: a listing
+    of the data table's; `wrote_logs`: a log of it was written."""
 
     ctx: TableContext
     permit: WritePermit
@@ -58,7 +61,8 @@ class Delta:
     _entries: dict[tuple[MetadataPartition, bool], Sequence[Entries]] = field(default_factory=dict)
 
     def write(self) -> frozenset[str]:
-        """Write the logs where they belong now. Returns the conflict keys of the plans that would move them.
+        """Write the logs where they belong now. Returns the conflict keys of the plans that would
+        move them.
 
         Raises WriteAbortedError if the instant was taken away, and what the storage raises.
         """
@@ -85,9 +89,11 @@ class Delta:
         )
 
     def write_again(self) -> frozenset[str]:
-        """The same after a plan has moved a group: what lies in the slice before is deleted, for nobody has planned it.
+        """The same after a plan has moved a group: what lies in the slice before is deleted, for
+        nobody has planned it.
 
-        The group may move once more between the writing and the search for where it is now: then nothing lies in the newest slice yet.
+        The group may move once more between the writing and the search for where it is now: then
+        nothing lies in the newest slice yet.
         """
         for _ in range(_MOVES_MAX):
             conflict_keys = self.write()

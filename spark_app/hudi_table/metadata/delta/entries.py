@@ -1,8 +1,9 @@
 """What a commit, a clean or the table as it is says to each partition of the metadata table.
 
-Column statistics are those of base files, from their footers, and of the rows in logs; a file without any is taken for one that may
-hold anything (read in public source). Bloom filters are those of base files. One whose footer has no bloom filter gets
-one made of its keys, for Hudi's index fails where it is missing (read in public source).
+Column statistics are those of base files, from their footers, and of the rows in logs; a file
+without any is taken for one that may hold anything (read in public source). Bloom filters are those
+of base files. One whose footer has no bloom filter gets one made of its keys, for Hudi's index
+fails where it is missing (read in public source).
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ _File = tuple[str, str]
 
 
 def entries_of(ctx: TableContext, metadata: CommitMetadata, time: str, timeline: Timeline) -> Derive:
-    """What the commit of the instant `time` says to each partition; its snapshot is `timeline`, its files are there."""
+    """What the commit of the instant `time` says to each partition; its snapshot is `timeline`, its
+    files are there."""
 
     def derive(name: MetadataPartition, by_partition: bool) -> Sequence[Entries]:
         if name is MetadataPartition.FILES:
@@ -63,7 +65,8 @@ def entries_of(ctx: TableContext, metadata: CommitMetadata, time: str, timeline:
 
 
 def entries_of_deletion(ctx: TableContext, deleted: Mapping[str, Iterable[str]], dropped: Iterable[str]) -> Derive:
-    """What a clean says to each partition: file names by partition that are gone, and partitions that are."""
+    """What a clean says to each partition: file names by partition that are gone, and partitions
+    that are."""
     files = [(partition, name) for partition, names in deleted.items() for name in names]
 
     def derive(name: MetadataPartition, by_partition: bool) -> Sequence[Entries]:
@@ -84,7 +87,8 @@ def entries_of_deletion(ctx: TableContext, deleted: Mapping[str, Iterable[str]],
 
 
 def entries_of_table(ctx: TableContext, timeline: Timeline) -> Derive:
-    """What everything that is committed now says to each partition but the record index, which `record_index.build` makes piece by piece."""
+    """What everything that is committed now says to each partition but the record index, which
+    `record_index.build` makes piece by piece."""
     infos = list_data_files(ctx.storage)
     sizes = committed_files(infos, timeline)
 
@@ -127,7 +131,8 @@ def _stats(ctx: TableContext, file: _File) -> pa.Table:
 
 
 def _log_stats(ctx: TableContext, file: _File) -> pa.Table:
-    """Of a log with one block of rows. What several blocks hold is not put together here: such a log has no statistics."""
+    """Of a log with one block of rows. What several blocks hold is not put together here: such a
+    log has no statistics."""
     partition, name = file
     path = join(partition, name)
     try:

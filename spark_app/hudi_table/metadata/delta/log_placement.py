@@ -1,7 +1,8 @@
 """Where a delta's logs go: the base instant and the version of each file group's next log.
 
-As in the data table (`docs/explanation/commit-protocol.md` step 4) the version is one more than that of the committed logs of earlier instants, and logs of
-one version apply in the order of their instants. While a compaction of a group is planned, logs carry its instant.
+As in the data table (`docs/explanation/commit-protocol.md` step 4) the version is one more than
+that of the committed logs of earlier instants, and logs of one version apply in the order of their
+instants. While a compaction of a group is planned, logs carry its instant.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from hudi_table.table.view.file_groups import LogFile, next_log_version
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The next log of a file group, and what lies there: the base file's name ('' without one) and the names of the slice's logs."""
+    """The next log of a file group, and what lies there: the base file's name ('' without one) and
+    the names of the slice's logs."""
 
     partition: str
     name: LogFileName
@@ -43,8 +45,9 @@ class Places:
         self._shards: dict[str, int] | None = None
 
     def groups(self, partition: MetadataPartition, of: str | None = None) -> tuple[int, frozenset[int]]:
-        """How many file groups a partition has, or a record index by partition has `of` a data partition, also where they are being
-        built; and the numbers of those that the delta has to begin: of a new data partition, all of them. Raises CorruptTableError."""
+        """How many file groups a partition has, or a record index by partition has `of` a data
+        partition, also where they are being built; and the numbers of those that the delta has to
+        begin: of a new data partition, all of them. Raises CorruptTableError."""
         if of is None:
             return max(1, sum(found == partition for found, _ in self._listed)), frozenset()
         if self._shards is None:
@@ -57,7 +60,8 @@ class Places:
         return (count, frozenset()) if count else (begun, frozenset(range(begun)))
 
     def of(self, partition: str, file_id: str, *, begins: bool = False) -> Place:
-        """Where the next log of a group goes. Raises CorruptTableError if nothing of the group is there, unless the log `begins` it."""
+        """Where the next log of a group goes. Raises CorruptTableError if nothing of the group is
+        there, unless the log `begins` it."""
         logs, bases = self._listed.get((partition, file_id), ([], {}))
         instants = {log.name.base_instant for log in logs} | set(bases)
         planned = self._pending.get((partition, file_id))

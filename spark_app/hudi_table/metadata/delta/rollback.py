@@ -1,7 +1,8 @@
 """Taking an instant's delta back: its logs, then its files on the metadata table's timeline.
 
-Logs of ours name their instant. One of another engine, which does not, is known by its blocks; it is deleted if they are
-all of the instants that are taken back. This order keeps a block from ever being newer than the newest instant on the timeline.
+Logs of ours name their instant. One of another engine, which does not, is known by its blocks; it
+is deleted if they are all of the instants that are taken back. This order keeps a block from ever
+being newer than the newest instant on the timeline.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ _TIMELINE = f"{METADATA_TABLE}/{HOODIE}"
 
 
 def forget_delta(ctx: TableContext, time: str) -> None:
-    """Delete everything that the instant wrote to the metadata table; idempotent. Called before the instant leaves the timeline.
+    """Delete everything that the instant wrote to the metadata table; idempotent. Called before the
+    instant leaves the timeline.
 
-    A log that holds blocks of others too, as no release writes it, cannot be deleted: then the whole metadata table goes, for Hudi
-    takes the blocks of an instant that a rollback names.
+    A log that holds blocks of others too, as no release writes it, cannot be deleted: then the
+    whole metadata table goes, for Hudi takes the blocks of an instant that a rollback names.
     """
     storage = ctx.storage
     infos = storage.list(METADATA_TABLE)
@@ -47,7 +49,8 @@ def forget_delta(ctx: TableContext, time: str) -> None:
 
 
 def instants_written(storage: Storage) -> set[str]:
-    """The instants that the metadata table holds anything of: on its timeline, or in the names of logs."""
+    """The instants that the metadata table holds anything of: on its timeline, or in the names of
+    logs."""
     found = set()
     for info in storage.list(METADATA_TABLE):
         name = info.path.rpartition("/")[2]

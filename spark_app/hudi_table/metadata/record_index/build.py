@@ -1,8 +1,10 @@
-"""The record index of everything that is committed: which keys there are, and in which file group each one is.
+"""The record index of everything that is committed: which keys there are, and in which file group
+each one is.
 
-Keys are read slice by slice and dealt out to shards, on disk where they are many; each shard is then sorted alone. So memory holds the
-keys of a few batches, and of one shard. Facts (measured on Hudi 0.15.0 and 1.1.1): a shard is a file group, a key's shard
-`abs(hash) mod shards`; the entry of a key that was there before has the instant of its slice. Of an index by partition the rule for the
+Keys are read slice by slice and dealt out to shards, on disk where they are many; each shard is
+then sorted alone. So memory holds the keys of a few batches, and of one shard. Facts (measured on
+Hudi 0.15.0 and 1.1.1): a shard is a file group, a key's shard `abs(hash) mod shards`; the entry of
+a key that was there before has the instant of its slice. Of an index by partition the rule for the
 number of shards counts the keys of each data partition (measured on 1.1.1).
 """
 
@@ -36,8 +38,8 @@ _RECORD_INDEX = MetadataPartition.RECORD_INDEX
 
 
 def shards_needed(ctx: TableContext, timeline: Timeline, limits: ShardLimits) -> dict[str | None, int]:
-    """With how many shards an index of the table is built, by the rows of its base files and the sizes of its logs: by data partition, or
-    for all of them under None."""
+    """With how many shards an index of the table is built, by the rows of its base files and the
+    sizes of its logs: by data partition, or for all of them under None."""
     counts: dict[str | None, int] = dict.fromkeys(
         partitions_in(list_data_files(ctx.storage)) if limits.by_partition else [None], 0
     )
@@ -53,11 +55,11 @@ def shards_needed(ctx: TableContext, timeline: Timeline, limits: ShardLimits) ->
 def recorded_shards(
     ctx: TableContext, timeline: Timeline, shards: Mapping[str | None, int], memory_bytes: int = KEYS_BYTES
 ) -> Iterator[tuple[str, pa.Table]]:
-    """(file id, entries sorted by key) of every shard that has any, one after the other. `shards`: how many each data partition has, or all
-    of them together under None.
+    """(file id, entries sorted by key) of every shard that has any, one after the other. `shards`:
+    how many each data partition has, or all of them together under None.
 
-    Raises InvalidDataError if a key is in two file groups where the index has one place for it. UnavailableError if a file was
-    cleaned meanwhile.
+    Raises InvalidDataError if a key is in two file groups where the index has one place for it.
+    UnavailableError if a file was cleaned meanwhile.
     """
     slices = FileSystemView(ctx, timeline).latest_slices()
     places = locations([(item.partition, item.file_id, data_instant(item.instant)) for item in slices])
@@ -107,7 +109,8 @@ def _refuse_twice(ctx: TableContext, entries: pa.Table) -> None:
 
 
 def _rows(ctx: TableContext, item: FileSlice) -> int:
-    """About how many keys a slice has: rows of its base file, and of its logs as many as have the size of such a row."""
+    """About how many keys a slice has: rows of its base file, and of its logs as many as have the
+    size of such a row."""
     if item.base is None:
         return sum(log.size for log in item.logs) // _LOG_ROW_BYTES
     try:

@@ -1,14 +1,17 @@
-"""What a commit says to the record index: in which file group the keys are that it wrote, and which keys are gone.
+"""What a commit says to the record index: in which file group the keys are that it wrote, and which
+keys are gone.
 
-Facts (measured on Hudi 0.15.0): an entry is the key's partition and file id; removals are delete blocks. Hudi tells inserted keys
-alone; here updated ones are recorded again, which changes nothing. A key that is recorded and gone in one commit has moved, and is recorded.
+Facts (measured on Hudi 0.15.0): an entry is the key's partition and file id; removals are delete
+blocks. Hudi tells inserted keys alone; here updated ones are recorded again, which changes nothing.
+A key that is recorded and gone in one commit has moved, and is recorded.
 
-A delete in a log may leave the row if event time decides, so there the entry stays: one of a key that is gone sends the next
-row of that key to a file group that does not hold it, which is right for every merge. Only replaced groups must not be left.
+A delete in a log may leave the row if event time decides, so there the entry stays: one of a key
+that is gone sends the next row of that key to a file group that does not hold it, which is right
+for every merge. Only replaced groups must not be left.
 
-Inserts look no key up, and indexes that are not global only in one partition. A key that is in another file group already would be in
-two, and the index has one place for it: nothing would follow from it any more, so it ends with that commit. An index by partition has
-one in each partition.
+Inserts look no key up, and indexes that are not global only in one partition. A key that is in
+another file group already would be in two, and the index has one place for it: nothing would follow
+from it any more, so it ends with that commit. An index by partition has one in each partition.
 """
 
 from __future__ import annotations
@@ -57,10 +60,12 @@ Lost: TypeAlias = tuple[tuple[str, str], pa.Array]
 def locations_of(
     ctx: TableContext, metadata: CommitMetadata, time: str, timeline: Timeline, *, by_partition: bool
 ) -> list[Entries]:
-    """What the commit of the instant `time`, whose snapshot was `timeline`, says to the record index; of one by partition, to each data
-    partition that it writes to, which must have shards then even if no key is recorded.
+    """What the commit of the instant `time`, whose snapshot was `timeline`, says to the record
+    index; of one by partition, to each data partition that it writes to, which must have shards
+    then even if no key is recorded.
 
-    Raises CorruptTableError if a file that it was made of is not there, UnsupportedTableError if a key is in two file groups then.
+    Raises CorruptTableError if a file that it was made of is not there, UnsupportedTableError if a
+    key is in two file groups then.
     """
     if metadata.compacted or metadata.operation_type in _REWRITES:
         return []
@@ -83,8 +88,9 @@ def locations_of(
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What the files of a commit got (`locations`, one for each write stat) and lost, to be said where keys are unique. `slices`: those of its
-    snapshot, in the partitions that it writes to at least, where a key may be in two file groups now."""
+    """What the files of a commit got (`locations`, one for each write stat) and lost, to be said
+    where keys are unique. `slices`: those of its snapshot, in the partitions that it writes to at
+    least, where a key may be in two file groups now."""
 
     ctx: TableContext
     metadata: CommitMetadata
@@ -95,7 +101,8 @@ class _Said:
     lost: list[Lost]
 
     def entries(self, of: str | None, *, doubles: bool) -> Entries:
-        """That of a data partition, or of all of them together. `doubles`: a key may be in two file groups now."""
+        """That of a data partition, or of all of them together. `doubles`: a key may be in two file
+        groups now."""
         pairs = [
             (stat, part)
             for stat, part in zip(self.metadata.stats, self.locations, strict=True)
@@ -113,8 +120,8 @@ class _Said:
     def _refuse_twice(
         self, of_stats: list[tuple[str, str]], locations: list[pa.Table], gone: pa.Array, of: str | None
     ) -> None:
-        """Raise UnsupportedTableError if a key of `locations` of the file group `of_stats` is in another one too, of this commit or of its
-        snapshot, and not `gone` there."""
+        """Raise UnsupportedTableError if a key of `locations` of the file group `of_stats` is in
+        another one too, of this commit or of its snapshot, and not `gone` there."""
         groups = list(dict.fromkeys(of_stats))
         number = {group: position for position, group in enumerate(groups)}
         keys = pa.chunked_array([part["key"].combine_chunks() for part in locations], pa.string()).combine_chunks()
@@ -140,7 +147,8 @@ class _Said:
 
 
 def _may_double(config: TableConfig, operation: str, *, by_partition: bool) -> bool:
-    """Whether an operation may write a key that another file group holds, of its partition in an index that is `by_partition`."""
+    """Whether an operation may write a key that another file group holds, of its partition in an
+    index that is `by_partition`."""
     per_partition = bool(config.partition_by) and not (config.index is not None and config.index.type.is_global)
     return operation in _INSERTS or (operation == _UPSERT and per_partition and not by_partition)
 
@@ -153,7 +161,8 @@ def _elsewhere(
     own: npt.NDArray[np.int64],
     timeline: Timeline,
 ) -> pa.Array:
-    """Those of the keys that a slice holds which is not their own; `own[i]` is the position of the slice of key i, -1 for a new one.
+    """Those of the keys that a slice holds which is not their own; `own[i]` is the position of the
+    slice of key i, -1 for a new one.
 
     The index may tell of a key that its file group has lost, so the group is asked.
     """
@@ -202,10 +211,11 @@ def _gone(ctx: TableContext, stat: WriteStat) -> Iterator[Lost]:
 
 
 def _no_more(ctx: TableContext, lost: list[Lost], shards: RecordShards | None) -> pa.Array:
-    """The keys that are nowhere any more: those that a file group lost which the index has for them.
+    """The keys that are nowhere any more: those that a file group lost which the index has for
+    them.
 
-    A log or a replaced group may name a key that has moved away before, and lives on elsewhere. While the index is being built it
-    cannot be asked.
+    A log or a replaced group may name a key that has moved away before, and lives on elsewhere.
+    While the index is being built it cannot be asked.
     """
     keys = pa.chunked_array([part for _, part in lost], pa.string()).combine_chunks()
     if shards is None or not len(keys):

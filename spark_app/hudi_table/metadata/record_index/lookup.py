@@ -1,9 +1,11 @@
-"""Record keys looked up in the record index: of each key the partition and the file group, from the shards that it hashes to.
+"""Record keys looked up in the record index: of each key the partition and the file group, from the
+shards that it hashes to.
 
-Facts (measured on Hudi 0.15.0 and 1.1.1): of n shards a key is in number `abs(hash) mod n`; shards are the file groups
-`record-index-<number>-0`. In an index by partition, which 1.1.1 alone has (`hoodie.metadata.record.level.index.enable`), each data
-partition has shards of its own, and a key as many entries as it has partitions. What such a shard tells of another partition is none of
-Hudi 1.1: 0.15.0, which knows no such index, puts entries where they do not belong. It is not believed.
+Facts (measured on Hudi 0.15.0 and 1.1.1): of n shards a key is in number `abs(hash) mod n`; shards
+are the file groups `record-index-<number>-0`. In an index by partition, which 1.1.1 alone has
+(`hoodie.metadata.record.level.index.enable`), each data partition has shards of its own, and a key
+as many entries as it has partitions. What such a shard tells of another partition is none of Hudi
+1.1: 0.15.0, which knows no such index, puts entries where they do not belong. It is not believed.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ _RECORD_INDEX = MetadataPartition.RECORD_INDEX
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """What the index tells of keys: entry i is of the key at `rows[i]`, which is in file group `file_ids[i]` of `partitions[i]`."""
+    """What the index tells of keys: entry i is of the key at `rows[i]`, which is in file group
+    `file_ids[i]` of `partitions[i]`."""
 
     rows: npt.NDArray[np.int64]
     partitions: pa.Array
@@ -61,9 +64,11 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class RecordShards:
-    """The shards of one listing of the metadata table, picklable: whoever has the table's storage looks keys up.
+    """The shards of one listing of the metadata table, picklable: whoever has the table's storage
+    looks keys up.
 
-    `spans`: of an index by partition, where in `slices` the shards of each data partition begin, and how many they are.
+    `spans`: of an index by partition, where in `slices` the shards of each data partition begin,
+    and how many they are.
     """
 
     slices: tuple[FileSlice, ...]
@@ -77,7 +82,8 @@ class RecordShards:
 
     @classmethod
     def load(cls, ctx: TableContext, timeline: Timeline) -> RecordShards | None:
-        """Those that count for a reader of `timeline`; None if there is no record index that is ready and can be read."""
+        """Those that count for a reader of `timeline`; None if there is no record index that is
+        ready and can be read."""
         if _RECORD_INDEX not in ctx.config.metadata_partitions:
             return None
         table = MetadataTable.with_ready(ctx, timeline, _RECORD_INDEX)
@@ -108,7 +114,8 @@ class RecordShards:
         return cls(tuple(newest[name] for name in names), table.counted, spans)
 
     def numbers(self, keys: pa.Array, partitions: pa.DictionaryArray | None = None) -> npt.NDArray[np.int32]:
-        """The shard of each key, which an index by partition has for the key's one of `partitions`: -1 if it has none for that."""
+        """The shard of each key, which an index by partition has for the key's one of `partitions`:
+        -1 if it has none for that."""
         if self.spans is None:
             return file_group_index(keys, len(self.slices))
         assert partitions is not None
@@ -117,10 +124,12 @@ class RecordShards:
         return np.where(spans[:, 1] == 0, -1, spans[:, 0] + file_group_index(keys, np.maximum(spans[:, 1], 1)))
 
     def find(self, storage: Storage, keys: pa.Array, partitions: pa.DictionaryArray | None = None) -> Located:
-        """Where the index has these keys (strings), of the table in `storage`, and if it is by partition, where in the key's one of
-        `partitions`. Shards without any of them are not opened.
+        """Where the index has these keys (strings), of the table in `storage`, and if it is by
+        partition, where in the key's one of `partitions`. Shards without any of them are not
+        opened.
 
-        Raises ObjectNotFoundError if a file was cleaned meanwhile, CorruptTableError, and what the storage raises.
+        Raises ObjectNotFoundError if a file was cleaned meanwhile, CorruptTableError, and what the
+        storage raises.
         """
         numbers = self.numbers(keys, partitions)
         below = StorageBelow(storage, METADATA_TABLE)

@@ -1,8 +1,9 @@
 """The file groups of a record index by partition: which data partitions have some, and how many.
 
-A key lies in number `abs(hash) mod count` of its data partition, so their count must be the same for everybody. It follows from the names of
-those that are there for sure: with a base file, or with a log of a write that completed. Whoever writes to a partition that has none
-begins all of them in one delta, so that they are there or not there together.
+A key lies in number `abs(hash) mod count` of its data partition, so their count must be the same
+for everybody. It follows from the names of those that are there for sure: with a base file, or with
+a log of a write that completed. Whoever writes to a partition that has none begins all of them in
+one delta, so that they are there or not there together.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from hudi_table.table.view.file_groups import LogFile
 
 
 def is_there(logs: Iterable[LogFile], counted: ShownInstants, *, based: bool) -> bool:
-    """Whether a file group stays, whatever becomes of writes that are not decided. Logs that name no instant are those of a plan, or of Hudi."""
+    """Whether a file group stays, whatever becomes of writes that are not decided. Logs that name
+    no instant are those of a plan, or of Hudi."""
     return based or any(log.instant is None or log.instant in counted for log in logs)
 
 
 def shard_counts(file_ids: Iterable[str], base_path: str) -> dict[str, int]:
-    """How many file groups each data partition has. Raises CorruptTableError if one is missing among them."""
+    """How many file groups each data partition has. Raises CorruptTableError if one is missing
+    among them."""
     ids_of: dict[str, set[str]] = {}
     for file_id in file_ids:
         partition = partition_of_shard(file_id)

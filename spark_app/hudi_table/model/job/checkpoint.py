@@ -1,12 +1,15 @@
-"""Which files of a source are in the table: the checkpoint of an ingest from files, and the next batch.
+"""Which files of a source are in the table: the checkpoint of an ingest from files, and the next
+batch.
 
-The checkpoint stands in the extra metadata of the commit that consumed the files, under `lakeops.ingest.<name>`, so
-files and rows become visible in one step and a replay finds nothing left to do. It knows a 64-bit digest of every
-consumed file (path, size, version), so it is exact for late files of any age, and the files of its own batch by name.
+The checkpoint stands in the extra metadata of the commit that consumed the files, under
+`lakeops.ingest.<name>`, so files and rows become visible in one step and a replay finds nothing
+left to do. It knows a 64-bit digest of every consumed file (path, size, version), so it is exact
+for late files of any age, and the files of its own batch by name.
 
-A commit holds the digests of the newest files alone. Whenever they are more than RECENT_MAX, all digests move to a digest file below
-`.hoodie/.ingest` that never changes, and that the commits name from then on: so a commit is as small after a million files as after some.
-Format 1, which is still written until the first such file, has no digest file.
+A commit holds the digests of the newest files alone. Whenever they are more than RECENT_MAX, all
+digests move to a digest file below `.hoodie/.ingest` that never changes, and that the commits name
+from then on: so a commit is as small after a million files as after some. Format 1, which is still
+written until the first such file, has no digest file.
 """
 
 from __future__ import annotations
@@ -33,7 +36,8 @@ CONSUMED_MAX = 100_000
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file: `path` relative to the source, `size` in bytes, `version` (etag or time of change), `modified` in UTC."""
+    """One file: `path` relative to the source, `size` in bytes, `version` (etag or time of change),
+    `modified` in UTC."""
 
     path: str
     size: int
@@ -65,7 +69,8 @@ def _no_file(path: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What an ingest has consumed, as of the commit that holds this. `consumed`: all digests, those of `settled` among them."""
+    """What an ingest has consumed, as of the commit that holds this. `consumed`: all digests, those
+    of `settled` among them."""
 
     batch: str
     attempt: str
@@ -91,7 +96,8 @@ class Checkpoint:
 
     @classmethod
     def from_text(cls, text: str, load: Load = _no_file) -> Checkpoint:
-        """Parse. Raises ValueError for anything that `to_text` did not write, and for a file of digests that is not what it was."""
+        """Parse. Raises ValueError for anything that `to_text` did not write, and for a file of
+        digests that is not what it was."""
         raw = parse_json(text)
         if not isinstance(raw, dict) or raw.get("format") not in (FORMAT, DIGEST_FILE_FORMAT):
             raise ValueError(f"is no checkpoint of format {FORMAT} or {DIGEST_FILE_FORMAT}: {text[:80]!r}")
@@ -132,7 +138,8 @@ def digest_file_of(text: str) -> str | None:
 
 
 def with_digest_file(checkpoint: Checkpoint, ingest: str) -> tuple[Checkpoint, bytes] | None:
-    """The checkpoint with all its digests in a digest file, and its bytes; None while the commit can hold them itself."""
+    """The checkpoint with all its digests in a digest file, and its bytes; None while the commit
+    can hold them itself."""
     before = checkpoint.digest_file.digests if checkpoint.digest_file is not None else frozenset()
     if len(checkpoint.consumed - before) <= RECENT_MAX:
         return None
@@ -147,7 +154,8 @@ def key_of(ingest: str) -> str:
 
 
 def is_hidden(path: str) -> bool:
-    """Whether a file is not data: some part of its path starts with `_` or `.`, as unfinished and marker files do."""
+    """Whether a file is not data: some part of its path starts with `_` or `.`, as unfinished and
+    marker files do."""
     return any(part.startswith(("_", ".")) for part in path.split("/"))
 
 
@@ -159,7 +167,8 @@ def waiting(listing: Iterable[SourceFile], checkpoint: Checkpoint | None) -> tup
 
 
 def batch_id(ingest: str, files: Iterable[SourceFile]) -> str:
-    """Name of a set of files: the same files are the same batch, in any order and on any attempt."""
+    """Name of a set of files: the same files are the same batch, in any order and on any
+    attempt."""
     digests = ",".join(str(digest) for digest in sorted(f.digest for f in files))
     return hashlib.sha256(f"{ingest}\n{digests}".encode()).hexdigest()[:20]
 
@@ -171,7 +180,8 @@ def advance(
     batch: tuple[SourceFile, ...],
     listing: Iterable[SourceFile],
 ) -> Checkpoint:
-    """The checkpoint once `batch` is in the table. Bounded: past CONSUMED_MAX, files that are gone are forgotten with a new digest file."""
+    """The checkpoint once `batch` is in the table. Bounded: past CONSUMED_MAX, files that are gone
+    are forgotten with a new digest file."""
     consumed = (checkpoint.consumed if checkpoint is not None else frozenset()) | {f.digest for f in batch}
     digest_file = checkpoint.digest_file if checkpoint is not None else None
     recent = len(consumed) - (len(digest_file.digests) if digest_file is not None else 0)
@@ -182,6 +192,7 @@ def advance(
 
 
 def find(extra_metadata: Mapping[str, str], ingest: str, load: Load = _no_file) -> Checkpoint | None:
-    """The checkpoint that a commit holds for an ingest, if any. Raises ValueError if it is damaged."""
+    """The checkpoint that a commit holds for an ingest, if any. Raises ValueError if it is
+    damaged."""
     text = extra_metadata.get(key_of(ingest))
     return None if text is None else Checkpoint.from_text(text, load)

@@ -1,7 +1,9 @@
-"""JobSpec (what is asked of a job) and JobResult (what came of it): the two documents between operator and job.
+"""JobSpec (what is asked of a job) and JobResult (what came of it): the two documents between
+operator and job.
 
-Versioned JSON, camelCase keys. Golden files in `tests/contract/` pin them. Secrets never stand in either:
-`storage.credentials` names environment variables that the launcher fills from a secret reference.
+Versioned JSON, camelCase keys. Golden files in `tests/contract/` pin them. Secrets never stand in
+either: `storage.credentials` names environment variables that the launcher fills from a secret
+reference.
 """
 
 from __future__ import annotations
@@ -21,17 +23,21 @@ MEASURE_INDEX = "measureIndex"
 class JobSpec:
     """One attempt of one piece of work.
 
-    `table`: the table as `create_table` takes it (name, location, type, recordKey, partitionBy, paths, orderingFields,
-    mergeMode, index) and the write's `options`. `work`: {"type": "Ingest", "name", "operation", "source": {"type": "Files",
-    "path", "format", "csv"} or {"type": "Kafka" or "Debezium", "format", "kafka": see `hudi_table.sources.kafka.settings`}, "transform": [steps, see `hudi_table.services.transforming.steps`], of Kafka also "mode",
-    "commitIntervalSeconds", "expectations": [{"name", "sql", "onFail": Fail, Quarantine or Drop}], "onUndecodable": Fail or Quarantine,
-    "maxErrorRatio"}, {"type": "Purge"}, or of a table service {"type": a `ServiceType`, "mode": Plan, Schedule,
-    Execute or ScheduleAndExecute, "options": those of the service, which win over the table's, "plan": digest of an approved
-    dry run or "", "instant": what it is about or "", "force": whether or not its own trigger says so, "comment"}; of
-    every type but Purge also MEASURE_INDEX.
-    `attempt`: unique name of the attempt, recorded in the checkpoint of its commit. `storage`: `endpoint`, `region`, and the names of the environment variables in `credentials`.
-    `engine`: `Local` (no JVM) or `Spark` (with `spark.conf`, the manifest's properties, and `spark.fixed`, the launcher's, which win).
-    `progress`: path of a JSON-lines file, or "" for the log.
+    `table`: the table as `create_table` takes it (name, location, type, recordKey, partitionBy,
+    paths, orderingFields, mergeMode, index) and the write's `options`. `work`: {"type": "Ingest",
+    "name", "operation", "source": {"type": "Files", "path", "format", "csv"} or {"type": "Kafka" or
+    "Debezium", "format", "kafka": see `hudi_table.sources.kafka.settings`}, "transform": [steps,
+    see `hudi_table.services.transforming.steps`], of Kafka also "mode", "commitIntervalSeconds",
+    "expectations": [{"name", "sql", "onFail": Fail, Quarantine or Drop}], "onUndecodable": Fail or
+    Quarantine, "maxErrorRatio"}, {"type": "Purge"}, or of a table service {"type": a `ServiceType`,
+    "mode": Plan, Schedule, Execute or ScheduleAndExecute, "options": those of the service, which
+    win over the table's, "plan": digest of an approved dry run or "", "instant": what it is about
+    or "", "force": whether or not its own trigger says so, "comment"}; of every type but Purge also
+    MEASURE_INDEX. `attempt`: unique name of the attempt, recorded in the checkpoint of its commit.
+    `storage`: `endpoint`, `region`, and the names of the environment variables in `credentials`.
+    `engine`: `Local` (no JVM) or `Spark` (with `spark.conf`, the manifest's properties, and
+    `spark.fixed`, the launcher's, which win). `progress`: path of a JSON-lines file, or "" for the
+    log.
     """
 
     attempt: str
@@ -54,12 +60,15 @@ class JobSpec:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What came of an attempt: `outcome` Succeeded, Failed or NothingToDo; `error_class` a stable error name or "".
+    """What came of an attempt: `outcome` Succeeded, Failed or NothingToDo; `error_class` a stable
+    error name or "".
 
     `instants` made by this attempt, oldest first; `figures` are numbers with their unit in the name
-    (recordsInserted, recordsUpdated, recordsDeleted, filesConsumed, bytesRead, bytesWritten, fileGroups, seconds, peakBytes).
-    `plan`: what a service has planned, as `ServicePlan` (docs/reference/services.md), else empty. `index`: what was measured of the table's
-    index, where that was asked for: {"type", "advice": sentences, "better": another type or None, "instant": the newest write}.
+    (recordsInserted, recordsUpdated, recordsDeleted, filesConsumed, bytesRead, bytesWritten,
+    fileGroups, seconds, peakBytes). `plan`: what a service has planned, as `ServicePlan`
+    (docs/reference/services.md), else empty. `index`: what was measured of the table's index, where
+    that was asked for: {"type", "advice": sentences, "better": another type or None, "instant": the
+    newest write}.
     """
 
     attempt: str
@@ -77,8 +86,9 @@ class JobResult:
         return _render("JobResult", self)
 
     def within(self, max_bytes: int) -> JobResult:
-        """The same result in so many bytes of JSON, 1 KiB at least: what was measured of the index goes first, which a later job measures
-        again, then the details of its plan, then the end of its message, then all but the outcome, the error's class and the newest instant."""
+        """The same result in so many bytes of JSON, 1 KiB at least: what was measured of the index
+        goes first, which a later job measures again, then the details of its plan, then the end of
+        its message, then all but the outcome, the error's class and the newest instant."""
         result = self
         if result._size() > max_bytes:
             result = replace(result, index={})

@@ -1,11 +1,13 @@
 """Where an ingest from Kafka is: the positions that its commits hold, beside what the broker has.
 
-A position is the offset of the next message to read, as the client tells it. Offsets have holes (transactions, compaction), so a difference of two
-of them is no number of rows; here it is reported as what it is, at most so many messages. The ids of cluster and topics stand beside the positions: a topic
-that was made again keeps its name and not its id.
+A position is the offset of the next message to read, as the client tells it. Offsets have holes
+(transactions, compaction), so a difference of two of them is no number of rows; here it is reported
+as what it is, at most so many messages. The ids of cluster and topics stand beside the positions: a
+topic that was made again keeps its name and not its id.
 
-Facts: Hudi Streamer keeps `topic,partition:offset,…` of one topic in the commit, under `deltastreamer.checkpoint.key`, from table version 8 on under
-`streamer.checkpoint.key.v2` (`StreamerCheckpointV1`, `StreamerCheckpointV2`, `KafkaOffsetGen.CheckpointUtils`).
+Facts: Hudi Streamer keeps `topic,partition:offset,…` of one topic in the commit, under
+`deltastreamer.checkpoint.key`, from table version 8 on under `streamer.checkpoint.key.v2`
+(`StreamerCheckpointV1`, `StreamerCheckpointV2`, `KafkaOffsetGen.CheckpointUtils`).
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ Offsets = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True)
 class TopicPositions:
-    """Of one topic: its id, "" where it is not known (as after a take-over from Hudi Streamer), and partition → next offset to read."""
+    """Of one topic: its id, "" where it is not known (as after a take-over from Hudi Streamer), and
+    partition → next offset to read."""
 
     id: str
     offsets: Offsets
@@ -40,8 +43,10 @@ class TopicPositions:
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """What an ingest has read, as of the commit that holds this. `cluster`: the cluster's id, "" where it is not known. `newest`: the greatest
-    timestamp of a message that was read, in milliseconds since 1970, -1 where none is known. `refused`: messages in all that went to the error table."""
+    """What an ingest has read, as of the commit that holds this. `cluster`: the cluster's id, ""
+    where it is not known. `newest`: the greatest timestamp of a message that was read, in
+    milliseconds since 1970, -1 where none is known. `refused`: messages in all that went to the
+    error table."""
 
     cluster: str
     topics: Mapping[str, TopicPositions]
@@ -108,7 +113,8 @@ def is_positions(text: str) -> bool:
 
 
 def streamer_text(positions: Positions) -> str | None:
-    """The positions as Hudi Streamer writes them, None unless they are of one topic with partitions."""
+    """The positions as Hudi Streamer writes them, None unless they are of one topic with
+    partitions."""
     if len(positions.topics) != 1:
         return None
     ((name, topic),) = positions.topics.items()
@@ -136,7 +142,8 @@ def of_streamer(text: str) -> Positions:
 
 
 def commit_keys(key: str, positions: Positions, table_version: int) -> dict[str, str]:
-    """What a commit records of positions: our own key, and Hudi Streamer's where it can hold them."""
+    """What a commit records of positions: our own key, and Hudi Streamer's where it can hold
+    them."""
     theirs = streamer_text(positions)
     found = {key: positions.to_text()}
     if theirs is not None:
@@ -146,8 +153,9 @@ def commit_keys(key: str, positions: Positions, table_version: int) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class TopicExtent:
-    """What the broker has of a topic: its id; by partition the first offset there is, the end for `read_committed` (the last stable
-    offset), and the end with what open transactions have written."""
+    """What the broker has of a topic: its id; by partition the first offset there is, the end for
+    `read_committed` (the last stable offset), and the end with what open transactions have
+    written."""
 
     id: str
     begin: Offsets
@@ -170,14 +178,16 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What can no more be read: a sentence about it, and at most how many messages, None where that cannot be known."""
+    """What can no more be read: a sentence about it, and at most how many messages, None where that
+    cannot be known."""
 
     why: str
     messages: int | None
 
 
 def known_of(extent: Extent, positions: Positions | None, topic: str) -> TopicPositions | None:
-    """The positions in a topic that are still of this topic of this cluster; None where there are none."""
+    """The positions in a topic that are still of this topic of this cluster; None where there are
+    none."""
     held = positions.topics.get(topic) if positions is not None else None
     if positions is None or held is None or recreated(extent, positions, topic):
         return None
@@ -232,7 +242,8 @@ def words_of(losses: Iterable[Lost]) -> str:
 
 
 def behind(extent: Extent, positions: Positions | None) -> int | None:
-    """At most so many messages wait; None before the first commit, when it depends on where the ingest begins."""
+    """At most so many messages wait; None before the first commit, when it depends on where the
+    ingest begins."""
     if positions is None:
         return None
     total = 0

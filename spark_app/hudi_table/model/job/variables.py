@@ -1,4 +1,5 @@
-"""Environment variables with the secrets of sources: by these names alone a job, and whoever looks at its source, gets them."""
+"""Environment variables with the secrets of sources: by these names alone a job, and whoever looks
+at its source, gets them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""What becomes of every known `hoodie.*` option: it acts, it is refused, it is advice that nobody here needs, or it is an alias.
+"""What becomes of every known `hoodie.*` option: it acts, it is refused, it is advice that nobody
+here needs, or it is an alias.
 
-`data/options.tsv` has a line for each key of Apache Hudi 0.15.0, 1.1.1 and 1.2.1 (of the last: of its common, client and storage modules), read
-from the released classes by reflection, and for those of our own. `docs/reference/options.md` is made from it (`make options`).
+`data/options.tsv` has a line for each key of Apache Hudi 0.15.0, 1.1.1 and 1.2.1 (of the last: of
+its common, client and storage modules), read from the released classes by reflection, and for those
+of our own. `docs/reference/options.md` is made from it (`make options`).
 """
 
 from __future__ import annotations
@@ -57,9 +59,10 @@ class IgnoredOptionWarning(UserWarning):
 class KnownOption:
     """One line of the table.
 
-    `default`: what holds without it, "" for nothing. `values`: the kind of its values (see `values.py`); of a refused key the
-    values that are taken beside its default, since they ask for what is done anyhow. `note`: of a key that acts the test that proves it, of
-    a refused one why and what to do instead, of advice why it does nothing, of an alias the key that it stands for.
+    `default`: what holds without it, "" for nothing. `values`: the kind of its values (see
+    `values.py`); of a refused key the values that are taken beside its default, since they ask for
+    what is done anyhow. `note`: of a key that acts the test that proves it, of a refused one why
+    and what to do instead, of advice why it does nothing, of an alias the key that it stands for.
     """
 
     key: str
@@ -99,7 +102,8 @@ def default_of(key: str) -> str:
 
 
 def explicit_option(options: Mapping[str, str], key: str) -> str | None:
-    """The value of a key under its name or an alias, None if it is not given. Raises InvalidOptionError if they differ."""
+    """The value of a key under its name or an alias, None if it is not given. Raises
+    InvalidOptionError if they differ."""
     given = [name for name in _names(key) if name in options]
     if not given:
         return None
@@ -112,7 +116,8 @@ def explicit_option(options: Mapping[str, str], key: str) -> str | None:
 
 
 def option_text(options: Mapping[str, str], key: str) -> str:
-    """The value under its name or an alias, or its default. Raises InvalidOptionError as `explicit_option`."""
+    """The value under its name or an alias, or its default. Raises InvalidOptionError as
+    `explicit_option`."""
     text = explicit_option(options, key)
     return text or default_of(key)
 
@@ -128,14 +133,16 @@ def whole_option(options: Mapping[str, str], key: str, *, least: int = 0) -> int
 
 
 def choice_option(options: Mapping[str, str], key: str) -> str:
-    """An option that is one of few values, in upper case. Raises InvalidOptionError that names key and value."""
+    """An option that is one of few values, in upper case. Raises InvalidOptionError that names key
+    and value."""
     found = option_text(options, key)
     option_values.check_value(key, known_options()[key].values, found)
     return found.strip().upper()
 
 
 def renamed(options: Mapping[str, str]) -> dict[str, str]:
-    """The options without aliases, so that they can be laid over others. What is given under its own name wins."""
+    """The options without aliases, so that they can be laid over others. What is given under its
+    own name wins."""
     meant = {aliases()[key]: value for key, value in options.items() if key in aliases()}
     return meant | {key: value for key, value in options.items() if key not in aliases()}
 
@@ -143,8 +150,8 @@ def renamed(options: Mapping[str, str]) -> dict[str, str]:
 def check_options(options: Mapping[str, str]) -> None:
     """Refuse what is unknown, what we do not do, and values of another kind.
 
-    This is the one gate: every surface that takes options asks it, before anything else is done with them. Raises
-    InvalidOptionError that names key, value, and what to do instead.
+    This is the one gate: every surface that takes options asks it, before anything else is done
+    with them. Raises InvalidOptionError that names key, value, and what to do instead.
     """
     for key, value in options.items():
         check_option(key, value)
@@ -154,7 +161,8 @@ def check_options(options: Mapping[str, str]) -> None:
 
 
 def check_option(key: str, value: str) -> None:
-    """What `check_options` says of one option, whatever stands beside it. Raises InvalidOptionError."""
+    """What `check_options` says of one option, whatever stands beside it. Raises
+    InvalidOptionError."""
     if not isinstance(key, str):
         raise InvalidOptionError(f"an option's key must be a string, not {key!r}")
     if not isinstance(value, str):
@@ -206,7 +214,8 @@ def _check(key: str, value: str) -> None:
 
 
 def ignored_options(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """(key, why it does nothing) of each option that is given and does nothing, sorted. One that has its default asks for nothing."""
+    """(key, why it does nothing) of each option that is given and does nothing, sorted. One that
+    has its default asks for nothing."""
     known = known_options()
     meant = ((key, known.get(aliases().get(key, key))) for key in sorted(options))
     advice = [
@@ -220,15 +229,16 @@ def ignored_options(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def told_policy(options: Mapping[str, str]) -> str | None:
-    """The policy of cleaning that one number of what is kept tells, where no policy and no other number is given: so Hudi infers it (0.15.0 to 1.2.1).
-    Raises InvalidOptionError."""
+    """The policy of cleaning that one number of what is kept tells, where no policy and no other
+    number is given: so Hudi infers it (0.15.0 to 1.2.1). Raises InvalidOptionError."""
     given = [key for key in CLEAN_NUMBERS if explicit_option(options, key) is not None]
     return CLEAN_NUMBERS[given[0]] if len(given) == 1 and explicit_option(options, CLEAN_POLICY) is None else None
 
 
 def _idle_numbers(options: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Numbers of what cleaning keeps that another policy does not ask for. Hudi, too, goes by the policy that is given; where none is and several
-    numbers are, by commits (0.15.0 to 1.2.1, the inference of its policy)."""
+    """Numbers of what cleaning keeps that another policy does not ask for. Hudi, too, goes by the
+    policy that is given; where none is and several numbers are, by commits (0.15.0 to 1.2.1, the
+    inference of its policy)."""
     given = [key for key in CLEAN_NUMBERS if (explicit_option(options, key) or default_of(key)) != default_of(key)]
     counting = (explicit_option(options, CLEAN_POLICY) or told_policy(options) or default_of(CLEAN_POLICY)).upper()
     why = f"{CLEAN_POLICY} is {counting}, which counts something else"
@@ -236,12 +246,14 @@ def _idle_numbers(options: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def admit(options: Mapping[str, str]) -> None:
-    """`check_options`, with one IgnoredOptionWarning for each option that does nothing. Raises InvalidOptionError."""
+    """`check_options`, with one IgnoredOptionWarning for each option that does nothing. Raises
+    InvalidOptionError."""
     check_options(options)
     for key, why in ignored_options(options):
         warn_of(f"option {key!r} does nothing here: {why}")
 
 
 def warn_of(text: str) -> None:
-    """An IgnoredOptionWarning, by one place and one registry, so that a call which passes several gates says it once."""
+    """An IgnoredOptionWarning, by one place and one registry, so that a call which passes several
+    gates says it once."""
     warnings.warn_explicit(text, IgnoredOptionWarning, "hudi_table", 1, registry=_WARNED)

@@ -1,4 +1,5 @@
-"""What cleaning keeps: its policies, the numbers that they go by, and the policy that a number alone tells, as with Hudi."""
+"""What cleaning keeps: its policies, the numbers that they go by, and the policy that a number
+alone tells, as with Hudi."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ class CleanPolicy(StrEnum):
 
 
 def with_policy(options: Mapping[str, str]) -> dict[str, str]:
-    """The options with the policy that they leave out, if one of their numbers tells it. Raises InvalidOptionError."""
+    """The options with the policy that they leave out, if one of their numbers tells it. Raises
+    InvalidOptionError."""
     told = told_policy(options)
     return dict(options) if told is None else {**options, POLICY: told}

@@ -1,8 +1,10 @@
 """Values of options as Python types: one parser for each kind, whoever reads the option.
 
-A kind is written as in `data/options.tsv`: `boolean`; `whole`, or `whole 1` from 1 on; `number`; `fraction`, between 0 and 1; `regex`; `zone`, of
-time; `class A|B`, by its short name or as Hudi writes it, `classes A|B` for several with commas between; `list A|B` of some of these
-values; `text`; or the values there are, `A|B|C`, in any case. Numbers are ASCII digits: `²` and `1_000` are none.
+A kind is written as in `data/options.tsv`: `boolean`; `whole`, or `whole 1` from 1 on; `number`;
+`fraction`, between 0 and 1; `regex`; `zone`, of time; `class A|B`, by its short name or as Hudi
+writes it, `classes A|B` for several with commas between; `list A|B` of some of these values;
+`text`; or the values there are, `A|B|C`, in any case. Numbers are ASCII digits: `²` and `1_000` are
+none.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ _CLASS_ENDINGS = (
 
 
 def shown(key: str, value: str) -> str:
-    """A value for a message: cut where it is long, hidden where the key says that it may be a secret."""
+    """A value for a message: cut where it is long, hidden where the key says that it may be a
+    secret."""
     if _SECRET.search(key):
         return "(hidden)"
     return repr(value if len(value) <= _SHOWN_MAX else value[:_SHOWN_MAX] + "…")
@@ -46,7 +49,8 @@ def boolean(key: str, text: str) -> bool:
 
 
 def stored_boolean(text: str | None) -> bool:
-    """A boolean that a table stores, as Java reads it: whatever is not `true`, in any case, is false; so is what is absent."""
+    """A boolean that a table stores, as Java reads it: whatever is not `true`, in any case, is
+    false; so is what is absent."""
     return (text or "").strip().lower() == "true"
 
 
@@ -91,7 +95,8 @@ def regex(key: str, text: str) -> re.Pattern[str]:
 
 
 def zone_name(text: str) -> str:
-    """A time zone as Arrow takes it: `GMT+8:00` is `+08:00`. Raises InvalidOptionError for an unknown one."""
+    """A time zone as Arrow takes it: `GMT+8:00` is `+08:00`. Raises InvalidOptionError for an
+    unknown one."""
     match = _OFFSET.fullmatch(text)
     if match:
         return f"{match[1]}{int(match[2]):02d}:{match[3] or '00'}"
@@ -104,7 +109,8 @@ def zone_name(text: str) -> str:
 
 
 def short_class(text: str) -> str:
-    """The short name of one of Hudi's strategies: `SizeBased` for `org.apache.hudi.….SparkSizeBasedClusteringPlanStrategy`."""
+    """The short name of one of Hudi's strategies: `SizeBased` for
+    `org.apache.hudi.….SparkSizeBasedClusteringPlanStrategy`."""
     name = text.strip().rpartition(".")[2].removeprefix("Spark")
     return next((name.removesuffix(ending) for ending in _CLASS_ENDINGS if name.endswith(ending)), name)
 

@@ -1,4 +1,5 @@
-"""Options that a write acts on: their keys, and their values as Python types. `known` has what becomes of each key."""
+"""Options that a write acts on: their keys, and their values as Python types. `known` has what
+becomes of each key."""
 
 from __future__ import annotations
 
@@ -81,7 +82,8 @@ class Operation(StrEnum):
 
 
 class DuplicatePolicy(StrEnum):
-    """What becomes of rows of an insert whose key is stored already: they are written too, dropped, or the write fails."""
+    """What becomes of rows of an insert whose key is stored already: they are written too, dropped,
+    or the write fails."""
 
     NONE = "none"
     DROP = "drop"
@@ -96,7 +98,8 @@ class LogBlocks(StrEnum):
 
 
 class FailedWrites(StrEnum):
-    """Who takes back writes that died: every writer that begins, cleaning and an explicit rollback, or the latter alone."""
+    """Who takes back writes that died: every writer that begins, cleaning and an explicit rollback,
+    or the latter alone."""
 
     EAGER = "EAGER"
     LAZY = "LAZY"
@@ -107,7 +110,8 @@ METADATA_ENABLE = "hoodie.metadata.enable"
 RECORD_INDEX_ENABLE = "hoodie.metadata.global.record.level.index.enable"
 PARTITIONED_RECORD_INDEX_ENABLE = "hoodie.metadata.record.level.index.enable"
 PARTITION_SHARDS = "hoodie.metadata.record.level.index.min.filegroup.count"
-"""File groups with which a record index by partition begins a data partition. Stored, it holds for all writers."""
+"""File groups with which a record index by partition begins a data partition. Stored, it holds for
+all writers."""
 METADATA_INDEXES = {
     "hoodie.metadata.index.column.stats.enable": "column_stats",
     "hoodie.metadata.index.bloom.filter.enable": "bloom_filters",
@@ -118,7 +122,8 @@ METADATA_INDEXES = {
 
 
 def other_record_index(own: str | None, asked: Collection[str]) -> str | None:
-    """The option that asks for another record index than the one that a table finds its keys by, if one does."""
+    """The option that asks for another record index than the one that a table finds its keys by, if
+    one does."""
     kinds = {RECORD_INDEX_ENABLE, PARTITIONED_RECORD_INDEX_ENABLE}
     others = (key for key in sorted(kinds) if METADATA_INDEXES[key] in asked and METADATA_INDEXES[key] != own)
     return None if own is None else next(others, None)
@@ -133,8 +138,9 @@ class SortMode(StrEnum):
 
 
 def operation_option(argument: str | None, options: Mapping[str, str]) -> str:
-    """The operation that an argument or `hoodie.datasource.write.operation` names. If neither does it is upsert, as in Hudi, or insert
-    where the options say what an insert does with stored keys. Raises InvalidOptionError if they differ."""
+    """The operation that an argument or `hoodie.datasource.write.operation` names. If neither does
+    it is upsert, as in Hudi, or insert where the options say what an insert does with stored keys.
+    Raises InvalidOptionError if they differ."""
     named = explicit_option(options, OPERATION)
     if not named:
         unnamed = default_of(OPERATION) if duplicate_policy(options) is DuplicatePolicy.NONE else Operation.INSERT.value
@@ -147,8 +153,8 @@ def operation_option(argument: str | None, options: Mapping[str, str]) -> str:
 
 
 def sort_mode_option(argument: str, options: Mapping[str, str], operation: str | None) -> str:
-    """The sort mode that an argument names. Raises InvalidOptionError if `hoodie.bulkinsert.sort.mode` names another, and for an operation
-    that does not sort."""
+    """The sort mode that an argument names. Raises InvalidOptionError if
+    `hoodie.bulkinsert.sort.mode` names another, and for an operation that does not sort."""
     chosen = operation_option(operation, options)
     if chosen != Operation.BULK_INSERT:
         raise InvalidOptionError(f"sort_mode is of operation bulk_insert, and this is {chosen}: leave it out")
@@ -161,8 +167,8 @@ def sort_mode_option(argument: str, options: Mapping[str, str], operation: str |
 
 
 def partitions_option(argument: Sequence[str], options: Mapping[str, str]) -> tuple[str, ...]:
-    """The partitions that an argument or `hoodie.datasource.write.partitions.to.delete` names. Raises InvalidOptionError if they
-    differ, and for a pattern."""
+    """The partitions that an argument or `hoodie.datasource.write.partitions.to.delete` names.
+    Raises InvalidOptionError if they differ, and for a pattern."""
     named = tuple(
         name.strip() for name in (explicit_option(options, PARTITIONS_TO_DELETE) or "").split(",") if name.strip()
     )
@@ -176,8 +182,8 @@ def partitions_option(argument: Sequence[str], options: Mapping[str, str]) -> tu
 
 
 def duplicate_policy(options: Mapping[str, str]) -> DuplicatePolicy:
-    """What an insert does with stored keys. Of both options the policy wins, unless it is `none` (measured on Hudi 1.1.1). Raises
-    InvalidOptionError."""
+    """What an insert does with stored keys. Of both options the policy wins, unless it is `none`
+    (measured on Hudi 1.1.1). Raises InvalidOptionError."""
     policy = DuplicatePolicy(choice_option(options, DUPLICATE_POLICY).lower())
     if policy is DuplicatePolicy.NONE and boolean_option(options, DROP_DUPLICATES):
         return DuplicatePolicy.DROP
@@ -185,7 +191,8 @@ def duplicate_policy(options: Mapping[str, str]) -> DuplicatePolicy:
 
 
 def failed_writes(options: Mapping[str, str]) -> FailedWrites | None:
-    """`hoodie.clean.failed.writes.policy`, None if it is not given. Raises InvalidOptionError for an unknown one."""
+    """`hoodie.clean.failed.writes.policy`, None if it is not given. Raises InvalidOptionError for
+    an unknown one."""
     value = explicit_option(options, FAILED_WRITES)
     if value is None:
         return None
@@ -198,12 +205,15 @@ def failed_writes(options: Mapping[str, str]) -> FailedWrites | None:
 class WriteOptions:
     """The options that a write acts on. Sizes are bytes, limits are rows.
 
-    `duplicates`: what an insert does with keys that are stored. `bloom_enabled`: whether base files get a filter, None for what the table's index needs; `bloom_*` say which.
-    `updates_clustered`: rows may go to file groups that a pending clustering rewrites, which then fails. `record_size` counts until
-    a commit has shown the size of a row. `event_time`: the column whose least and
-    largest value the commit records, None for nothing. `operation_column`: files have `_hoodie_operation`. `metadata`: the metadata table is built (True), dropped (False), or left as it is;
-    `metadata_indexes` are its partitions that are wanted beside `files`, `metadata_refused` those that are not; `shards` and
-    `partition_shards` say how many file groups a record index is built with, a global one and one by partition.
+    `duplicates`: what an insert does with keys that are stored. `bloom_enabled`: whether base files
+    get a filter, None for what the table's index needs; `bloom_*` say which. `updates_clustered`:
+    rows may go to file groups that a pending clustering rewrites, which then fails. `record_size`
+    counts until a commit has shown the size of a row. `event_time`: the column whose least and
+    largest value the commit records, None for nothing. `operation_column`: files have
+    `_hoodie_operation`. `metadata`: the metadata table is built (True), dropped (False), or left as
+    it is; `metadata_indexes` are its partitions that are wanted beside `files`, `metadata_refused`
+    those that are not; `shards` and `partition_shards` say how many file groups a record index is
+    built with, a global one and one by partition.
     """
 
     target_file_size: int
@@ -289,7 +299,8 @@ class WriteOptions:
 
 
 def shard_limits(options: Mapping[str, str], *, by_partition: bool = False) -> ShardLimits:
-    """How many file groups a record index is built with, by Hudi's options. Raises InvalidOptionError."""
+    """How many file groups a record index is built with, by Hudi's options. Raises
+    InvalidOptionError."""
     kind = PARTITIONED_RECORD_INDEX_ENABLE if by_partition else RECORD_INDEX_ENABLE
     least, most = (f"{kind.removesuffix('enable')}{limit}.filegroup.count" for limit in ("min", "max"))
     for key in (least, most):
@@ -313,8 +324,9 @@ def _codec(value: str) -> str:
 
 
 def _sort_mode(value: str) -> str:
-    """Rows of one partition always meet, in the order in which they come: what Hudi's two modes of repartitioning do besides, to order
-    Spark's own partitions by path, leaves no trace in a file."""
+    """Rows of one partition always meet, in the order in which they come: what Hudi's two modes of
+    repartitioning do besides, to order Spark's own partitions by path, leaves no trace in a
+    file."""
     known = {"global_sort": "global", "partition_sort": "partition"} | dict.fromkeys(_REPARTITIONING, "none")
     return known.get(value.lower(), value.lower())
 

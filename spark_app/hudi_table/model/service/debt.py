@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CompactionDebt:
-    """`pending` are the instants of published plans, oldest first; `why` a new one is due, None if it is not; both of them
-    read `bytes_read` of `file_groups`."""
+    """`pending` are the instants of published plans, oldest first; `why` a new one is due, None if
+    it is not; both of them read `bytes_read` of `file_groups`."""
 
     pending: tuple[str, ...] = ()
     why: str | None = None
@@ -23,8 +23,9 @@ class CompactionDebt:
 
 @dataclass(frozen=True, slots=True)
 class ArchivingDebt:
-    """Of `most` completed writes that may be on the timeline, `writes` are; `leaving` of them may leave now. `due`: that is enough to
-    begin. `held_by`: what holds back the next one, '' if nothing does."""
+    """Of `most` completed writes that may be on the timeline, `writes` are; `leaving` of them may
+    leave now. `due`: that is enough to begin. `held_by`: what holds back the next one, '' if
+    nothing does."""
 
     writes: int = 0
     most: int = 0

@@ -7,7 +7,8 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How bad it is: rows are wrong, missing or will be (`error`); somebody should look (`warning`); worth knowing (`info`)."""
+    """How bad it is: rows are wrong, missing or will be (`error`); somebody should look
+    (`warning`); worth knowing (`info`)."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -44,7 +45,8 @@ QUARANTINED_CHECKS = frozenset({Check.ORPHAN_FILE, Check.INVALID_PARQUET})
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found. `path` is the evidence, relative to the base path ('' for the table as a whole); `advice` the next step."""
+    """One thing found. `path` is the evidence, relative to the base path ('' for the table as a
+    whole); `advice` the next step."""
 
     check: Check
     severity: Severity

@@ -9,10 +9,11 @@ from hudi_table.model.table.config import IndexType
 
 @dataclass(frozen=True, slots=True)
 class FileFact:
-    """One base file by its footer: rows, range of keys, size of its key column, of its footer, and of the filter in that.
+    """One base file by its footer: rows, range of keys, size of its key column, of its footer, and
+    of the filter in that.
 
-    `fills`: the part of the bits that is set, per row of the filter, empty without one. `error`: the part of keys that it
-    does not hold and lets pass.
+    `fills`: the part of the bits that is set, per row of the filter, empty without one. `error`:
+    the part of keys that it does not hold and lets pass.
     """
 
     partition: str
@@ -33,7 +34,8 @@ class FileFact:
 
 @dataclass(frozen=True, slots=True)
 class UpsertFact:
-    """One commit that looked keys up: its rows, the files in which it found some, the partitions that it wrote to."""
+    """One commit that looked keys up: its rows, the files in which it found some, the partitions
+    that it wrote to."""
 
     rows: int
     files: int
@@ -42,9 +44,11 @@ class UpsertFact:
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """A table as its index meets it. `seen` is a sample of its `files` base files, `upserts` are of its newest commits.
+    """A table as its index meets it. `seen` is a sample of its `files` base files, `upserts` are of
+    its newest commits.
 
-    `bucket_bytes`: the size of every file group of a bucket table. `target_bytes`: the size that files should have.
+    `bucket_bytes`: the size of every file group of a bucket table. `target_bytes`: the size that
+    files should have.
     """
 
     index: IndexType
@@ -72,7 +76,8 @@ class LookupCost:
 
 @dataclass(frozen=True, slots=True)
 class IndexAdvice:
-    """What lookups cost `now` (None if nobody looks keys up), which index would cost less, and `why`.
+    """What lookups cost `now` (None if nobody looks keys up), which index would cost less, and
+    `why`.
 
     `warnings`: what is wrong with the index that there is.
     """

@@ -1,7 +1,9 @@
-"""Changes of a bucket index's number of buckets: how a plan, a commit and `hoodie.properties` name them.
+"""Changes of a bucket index's number of buckets: how a plan, a commit and `hoodie.properties` name
+them.
 
-The commit that rewrites a table into other buckets says so itself (`CHANGE`), so that files and number change in one step.
-The properties keep the numbers (`HISTORY`) for when that commit has left the timeline. All keys are ours; Hudi keeps them.
+The commit that rewrites a table into other buckets says so itself (`CHANGE`), so that files and
+number change in one step. The properties keep the numbers (`HISTORY`) for when that commit has left
+the timeline. All keys are ours; Hudi keeps them.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from dataclasses import dataclass
 CHANGE = "hoodie.lakeops.bucket.resize"
 """`<before>:<after>`, in the extra metadata of the plan and of the commit."""
 HISTORY = "hoodie.lakeops.bucket.resizes"
-"""`<instant>:<before>:<after>` of committed resizes, a comma list, oldest first, in `hoodie.properties`."""
+"""`<instant>:<before>:<after>` of committed resizes, a comma list, oldest first, in
+`hoodie.properties`."""
 STRATEGY = "dev.lakeops.hudi.BucketResize"
 """Stands in the plan where a clustering names its class."""
 

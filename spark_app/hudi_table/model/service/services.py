@@ -41,8 +41,8 @@ class ServiceType(StrEnum):
 class ServicePlan:
     """What a service would do, or has published to be done. Sizes are bytes.
 
-    `instant` is "" for a dry run; `digest` names the plan's content, by which it can be approved. `why` it is due. `details`:
-    one line for each file group, at most `DETAILS_MAX`.
+    `instant` is "" for a dry run; `digest` names the plan's content, by which it can be approved.
+    `why` it is due. `details`: one line for each file group, at most `DETAILS_MAX`.
     """
 
     service: ServiceType
@@ -67,9 +67,10 @@ class ServicePlan:
 
 @dataclass(frozen=True, slots=True)
 class ServiceResult:
-    """What a service did. `figures` are numbers, the unit in the name (fileGroups, filesBefore, filesAfter, rowsWritten,
-    bytesRead, bytesWritten, filesDeleted). `replayed`: it had been done before; nothing was done now. `plan`: the approved one that it
-    did, of a service that keeps none on the timeline."""
+    """What a service did. `figures` are numbers, the unit in the name (fileGroups, filesBefore,
+    filesAfter, rowsWritten, bytesRead, bytesWritten, filesDeleted). `replayed`: it had been done
+    before; nothing was done now. `plan`: the approved one that it did, of a service that keeps none
+    on the timeline."""
 
     service: ServiceType
     instant: str
@@ -83,9 +84,9 @@ class ServiceResult:
 class ServiceRequest:
     """What a service is asked.
 
-    `force`: whether or not its trigger says that it is due. `plan`: digest of an approved dry run, of which exactly the
-    plan is carried out. `instant`: what a restore, rollback or savepoint is about. `lost`: files of a pending compaction that a rollback
-    gives up.
+    `force`: whether or not its trigger says that it is due. `plan`: digest of an approved dry run,
+    of which exactly the plan is carried out. `instant`: what a restore, rollback or savepoint is
+    about. `lost`: files of a pending compaction that a rollback gives up.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)

@@ -1,7 +1,8 @@
 """Change data capture: what a table writes down of each change.
 
-Facts (measured on Hudi 0.15.0): `hoodie.table.cdc.enabled` switches it on, `hoodie.table.cdc.supplemental.logging.mode`
-says in capitals what the `.cdc` log files hold. Operations are `i`, `u` and `d`.
+Facts (measured on Hudi 0.15.0): `hoodie.table.cdc.enabled` switches it on,
+`hoodie.table.cdc.supplemental.logging.mode` says in capitals what the `.cdc` log files hold.
+Operations are `i`, `u` and `d`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Images(StrEnum):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names in the order of Hudi's schema; only the largest form carries the instant, and it alone no key."""
+        """Names in the order of Hudi's schema; only the largest form carries the instant, and it
+        alone no key."""
         if self is Images.DATA_BEFORE_AFTER:
             return (OP, TIME, BEFORE, AFTER)
         return (OP, KEY) if self is Images.OP_KEY_ONLY else (OP, KEY, BEFORE)

@@ -1,8 +1,10 @@
-"""What a table is: key, partitioning, ordering, index and merge mode, from and to `hoodie.properties`.
+"""What a table is: key, partitioning, ordering, index and merge mode, from and to
+`hoodie.properties`.
 
 Facts: version 6 stores neither index type nor bucket count; we store `hoodie.index.type`,
-`hoodie.bucket.index.num.buckets`, `hoodie.bucket.index.hash.field` and the composite-key rule as extra keys,
-which Hudi 0.15.0 and 1.1.1 keep. `hoodie.table.checksum` is the CRC32 of `<database>.<table>`.
+`hoodie.bucket.index.num.buckets`, `hoodie.bucket.index.hash.field` and the composite-key rule as
+extra keys, which Hudi 0.15.0 and 1.1.1 keep. `hoodie.table.checksum` is the CRC32 of
+`<database>.<table>`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from hudi_table.model.table.merge_settings import LaterMerge
 
 
 class TableType(StrEnum):
-    """How updates are stored; the value is the one of the resource, `hudi_name` the one of the properties."""
+    """How updates are stored; the value is the one of the resource, `hudi_name` the one of the
+    properties."""
 
     COPY_ON_WRITE = "CopyOnWrite"
     MERGE_ON_READ = "MergeOnRead"
@@ -53,8 +56,8 @@ class IndexType(StrEnum):
 
     @property
     def hudi_name(self) -> str:
-        """`BUCKET` (for both kinds of buckets), `SIMPLE`, `GLOBAL_BLOOM`, …; `CUSTOM`, which Hudi has no type for: its
-        `hoodie.index.class` overrides the type."""
+        """`BUCKET` (for both kinds of buckets), `SIMPLE`, `GLOBAL_BLOOM`, …; `CUSTOM`, which Hudi
+        has no type for: its `hoodie.index.class` overrides the type."""
         return "BUCKET" if self.hashes else _HUDI_NAMES.get(self, self.name)
 
     @property
@@ -69,12 +72,14 @@ class IndexType(StrEnum):
 
     @property
     def has_fixed_buckets(self) -> bool:
-        """Whether a partition has a number of buckets that only a resize changes: clustering would move the rows."""
+        """Whether a partition has a number of buckets that only a resize changes: clustering would
+        move the rows."""
         return self is IndexType.BUCKET
 
     @property
     def has_rings(self) -> bool:
-        """Whether the buckets of a partition stand on a stored hash ring, and clustering splits and merges them."""
+        """Whether the buckets of a partition stand on a stored hash ring, and clustering splits and
+        merges them."""
         return self is IndexType.CONSISTENT_BUCKET
 
     @property
@@ -84,12 +89,14 @@ class IndexType(StrEnum):
 
     @property
     def metadata_partition(self) -> str | None:
-        """What of the metadata table it finds keys in: `record_index`, `partitioned_record_index`, or None."""
+        """What of the metadata table it finds keys in: `record_index`, `partitioned_record_index`,
+        or None."""
         return _LOOKED_UP_IN.get(self)
 
     @property
     def may_keep_partition(self) -> bool:
-        """Whether `hoodie.record.index.update.partition.path` says if a key moves to the partition of its new row."""
+        """Whether `hoodie.record.index.update.partition.path` says if a key moves to the partition
+        of its new row."""
         return self is IndexType.RECORD_INDEX
 
     @classmethod
@@ -107,7 +114,8 @@ class IndexType(StrEnum):
         return self in (IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM, IndexType.RECORD_INDEX)
 
     def can_become(self, other: IndexType) -> bool:
-        """Whether a table may have the other one instead: they find the same keys in the same files, so nothing is rewritten."""
+        """Whether a table may have the other one instead: they find the same keys in the same
+        files, so nothing is rewritten."""
         return self is other or any({self, other} <= kinds for kinds in _EXCHANGED)
 
     @property
@@ -138,11 +146,14 @@ class PartitionType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionField:
-    """One partition field. `format` (Java pattern such as `yyyy/MM`), `input` (Hudi's `hoodie.keygen.timebased.timestamp.type`:
-    `EPOCHMILLISECONDS`, `UNIX_TIMESTAMP`, `EPOCHMICROSECONDS`, `DATE_STRING`, `SCALAR`), `input_format` and `timezone` belong to `Timestamp`.
+    """One partition field. `format` (Java pattern such as `yyyy/MM`), `input` (Hudi's
+    `hoodie.keygen.timebased.timestamp.type`: `EPOCHMILLISECONDS`, `UNIX_TIMESTAMP`,
+    `EPOCHMICROSECONDS`, `DATE_STRING`, `SCALAR`), `input_format` and `timezone` belong to
+    `Timestamp`.
 
-    `unit` says what a `SCALAR` counts (`days`, `microseconds`, …). `timezone` '': the table stores none, as Hudi leaves it
-    by default. `input_timezone`: zone of a `DATE_STRING` that names none, if it is another than `timezone`."""
+    `unit` says what a `SCALAR` counts (`days`, `microseconds`, …). `timezone` '': the table stores
+    none, as Hudi leaves it by default. `input_timezone`: zone of a `DATE_STRING` that names none,
+    if it is another than `timezone`."""
 
     field: str
     type: PartitionType = PartitionType.SIMPLE
@@ -157,17 +168,21 @@ class PartitionField:
 PartitionFields: TypeAlias = (
     "str | Mapping[str, Any] | PartitionField | Sequence[str | Mapping[str, Any] | PartitionField]"
 )
-"""Partition fields as callers give them: one or several names, fields in the resource's shape, or values of the class."""
+"""Partition fields as callers give them: one or several names, fields in the resource's shape, or
+values of the class."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """Index type and, for buckets, their number and the hash fields (default: the record key fields).
+    """Index type and, for buckets, their number and the hash fields (default: the record key
+    fields).
 
-    Of a ConsistentBucket index `buckets` are those that a partition begins with; splits and merges keep to `buckets_min` and
-    `buckets_max` (default: no change of the number). Of a Bucket index `partition_buckets` are pairs of a regular expression
-    and the number of buckets of the partitions in whose path it is found; the first that is found counts.
-    Of a custom index `class_name` is the name under which a package offers it, `settings` are its own (name, value) pairs.
+    Of a ConsistentBucket index `buckets` are those that a partition begins with; splits and merges
+    keep to `buckets_min` and `buckets_max` (default: no change of the number). Of a Bucket index
+    `partition_buckets` are pairs of a regular expression and the number of buckets of the
+    partitions in whose path it is found; the first that is found counts. Of a custom index
+    `class_name` is the name under which a package offers it, `settings` are its own (name, value)
+    pairs.
     """
 
     type: IndexType
@@ -181,7 +196,8 @@ class IndexSpec:
 
 
 class KeyEncoding(StrEnum):
-    """How a complex key of one field is written: as `v`, as `field:v`, or as its files show alone."""
+    """How a complex key of one field is written: as `v`, as `field:v`, or as its files show
+    alone."""
 
     RAW = "Raw"
     FIELD_PREFIXED = "FieldPrefixed"
@@ -192,10 +208,10 @@ class KeyEncoding(StrEnum):
 class TableConfig:
     """A table's identity. Everything but `index` and `extra` is immutable once the table exists.
 
-    `key_encoding`: how keys of one complex field are written.
-    `payload_class`: which of Hudi's classes merges rows, '' for the plain one of `merge_mode`. `later_merge`: how log entries merge, of a table
-    whose version tells it by modes alone.
-    `extra` holds every property that is not modelled, so that rewriting the file loses nothing.
+    `key_encoding`: how keys of one complex field are written. `payload_class`: which of Hudi's
+    classes merges rows, '' for the plain one of `merge_mode`. `later_merge`: how log entries merge,
+    of a table whose version tells it by modes alone. `extra` holds every property that is not
+    modelled, so that rewriting the file loses nothing.
     """
 
     name: str
@@ -222,7 +238,8 @@ class TableConfig:
 
     @property
     def cdc(self) -> Images | None:
-        """What writes log of each change; None without change data capture, and for a mode that is not known."""
+        """What writes log of each change; None without change data capture, and for a mode that is
+        not known."""
         mode = self.extra.get(CDC_MODE, Images.DATA_BEFORE_AFTER).strip().lower()
         enabled = stored_boolean(self.extra.get(CDC_ENABLED))
         return Images(mode) if enabled and mode in set(Images) else None

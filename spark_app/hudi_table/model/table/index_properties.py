@@ -1,7 +1,8 @@
-"""`IndexSpec` from and to the keys by which Hudi names an index, in `hoodie.properties` and among options.
+"""`IndexSpec` from and to the keys by which Hudi names an index, in `hoodie.properties` and among
+options.
 
-Version 6 stores no index: ours stands in extra keys, which Hudi 0.15.0 and 1.1.1 keep, and take as if they were given as options (measured).
-The keys of `partition_buckets` are known to 1.1.1 alone.
+Version 6 stores no index: ours stands in extra keys, which Hudi 0.15.0 and 1.1.1 keep, and take as
+if they were given as options (measured). The keys of `partition_buckets` are known to 1.1.1 alone.
 """
 
 from __future__ import annotations
@@ -16,25 +17,28 @@ from hudi_table.model.table.partition_buckets import parse_rules, render_rules
 
 INDEX_TYPE = "hoodie.index.type"
 INDEX_CLASS = "hoodie.index.class"
-"""An index of one's own. In Hudi the name of a Java class, and it overrides the type; so a table of ours that stores it is one
-that Hudi reads, and does not write to (it finds no such class)."""
+"""An index of one's own. In Hudi the name of a Java class, and it overrides the type; so a table of
+ours that stores it is one that Hudi reads, and does not write to (it finds no such class)."""
 ENGINE = "hoodie.index.bucket.engine"
 BUCKETS = "hoodie.bucket.index.num.buckets"
 BUCKETS_MIN = "hoodie.bucket.index.min.num.buckets"
 BUCKETS_MAX = "hoodie.bucket.index.max.num.buckets"
 CONNECTION = "HUDI_INDEX_CONNECTION"
-"""Name of the environment variable with the connection of an external index, unless its setting `connection` gives another."""
+"""Name of the environment variable with the connection of an external index, unless its setting
+`connection` gives another."""
 HASH_FIELDS = "hoodie.bucket.index.hash.field"
 RULE_TYPE = "hoodie.bucket.index.partition.rule.type"
 EXPRESSIONS = "hoodie.bucket.index.partition.expressions"
 RECORD_INDEX_MOVES = "hoodie.record.index.update.partition.path"
-"""Whether a key whose new row names another partition moves there. Stored, it holds for all writers; Hudi's default is false."""
+"""Whether a key whose new row names another partition moves there. Stored, it holds for all
+writers; Hudi's default is false."""
 INDEX_KEYS = (INDEX_TYPE, INDEX_CLASS, ENGINE, BUCKETS, BUCKETS_MIN, BUCKETS_MAX, HASH_FIELDS, RULE_TYPE, EXPRESSIONS)
 INDEX_NAMES = tuple(dict.fromkeys(kind.hudi_name for kind in IndexType))
 
 
 def index_spec(options: Mapping[str, str]) -> IndexSpec:
-    """The index that the keys describe. Raises KeyError for a type or engine that is not known, ValueError that names another wrong key."""
+    """The index that the keys describe. Raises KeyError for a type or engine that is not known,
+    ValueError that names another wrong key."""
     if options.get(INDEX_CLASS):
         return IndexSpec(IndexType.CUSTOM, class_name=options[INDEX_CLASS], settings=index_settings(options))
     kind = IndexType.named(options[INDEX_TYPE], options.get(ENGINE) or "SIMPLE")
@@ -84,8 +88,8 @@ def index_settings(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def keys_move(config: TableConfig) -> bool:
-    """Whether a table's rows all lie in the partition that their columns name, whoever writes them: not where a record index leaves a
-    key in the partition in which it finds it."""
+    """Whether a table's rows all lie in the partition that their columns name, whoever writes them:
+    not where a record index leaves a key in the partition in which it finds it."""
     if config.index is None or not config.index.type.may_keep_partition:
         return True
     return stored_boolean(config.extra.get(RECORD_INDEX_MOVES))

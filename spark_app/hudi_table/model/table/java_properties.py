@@ -12,7 +12,8 @@ _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Keys and values, later ones winning; comments, continuation lines and escapes as Java reads them."""
+    """Keys and values, later ones winning; comments, continuation lines and escapes as Java reads
+    them."""
     result: dict[str, str] = {}
     for line in _logical_lines(text):
         match = _SEPARATOR.search(line)

@@ -1,11 +1,15 @@
-"""What differs by table version, as a value: two layouts of one table format. A table has the one of its version from when it is opened.
+"""What differs by table version, as a value: two layouts of one table format. A table has the one
+of its version from when it is opened.
 
-Everything else asks the layout of its table and compares no version (`tests/tidy/test_table_version.py`). What a layout cannot tell as a
-value, because files have to be read for it, stands beside what it differs from: slices in `table/view`, the archive in `table/timeline`.
+Everything else asks the layout of its table and compares no version
+(`tests/tidy/test_table_version.py`). What a layout cannot tell as a value, because files have to be
+read for it, stands beside what it differs from: slices in `table/view`, the archive in
+`table/timeline`.
 
-Facts (measured on Hudi 0.15.0, 1.0.2 and 1.1.1): version 6 keeps its timeline in `.hoodie/` and archives it into log files. Versions 8 and 9
-keep it in `.hoodie/timeline/`, where each completed file tells when its instant completed, and archive it into Parquet files with
-manifests; a log is named by the instant that wrote it, and not by the slice that it belongs to.
+Facts (measured on Hudi 0.15.0, 1.0.2 and 1.1.1): version 6 keeps its timeline in `.hoodie/` and
+archives it into log files. Versions 8 and 9 keep it in `.hoodie/timeline/`, where each completed
+file tells when its instant completed, and archive it into Parquet files with manifests; a log is
+named by the instant that wrote it, and not by the slice that it belongs to.
 """
 
 from __future__ import annotations
@@ -23,7 +27,8 @@ from hudi_table.model.timeline.instants import Action, Instant, State, next_inst
 
 
 class Archive(Enum):
-    """How the archived part of a timeline is kept: in log files, or in Parquet files and manifests. The value ends the names of its files."""
+    """How the archived part of a timeline is kept: in log files, or in Parquet files and manifests.
+    The value ends the names of its files."""
 
     LOGS = ""
     LSM = ".parquet"
@@ -33,14 +38,17 @@ class Archive(Enum):
 class Layout:
     """One layout of tables.
 
-    `timeline_folder`: where the files of the active timeline lie, relative to the base path. `archive_key` and `archive_default`: the
-    property that names the folder of the archive inside it. `tells_completions`: whether the name of each completed file tells when its instant
-    completed; then slices and ranges of changes go by completion. `reads_metadata`: whether this release reads and keeps its metadata table; else
-    it lists folders, which tell the same, and a write drops one. `logs_tell_writers`: whether the instant in the name of a log is the one that wrote
-    it, and not that of its slice. `avro_commits`: whether the file of a completed write is an Avro container, and no JSON. `clustering`: the
-    action of the plan of a clustering. `log_marker`: with which logs are marked before they are there. `colon_rule`: whose rule for colons in
-    keys the hash of a bucket follows, unless the table says. `merging`: how log entries merge, where properties tell it in the words of version 8
-    and later.
+    `timeline_folder`: where the files of the active timeline lie, relative to the base path.
+    `archive_key` and `archive_default`: the property that names the folder of the archive inside
+    it. `tells_completions`: whether the name of each completed file tells when its instant
+    completed; then slices and ranges of changes go by completion. `reads_metadata`: whether this
+    release reads and keeps its metadata table; else it lists folders, which tell the same, and a
+    write drops one. `logs_tell_writers`: whether the instant in the name of a log is the one that
+    wrote it, and not that of its slice. `avro_commits`: whether the file of a completed write is an
+    Avro container, and no JSON. `clustering`: the action of the plan of a clustering. `log_marker`:
+    with which logs are marked before they are there. `colon_rule`: whose rule for colons in keys
+    the hash of a bucket follows, unless the table says. `merging`: how log entries merge, where
+    properties tell it in the words of version 8 and later.
     """
 
     versions: frozenset[int]
@@ -59,7 +67,8 @@ class Layout:
 
     @property
     def listed(self) -> tuple[str, ...]:
-        """The folders that a listing of the timeline asks: its own, and at the end that of the folders beside it, which tell something too."""
+        """The folders that a listing of the timeline asks: its own, and at the end that of the
+        folders beside it, which tell something too."""
         return tuple(dict.fromkeys((self.timeline_folder, HOODIE)))
 
     @property
@@ -69,7 +78,8 @@ class Layout:
 
     @property
     def other_folder(self) -> str:
-        """The folder of `.hoodie/` in which other layouts have their timeline, '' if it is its own."""
+        """The folder of `.hoodie/` in which other layouts have their timeline, '' if it is its
+        own."""
         other = LAYOUT_2.timeline_folder
         return "" if other == self.timeline_folder else other.rpartition("/")[2]
 
@@ -84,8 +94,9 @@ class Layout:
     def completed(self, instant: Instant, completion: str = "") -> Instant:
         """The completed state of an instant, as its file tells it.
 
-        `completion`: as the decision that completes it fixed it. What is completed without one, as a clean is, has completed a millisecond after
-        it began, so that whoever ends it, and whenever, makes one file.
+        `completion`: as the decision that completes it fixed it. What is completed without one, as
+        a clean is, has completed a millisecond after it began, so that whoever ends it, and
+        whenever, makes one file.
         """
         known = (completion or next_instant_time(instant.time)) if self.tells_completions else ""
         return Instant(instant.time, instant.action, State.COMPLETED, known)
@@ -141,7 +152,8 @@ def layout_of(version: int) -> Layout:
 
 
 def known_version(text: str, table: str, base_path: str = "") -> int:
-    """The table version that `hoodie.table.version` says. Raises UnsupportedTableError for one that is not read, with what to do."""
+    """The table version that `hoodie.table.version` says. Raises UnsupportedTableError for one that
+    is not read, with what to do."""
     version = whole(text)
     if version is not None and version in _BY_VERSION:
         return version
@@ -158,7 +170,8 @@ def known_version(text: str, table: str, base_path: str = "") -> int:
 
 
 def written_version(asked: int | None) -> int:
-    """The version of a new table, 6 unless another is asked for. Raises InvalidOptionError for one that is not written."""
+    """The version of a new table, 6 unless another is asked for. Raises InvalidOptionError for one
+    that is not written."""
     version = DEFAULT_VERSION if asked is None else asked
     if version not in VERSIONS:
         raise InvalidOptionError(

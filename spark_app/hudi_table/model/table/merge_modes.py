@@ -1,9 +1,12 @@
-"""How log entries merge in the words of table versions 8 and 9: a mode, ordering fields, and what is left of a row.
+"""How log entries merge in the words of table versions 8 and 9: a mode, ordering fields, and what
+is left of a row.
 
-Facts (read in Hudi's source, measured on 1.0.2 and 1.1.1): version 8 stores a mode and a payload class, version 9 the mode, perhaps a partial
-update mode, and as `hoodie.record.merge.property.*` the settings of a payload class. Only CUSTOM calls code of others. In every other mode two
-entries merge by one rule: a delete by operation beats what is before it, and anything after beats it; else the later one wins unless its
-ordering is smaller, flagged deletes included. By commit time ordering values are ignored, also where fields are stored.
+Facts (read in Hudi's source, measured on 1.0.2 and 1.1.1): version 8 stores a mode and a payload
+class, version 9 the mode, perhaps a partial update mode, and as `hoodie.record.merge.property.*`
+the settings of a payload class. Only CUSTOM calls code of others. In every other mode two entries
+merge by one rule: a delete by operation beats what is before it, and anything after beats it; else
+the later one wins unless its ordering is smaller, flagged deletes included. By commit time ordering
+values are ignored, also where fields are stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""How rows and log entries merge, as values: what a table's config holds, and who reads it from properties."""
+"""How rows and log entries merge, as values: what a table's config holds, and who reads it from
+properties."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ class PartialUpdates(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LaterMerge:
-    """How entries merge. `ordering`: the fields that are compared, in turn; none by commit time. `partial`: which values of the winner
-    leave the other's. `marker`: column and text that flag a delete. `refused`: why this release cannot merge so, '' if it can."""
+    """How entries merge. `ordering`: the fields that are compared, in turn; none by commit time.
+    `partial`: which values of the winner leave the other's. `marker`: column and text that flag a
+    delete. `refused`: why this release cannot merge so, '' if it can."""
 
     ordering: tuple[str, ...] = ()
     partial: PartialUpdates | None = None

@@ -1,7 +1,8 @@
 """How rows of one key become one: Apache Hudi's payload classes as modes.
 
-Facts (measured on Hudi 0.15.0, `docs/how-to/writing.md` has the table): what a class does differs between copy-on-write, rows of one
-batch, log entries among each other, and logs over base rows. Table version 6 stores the class; later versions store modes.
+Facts (measured on Hudi 0.15.0, `docs/how-to/writing.md` has the table): what a class does differs
+between copy-on-write, rows of one batch, log entries among each other, and logs over base rows.
+Table version 6 stores the class; later versions store modes.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ _MODEL = "org.apache.hudi.common.model."
 class Payload:
     """One payload class of Hudi.
 
-    `combines`: rows of one key in a batch or a log are put together column by column, and an older row still fills the nulls
-    of a newer one; otherwise one of them is chosen. `deletes_always`: flagged deletes do not look at ordering values (in base files;
-    in logs they do). `marker`: the column and text (in any case) that flag a delete beside `_hoodie_is_deleted`. `ordering`: the
+    `combines`: rows of one key in a batch or a log are put together column by column, and an older
+    row still fills the nulls of a newer one; otherwise one of them is chosen. `deletes_always`:
+    flagged deletes do not look at ordering values (in base files; in logs they do). `marker`: the
+    column and text (in any case) that flag a delete beside `_hoodie_is_deleted`. `ordering`: the
     only ordering field that the class works with.
     """
 
@@ -70,7 +72,8 @@ _BY_SHORT_NAME = {name.rpartition(".")[2]: payload for name, payload in PAYLOADS
 
 
 def payload_named(name: str) -> Payload:
-    """The payload of a class name, with or without its package. Raises UnsupportedTableError for one that is none of ours."""
+    """The payload of a class name, with or without its package. Raises UnsupportedTableError for
+    one that is none of ours."""
     found = _BY_SHORT_NAME.get(name.rpartition(".")[2])
     if found is None:
         raise UnsupportedTableError(f"merging by {name} is not supported by this release{_why_not(name)}")

@@ -1,7 +1,9 @@
-"""Numbers of buckets by partition: expressions as Hudi writes them, and the number that they give a partition.
+"""Numbers of buckets by partition: expressions as Hudi writes them, and the number that they give a
+partition.
 
-Facts (measured on Hudi 1.1.1; 0.15.0 does not know them): `expression,number` pairs joined by `;`, the number behind the last comma; the
-first regular expression that is found in the partition path, anywhere in it, counts, else the table's number.
+Facts (measured on Hudi 1.1.1; 0.15.0 does not know them): `expression,number` pairs joined by `;`,
+the number behind the last comma; the first regular expression that is found in the partition path,
+anywhere in it, counts, else the table's number.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ def render_rules(rules: Rules) -> str:
 
 
 def checked(rules: Iterable[tuple[str, int]]) -> Rules:
-    """The rules, if each can be used and written. Raises ValueError that names the first that cannot."""
+    """The rules, if each can be used and written. Raises ValueError that names the first that
+    cannot."""
     pairs = tuple(rules)
     for expression, number in pairs:
         if number < 1:

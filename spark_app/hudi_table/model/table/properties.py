@@ -1,9 +1,10 @@
 """`TableConfig` from and to the keys of `hoodie.properties` (table version 6).
 
-Facts (measured on Hudi 0.15.0): `hoodie.table.checksum` is the CRC32, in decimal, of `<database>.<table>`;
-partition fields are a comma list; the timestamp generator's settings stand under `hoodie.keygen.timebased.`, where 0.15.0
-itself stores only the output format, and knows no EPOCHMICROSECONDS: that is written as SCALAR with unit microseconds.
-A version-6 table that Hudi 1.1.1 created names its ordering field and key generator in keys of its own,
+Facts (measured on Hudi 0.15.0): `hoodie.table.checksum` is the CRC32, in decimal, of
+`<database>.<table>`; partition fields are a comma list; the timestamp generator's settings stand
+under `hoodie.keygen.timebased.`, where 0.15.0 itself stores only the output format, and knows no
+EPOCHMICROSECONDS: that is written as SCALAR with unit microseconds. A version-6 table that Hudi
+1.1.1 created names its ordering field and key generator in keys of its own,
 `hoodie.table.ordering.fields` and `hoodie.table.keygenerator.type` (measured).
 """
 
@@ -66,16 +67,19 @@ _TIMESTAMP_KEYS = (
 _TIMESTAMP_SETTINGS = ("format", "input", "input_format", "timezone", "unit", "input_timezone")
 _LEGACY_TIMEBASED = "hoodie.deltastreamer.keygen.timebased."
 KEY_ENCODING = "hoodie.write.complex.keygen.new.encoding"
-"""`true`: a complex key of one field is its text, as 0.15.0 always writes it; `false`: `field:text`, as 1.1.1 does unless told.
+"""`true`: a complex key of one field is its text, as 0.15.0 always writes it; `false`:
+`field:text`, as 1.1.1 does unless told.
 
-Measured: 1.1.1 takes this key, and the switch of the check below, from the properties as if they were given as options.
+Measured: 1.1.1 takes this key, and the switch of the check below, from the properties as if they
+were given as options.
 """
 _COMPLEX = ".ComplexKeyGenerator"
 _KEY_CHECK = "hoodie.write.complex.keygen.validation.enable"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 METADATA_DROPPED = "hoodie.lakeops.metadata.dropped"
-"""Why the metadata table was switched off by itself. It goes when one is ready again, or somebody switches it off."""
+"""Why the metadata table was switched off by itself. It goes when one is ready again, or somebody
+switches it off."""
 CHECKSUM = "hoodie.table.checksum"
 EVENT_TIME_MERGER = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 """What 0.15.0 stores for both payload classes."""
@@ -161,8 +165,8 @@ def to_properties(config: TableConfig) -> dict[str, str]:
 def from_properties(properties: Mapping[str, str], base_path: str = "") -> TableConfig:
     """The config that `hoodie.properties` describes.
 
-    Raises CorruptTableError without a table name or with a wrong checksum, UnsupportedTableError for a table
-    version that is not read.
+    Raises CorruptTableError without a table name or with a wrong checksum, UnsupportedTableError
+    for a table version that is not read.
     """
     name = properties.get("hoodie.table.name")
     if not name:
@@ -206,9 +210,11 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
 
 
 def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]:
-    """What the config keeps without understanding it; of the timestamp settings only those that no field has taken.
+    """What the config keeps without understanding it; of the timestamp settings only those that no
+    field has taken.
 
-    A payload class or merge mode that is none of ours stays here too, so that a write can refuse it by name.
+    A payload class or merge mode that is none of ours stays here too, so that a write can refuse it
+    by name.
     """
     timed = any(item.type is PartitionType.TIMESTAMP for item in partition_fields(properties, generator))
     taken = {TIMEBASED + key for key in _TIMESTAMP_KEYS} if timed else set()
@@ -225,7 +231,8 @@ def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]
 
 
 def _key_encoding(properties: Mapping[str, str], generator: str) -> KeyEncoding:
-    """Told for certain by tables of ours alone; no release of Hudi stores it (`write/keygen/key_encoding.py`)."""
+    """Told for certain by tables of ours alone; no release of Hudi stores it
+    (`write/keygen/key_encoding.py`)."""
     stored = properties.get(KEY_ENCODING)
     if stored is not None:
         return KeyEncoding.RAW if stored_boolean(stored) else KeyEncoding.FIELD_PREFIXED
@@ -234,12 +241,14 @@ def _key_encoding(properties: Mapping[str, str], generator: str) -> KeyEncoding:
 
 
 def one_complex_field(config: TableConfig) -> bool:
-    """Whether the table has a complex key of one field, whose encoding differs between releases of Hudi."""
+    """Whether the table has a complex key of one field, whose encoding differs between releases of
+    Hudi."""
     return len(config.record_key) == 1 and generator_class(config).endswith(_COMPLEX)
 
 
 def _generator(properties: Mapping[str, str]) -> str:
-    """The key generator's class name, also where only its type is stored (`SIMPLE`, `NON_PARTITION`, …)."""
+    """The key generator's class name, also where only its type is stored (`SIMPLE`,
+    `NON_PARTITION`, …)."""
     stored = properties.get(GENERATOR)
     short = GENERATOR_TYPES.get(properties.get(GENERATOR_TYPE, "").upper())
     return stored or (_KEYGEN + short if short else "")
@@ -254,7 +263,8 @@ def _table_type(properties: Mapping[str, str], base_path: str) -> TableType:
 
 
 def _placed_by_one_rule(properties: Mapping[str, str], colon_rule: str) -> bool:
-    """Whether what the table stores of its index says where keys lie. Since an upgrade Hudi may have placed some by other rules."""
+    """Whether what the table stores of its index says where keys lie. Since an upgrade Hudi may
+    have placed some by other rules."""
     return properties.get(COLON_RULE, colon_rule) == colon_rule or not is_of_another_version(properties)
 
 
@@ -285,7 +295,8 @@ def table_payload(config: TableConfig) -> Payload:
 
 
 def partition_fields(properties: Mapping[str, str], generator: str) -> tuple[PartitionField, ...]:
-    """The partition fields that properties, or options under their own names, describe for a key generator."""
+    """The partition fields that properties, or options under their own names, describe for a key
+    generator."""
     texts = names_in(properties.get("hoodie.table.partition.fields", ""))
     stored = names_in(properties.get(PARTITION_TYPES, ""))
     format_stored = _timed(properties, "output.dateformat") is not None
@@ -321,7 +332,8 @@ def _timestamp_field(properties: Mapping[str, str], name: str) -> PartitionField
 def with_timebased(config: TableConfig, options: Mapping[str, str]) -> TableConfig:
     """The config with what options say of its timestamps and the table itself does not store.
 
-    Tables that Hudi 0.15.0 wrote do not tell what their timestamps count. Raises InvalidOptionError for a contradiction.
+    Tables that Hudi 0.15.0 wrote do not tell what their timestamps count. Raises InvalidOptionError
+    for a contradiction.
     """
     settings = {
         key: value for key, value in options.items() if key.startswith((TIMEBASED, _LEGACY_TIMEBASED)) and value

@@ -1,7 +1,9 @@
-"""Who reads what of a Hudi table: one fact for each engine, version and feature of which it is known, with where it is known from.
+"""Who reads what of a Hudi table: one fact for each engine, version and feature of which it is
+known, with where it is known from.
 
-What no fact tells is unknown, and never taken for readable. `docs/reference/readers.md` is made of these facts. A source is a test of this
-repository, a page of its documentation that says how it was measured, or the address of a statement by those who make the engine.
+What no fact tells is unknown, and never taken for readable. `docs/reference/readers.md` is made of
+these facts. A source is a test of this repository, a page of its documentation that says how it was
+measured, or the address of a statement by those who make the engine.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ class Reads(StrEnum):
 
 
 class Feature(StrEnum):
-    """What a table has that a reader may not read; the value names it in sentences and on the page."""
+    """What a table has that a reader may not read; the value names it in sentences and on the
+    page."""
 
     VERSION_6 = "table version 6"
     VERSION_8 = "table version 8"
@@ -62,8 +65,8 @@ GLOBAL_METADATA = (Feature.FILES, Feature.COLUMN_STATS, Feature.BLOOM_FILTERS, F
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Whether an engine reads some features, from a version on its own line: `0.15` is 0.15 and each 0.15.x. `why` is there for what is not
-    read, and for what is to be known of what is."""
+    """Whether an engine reads some features, from a version on its own line: `0.15` is 0.15 and
+    each 0.15.x. `why` is there for what is not read, and for what is to be known of what is."""
 
     engine: str
     version: str

@@ -1,10 +1,13 @@
-"""Hash rings: which file group of a partition holds which hashes, how a ring begins, and how its nodes split and merge.
+"""Hash rings: which file group of a partition holds which hashes, how a ring begins, and how its
+nodes split and merge.
 
-Facts (measured on Hudi 0.15.0 and 1.1.1). A node holds the hashes after the node before it up to its own value; those after the last
-node belong to the first. N nodes begin at `min(i * ceil((2^31 - 1) / N), 2^31 - 1)`, i = 1…N, and node i's file id prefix is the name-based
-UUID (version 3) of the value before, its own value, both as 8 bytes big-endian, and the partition path. One node is one file group, whose id
-is the prefix and `-0`. A split halves a node's range: the new lower node and one in its place. A merge deletes neighbours and
-puts a new node in the place of the last. `numBuckets` stays the number that the ring began with; `seqNo` counts the changes.
+Facts (measured on Hudi 0.15.0 and 1.1.1). A node holds the hashes after the node before it up to
+its own value; those after the last node belong to the first. N nodes begin at `min(i * ceil((2^31 -
+1) / N), 2^31 - 1)`, i = 1…N, and node i's file id prefix is the name-based UUID (version 3) of the
+value before, its own value, both as 8 bytes big-endian, and the partition path. One node is one
+file group, whose id is the prefix and `-0`. A split halves a node's range: the new lower node and
+one in its place. A merge deletes neighbours and puts a new node in the place of the last.
+`numBuckets` stays the number that the ring began with; `seqNo` counts the changes.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ _SUFFIX = "-0"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """The hashes up to `value` (included) after the node before. `prefix` is None of a node that is to go (`DELETE`)."""
+    """The hashes up to `value` (included) after the node before. `prefix` is None of a node that is
+    to go (`DELETE`)."""
 
     value: int
     prefix: str | None
@@ -44,7 +48,8 @@ class Node:
 
     @classmethod
     def of(cls, document: Any) -> Node:
-        """The inverse of `document`. Raises ValueError, KeyError or TypeError for what is no node."""
+        """The inverse of `document`. Raises ValueError, KeyError or TypeError for what is no
+        node."""
         value, prefix, tag = int(document["value"]), document["fileIdPrefix"], document["tag"]
         if not 0 <= value <= HASH_MAX or tag not in (NORMAL, REPLACE, DELETE) or (prefix is None) != (tag == DELETE):
             raise ValueError(f"{document} is no node of a ring")
@@ -53,7 +58,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """The ring of one partition as of the commit `instant`; `nodes` are in the order of their values."""
+    """The ring of one partition as of the commit `instant`; `nodes` are in the order of their
+    values."""
 
     partition: str
     nodes: tuple[Node, ...]
@@ -88,12 +94,14 @@ class Ring:
         return Node(middle, prefixes[0], REPLACE), Node(value, prefixes[1], REPLACE)
 
     def merge(self, positions: Sequence[int], prefix: str) -> tuple[Node, ...]:
-        """What becomes of neighbours, given in the order of the ring: the last holds the hashes of all."""
+        """What becomes of neighbours, given in the order of the ring: the last holds the hashes of
+        all."""
         gone = [Node(self.nodes[at].value, None, DELETE) for at in positions[:-1]]
         return *gone, Node(self.nodes[positions[-1]].value, prefix, REPLACE)
 
     def changed(self, changes: Iterable[Node], instant: str) -> Ring:
-        """The ring after the commit `instant` has put the changes in place. Raises ValueError if nothing would be left."""
+        """The ring after the commit `instant` has put the changes in place. Raises ValueError if
+        nothing would be left."""
         nodes = {node.value: node for node in self.nodes}
         for node in changes:
             if node.tag == DELETE:
@@ -152,7 +160,8 @@ def parse_nodes(text: str) -> tuple[Node, ...]:
 
 
 def new_prefix(seed: uuid.UUID, partition: str, value: int) -> str:
-    """The prefix of a node that a commit makes: the same for everybody who carries the commit out."""
+    """The prefix of a node that a commit makes: the same for everybody who carries the commit
+    out."""
     return str(uuid.uuid5(seed, f"{partition}/ring/{value}"))
 
 

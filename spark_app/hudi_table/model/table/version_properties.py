@@ -1,7 +1,9 @@
-"""The keys of `hoodie.properties` as each table version names them: from those of version 6, in which everything else is said.
+"""The keys of `hoodie.properties` as each table version names them: from those of version 6, in
+which everything else is said.
 
-Facts (measured on Hudi 1.0.2 and 1.1.1): versions 8 and 9 name the folders of the timeline, the merge mode and the key generator's type. Version 8
-stores a merge strategy and a payload class beside the mode, version 9 neither, and calls the ordering field by another key. Of a custom key
+Facts (measured on Hudi 1.0.2 and 1.1.1): versions 8 and 9 name the folders of the timeline, the
+merge mode and the key generator's type. Version 8 stores a merge strategy and a payload class
+beside the mode, version 9 neither, and calls the ordering field by another key. Of a custom key
 generator the partition fields carry their kinds (read in Hudi's source).
 """
 
@@ -35,7 +37,8 @@ STRATEGIES = {
 """Hudi's ids of the two ways of merging that call no class of others."""
 PARTITION_FIELDS = "hoodie.table.partition.fields"
 PARTITION_TYPES = "hoodie.lakeops.partition.types"
-"""`SIMPLE` or `TIMESTAMP` of each partition field: Hudi 0.15.0 stores the custom generator's fields without (measured)."""
+"""`SIMPLE` or `TIMESTAMP` of each partition field: Hudi 0.15.0 stores the custom generator's fields
+without (measured)."""
 OF_VERSION = frozenset({
     PRECOMBINE, ORDERING, PAYLOAD, MERGER, MERGE_MODE, STRATEGY, GENERATOR, GENERATOR_TYPE, PARTITION_FIELDS,
     "hoodie.archivelog.folder",
@@ -65,9 +68,11 @@ def is_of_another_version(properties: Mapping[str, str]) -> bool:
 
 
 def brought_to(version: int, properties: Mapping[str, str], merge_mode: str) -> Properties:
-    """The properties of a table after it was brought from its version to another. `merge_mode`: how it merges, before and after.
+    """The properties of a table after it was brought from its version to another. `merge_mode`: how
+    it merges, before and after.
 
-    Where Hudi's upgrade of a merge-on-read table turns every payload class into DefaultHoodieRecordPayload (measured), the mode stays here.
+    Where Hudi's upgrade of a merge-on-read table turns every payload class into
+    DefaultHoodieRecordPayload (measured), the mode stays here.
     """
     born = properties.get(INITIAL_VERSION, properties[VERSION])
     out = stored_in(version, {**_words_of_6(properties, merge_mode), VERSION: str(version)}, merge_mode)
@@ -98,7 +103,8 @@ def _words_of_6(properties: Mapping[str, str], merge_mode: str) -> Properties:
 
 
 def stored_in(version: int, properties: Properties, merge_mode: str) -> Properties:
-    """The properties of a new table of a version; `properties` are those of version 6, `merge_mode` how it merges."""
+    """The properties of a new table of a version; `properties` are those of version 6, `merge_mode`
+    how it merges."""
     return _STORED[version](properties, merge_mode)
 
 

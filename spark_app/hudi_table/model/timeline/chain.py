@@ -1,7 +1,7 @@
 """Entries of the decision chain `.hoodie/.txn/<n>.json` (20 digits, one table-wide sequence).
 
-The chain orders all decisions of our writers: see `docs/explanation/commit-protocol.md`. Hudi ignores the folder
-(measured through reads, writes, cleans and archiving).
+The chain orders all decisions of our writers: see `docs/explanation/commit-protocol.md`. Hudi
+ignores the folder (measured through reads, writes, cleans and archiving).
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ _JSON_KEYS = {"conflict_keys": _CONFLICT_KEYS}
 class ChainEntry:
     """One decision.
 
-    `conflict_keys` are `touches` in the file; `name` and `body` are the timeline file (under `.hoodie/`) that the decision
-    creates, empty for an abort; `body` is the text of a commit that is JSON, and of a plan or a commit whose file is binary, in base64; `max_instant` is the running maximum of all instants in the chain.
+    `conflict_keys` are `touches` in the file; `name` and `body` are the timeline file (under
+    `.hoodie/`) that the decision creates, empty for an abort; `body` is the text of a commit that
+    is JSON, and of a plan or a commit whose file is binary, in base64; `max_instant` is the running
+    maximum of all instants in the chain.
     """
 
     kind: Kind
@@ -62,8 +64,9 @@ class ChainEntry:
 
     @property
     def is_plan_of_instant(self) -> bool:
-        """Whether it is a plan that the instant itself has on the timeline. A savepoint's is that of another instant: its own was drawn for the
-        planner's claim alone, so another may draw it again, and the entry says nothing of that one."""
+        """Whether it is a plan that the instant itself has on the timeline. A savepoint's is that
+        of another instant: its own was drawn for the planner's claim alone, so another may draw it
+        again, and the entry says nothing of that one."""
         return self.kind is Kind.PLAN and self.name.startswith(f"{self.instant}.")
 
     @property
@@ -79,7 +82,8 @@ class ChainEntry:
 
     @classmethod
     def from_json(cls, data: bytes) -> ChainEntry:
-        """Parse an entry, whose instants others can come after. Raises ValueError for anything else."""
+        """Parse an entry, whose instants others can come after. Raises ValueError for anything
+        else."""
         raw = parse_json(unsealed(data))
         if not isinstance(raw, dict) or not isinstance(raw.get(_CONFLICT_KEYS), list):
             raise ValueError("it is no entry of a decision chain")

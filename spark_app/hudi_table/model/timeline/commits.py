@@ -1,8 +1,10 @@
-"""Commit metadata: what stands in the file of a completed commit, deltacommit or replacecommit, in version 6 as JSON, from 8 on as Avro.
+"""Commit metadata: what stands in the file of a completed commit, deltacommit or replacecommit, in
+version 6 as JSON, from 8 on as Avro.
 
-Facts (measured on Hudi 0.15.0): compact JSON with only some keys is accepted by Hudi; unknown keys are
-ignored; `prevCommit` is the string "null" for a new file group; a non-partitioned table uses the
-partition key "". Keys that we do not model are kept in `extra` so that reading and writing loses nothing.
+Facts (measured on Hudi 0.15.0): compact JSON with only some keys is accepted by Hudi; unknown keys
+are ignored; `prevCommit` is the string "null" for a new file group; a non-partitioned table uses
+the partition key "". Keys that we do not model are kept in `extra` so that reading and writing
+loses nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ CDC_STATS = "cdcStats"
 
 @dataclass(frozen=True, slots=True)
 class WriteStat:
-    """What became of one file. Counts are rows, sizes are bytes; `path` is relative to the base path."""
+    """What became of one file. Counts are rows, sizes are bytes; `path` is relative to the base
+    path."""
 
     file_id: str
     path: str
@@ -70,7 +73,8 @@ _STAT_DEFAULTS: dict[str, Any] = {
 class CommitMetadata:
     """Body of a completed instant. `operation_type` is Hudi's enum name (`UPSERT`, …).
 
-    `replaced` maps partition path to the file ids that a replacecommit hides; None for other actions.
+    `replaced` maps partition path to the file ids that a replacecommit hides; None for other
+    actions.
     """
 
     operation_type: str
@@ -97,7 +101,8 @@ class CommitMetadata:
 
     @property
     def event_times(self) -> tuple[int, int] | None:
-        """The smallest and the largest event time of its rows, in milliseconds since 1970; None if none is recorded."""
+        """The smallest and the largest event time of its rows, in milliseconds since 1970; None if
+        none is recorded."""
         least = [found for stat in self.stats if isinstance(found := stat.extra.get(MIN_EVENT_TIME), int)]
         most = [found for stat in self.stats if isinstance(found := stat.extra.get(MAX_EVENT_TIME), int)]
         return (min(least), max(most)) if least and most else None
@@ -126,7 +131,8 @@ class CommitMetadata:
 
     @classmethod
     def from_json(cls, body: bytes) -> CommitMetadata:
-        """Parse a body; an empty one is a commit of no files. Raises ValueError if it is not such a document."""
+        """Parse a body; an empty one is a commit of no files. Raises ValueError if it is not such a
+        document."""
         document = parse_json(unsealed(body)) if body.strip() else {}
         if not isinstance(document, dict):
             raise ValueError("commit metadata is not a JSON object")
@@ -134,7 +140,8 @@ class CommitMetadata:
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> CommitMetadata:
-        """Of the fields of a body, by their names in JSON, which Avro shares. Takes them out of `document`."""
+        """Of the fields of a body, by their names in JSON, which Avro shares. Takes them out of
+        `document`."""
         stats = [
             _stat(partition, raw)
             for partition, raws in (document.pop("partitionToWriteStats", None) or {}).items()

@@ -1,9 +1,11 @@
-"""Conflict keys: what a decision touched, as short strings, and when two decisions exclude each other.
+"""Conflict keys: what a decision touched, as short strings, and when two decisions exclude each
+other.
 
-Protocol, step 5: two commits that ran side by side may both stand only if their conflict keys do not meet.
-A bucket is named by its number, not by a file id: two first inserts into a bucket create different ids.
-Tables with another index name file ids, and for inserts one 64-bit key hash per key; above `KEY_LIMIT`
-keys in a partition the whole partition is named instead. Partition paths are taken as they are.
+Protocol, step 5: two commits that ran side by side may both stand only if their conflict keys do
+not meet. A bucket is named by its number, not by a file id: two first inserts into a bucket create
+different ids. Tables with another index name file ids, and for inserts one 64-bit key hash per key;
+above `KEY_LIMIT` keys in a partition the whole partition is named instead. Partition paths are
+taken as they are.
 """
 
 from __future__ import annotations
@@ -18,10 +20,12 @@ TABLE = "table"
 
 
 CLEANING = "cleaning"
-"""What cleans, savepoints, rollbacks and restores touch, and no writer does: of two that ran side by side one plans again."""
+"""What cleans, savepoints, rollbacks and restores touch, and no writer does: of two that ran side
+by side one plans again."""
 
 METADATA = "metadata"
-"""What building and dropping the metadata table change: who has begun before looks again whether it has to write to it."""
+"""What building and dropping the metadata table change: who has begun before looks again whether it
+has to write to it."""
 
 _DELTA = f"{METADATA}-delta:"
 
@@ -49,13 +53,15 @@ def record_conflict_key(partition: str, key_hash: int) -> str:
 
 
 def record_conflict_keys(partition: str) -> str:
-    """Keys that were inserted into a partition, of which nobody knows which: another engine's commit names none."""
+    """Keys that were inserted into a partition, of which nobody knows which: another engine's
+    commit names none."""
     return f"keys:{partition}"
 
 
 def metadata_conflict_key(partition: str, file_id: str) -> str:
-    """One file group of the metadata table, which a compaction of it is about to rewrite. No commit names it: deltas of one group
-    stand side by side, and who finds such a plan writes its own delta again behind it."""
+    """One file group of the metadata table, which a compaction of it is about to rewrite. No commit
+    names it: deltas of one group stand side by side, and who finds such a plan writes its own delta
+    again behind it."""
     return f"{METADATA}:{partition}/{file_id}"
 
 
@@ -65,16 +71,19 @@ def metadata_delta_conflict_key(time: str) -> str:
 
 
 def moves_metadata(conflict_keys: Iterable[str]) -> bool:
-    """Whether an entry that is no commit changes what a compaction of the metadata table has planned on."""
+    """Whether an entry that is no commit changes what a compaction of the metadata table has
+    planned on."""
     return any(key == METADATA or key.startswith((f"{METADATA}:", _DELTA)) for key in conflict_keys)
 
 
 GLOBAL_KEYS = "\x00"
-"""Stands for the partition in the record conflict keys of a global index, whose keys are unique across partitions."""
+"""Stands for the partition in the record conflict keys of a global index, whose keys are unique
+across partitions."""
 
 
 def ring_conflict_key(partition: str) -> str:
-    """The hash ring of a partition: it names no rows, so of two plans that change a ring one is made again, and writers go on."""
+    """The hash ring of a partition: it names no rows, so of two plans that change a ring one is
+    made again, and writers go on."""
     return f"ring:{partition}"
 
 
@@ -97,7 +106,8 @@ def _of_data(conflict_keys: set[str]) -> set[str]:
 
 
 def _one_way(left: set[str], right: set[str]) -> bool:
-    """Whether a partition of the left meets what the right has of it, or its unknown keys the right's."""
+    """Whether a partition of the left meets what the right has of it, or its unknown keys the
+    right's."""
     whole = {key.partition(":")[2] for key in left if key.startswith("partition:")}
     unknown = {key.partition(":")[2] for key in left if key.startswith("keys:")}
     if whole and any(_partition_of(key) in whole for key in right):

@@ -1,10 +1,11 @@
 """Instants: an action, in a state, at a time, and the timeline file names that hold them.
 
-Facts (table version 6, measured on Hudi 0.15.0): an instant time has 17 digits `yyyyMMddHHmmssSSS` in
-the timeline's zone and is compared as a string; 14-digit legacy times read as if `999` followed. Of a
-`commit`, the inflight file is `T.inflight` with no action word. A compaction completes as `commit`, a
-log compaction as `deltacommit`. A savepoint has no requested state. From version 8 on (measured on 1.0.2 and 1.1.1) a completed
-file also tells when its instant completed, `T_C.<action>`, and a clustering, pending under its own word, completes as `replacecommit`.
+Facts (table version 6, measured on Hudi 0.15.0): an instant time has 17 digits `yyyyMMddHHmmssSSS`
+in the timeline's zone and is compared as a string; 14-digit legacy times read as if `999` followed.
+Of a `commit`, the inflight file is `T.inflight` with no action word. A compaction completes as
+`commit`, a log compaction as `deltacommit`. A savepoint has no requested state. From version 8 on
+(measured on 1.0.2 and 1.1.1) a completed file also tells when its instant completed,
+`T_C.<action>`, and a clustering, pending under its own word, completes as `replacecommit`.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ _TIME_FORMAT = "%Y%m%d%H%M%S"
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """One timeline file: `time` (17 digits, when it was requested), `action` as named in the file, `state`.
+    """One timeline file: `time` (17 digits, when it was requested), `action` as named in the file,
+    `state`.
 
     `completion`: when it completed, of 17 digits, where the name of the completed file tells it.
     """
@@ -79,12 +81,14 @@ class Instant:
 
     @property
     def grouped_action(self) -> Action:
-        """The action that all states of this instant share when they are grouped (compaction → commit)."""
+        """The action that all states of this instant share when they are grouped (compaction →
+        commit)."""
         return _COMPLETES_AS.get(self.action, self.action)
 
     @property
     def is_write(self) -> bool:
-        """Whether it changes files by a claim of its own or by the plan of a clustering: no compaction, whose groups take rows meanwhile."""
+        """Whether it changes files by a claim of its own or by the plan of a clustering: no
+        compaction, whose groups take rows meanwhile."""
         return self.grouped_action in WRITE_ACTIONS and self.action not in PLANNED_ACTIONS
 
     @property
@@ -94,7 +98,8 @@ class Instant:
 
     @property
     def moment(self) -> str:
-        """When readers began to see it, as far as its name tells: its completion, else its own time."""
+        """When readers began to see it, as far as its name tells: its completion, else its own
+        time."""
         return self.completion or self.time
 
     @property
@@ -114,7 +119,8 @@ class Instant:
 
 @functools.lru_cache(maxsize=8192)
 def parse_instant(file_name: str) -> Instant | None:
-    """The instant that a file name in the timeline's folder stands for, or None if it is not a timeline file."""
+    """The instant that a file name in the timeline's folder stands for, or None if it is not a
+    timeline file."""
     match = _NAME.match(file_name)
     if match is None:
         return None
@@ -134,14 +140,15 @@ def parse_instant(file_name: str) -> Instant | None:
 
 @functools.lru_cache(maxsize=8192)
 def placed_instant(file_name: str) -> tuple[tuple[str, Action], tuple[str, str, int], Instant] | None:
-    """`parse_instant`, behind what groups the states of one instant, and behind its place on the timeline: a timeline has thousands of
-    files, and is listed for each step of a write."""
+    """`parse_instant`, behind what groups the states of one instant, and behind its place on the
+    timeline: a timeline has thousands of files, and is listed for each step of a write."""
     instant = parse_instant(file_name)
     return None if instant is None else ((instant.time, instant.grouped_action), instant.sort_key, instant)
 
 
 def planner_claim(time: str) -> str:
-    """Name of the file by which a planner of a table service claims its instant; Hudi passes over it (measured)."""
+    """Name of the file by which a planner of a table service claims its instant; Hudi passes over
+    it (measured)."""
     return f"{time}{_PLANNER_CLAIM}"
 
 
@@ -154,7 +161,8 @@ def planner_claim_time(file_name: str) -> str | None:
 
 
 def comparable_time(time: str) -> str:
-    """The instant time as Hudi compares it: a 14-digit time reads as its second's last millisecond."""
+    """The instant time as Hudi compares it: a 14-digit time reads as its second's last
+    millisecond."""
     return time + "999" if len(time) == 14 else time
 
 
@@ -164,7 +172,8 @@ def format_instant_time(moment: datetime) -> str:
 
 
 def parse_instant_time(time: str) -> datetime:
-    """The naive moment of an instant time, in the timeline's zone. Raises ValueError for anything else."""
+    """The naive moment of an instant time, in the timeline's zone. Raises ValueError for anything
+    else."""
     full = comparable_time(time)
     if len(full) != 17 or not is_digits(full):
         raise ValueError(f"{time!r} is not an instant time: expected 17 digits yyyyMMddHHmmssSSS")
@@ -172,13 +181,15 @@ def parse_instant_time(time: str) -> datetime:
 
 
 def earlier(moment: datetime, unit: timedelta, count: int) -> datetime:
-    """The moment so many units earlier, but none before any table was: options may name any number."""
+    """The moment so many units earlier, but none before any table was: options may name any
+    number."""
     first = datetime(1970, 1, 1, tzinfo=moment.tzinfo)
     return moment - unit * count if count <= (moment - first) // unit else first
 
 
 def next_instant_time(time: str) -> str:
-    """The instant time one millisecond later. Raises ValueError if there is none: years have four digits."""
+    """The instant time one millisecond later. Raises ValueError if there is none: years have four
+    digits."""
     try:
         return format_instant_time(parse_instant_time(time) + timedelta(milliseconds=1))
     except OverflowError as error:

@@ -1,7 +1,9 @@
-"""Check sums within what we write, at places that Hudi's readers pass over, by which a changed byte is found.
+"""Check sums within what we write, at places that Hudi's readers pass over, by which a changed byte
+is found.
 
-Facts (measured on Hudi 0.15.0): commit metadata may hold keys that Hudi does not know, and an Avro schema properties. A document
-that has no seal is another engine's, or of an earlier release, and is taken as it is.
+Facts (measured on Hudi 0.15.0): commit metadata may hold keys that Hudi does not know, and an Avro
+schema properties. A document that has no seal is another engine's, or of an earlier release, and is
+taken as it is.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ def unsealed(document: bytes) -> bytes:
 
 
 def with_header_seal(schema: str, header: int, content: int) -> str:
-    """A schema, JSON of an object, with the check sums of the header that holds it (with zeros in their place) and of the content."""
+    """A schema, JSON of an object, with the check sums of the header that holds it (with zeros in
+    their place) and of the content."""
     return f'{schema[:-1]},"{KEY}":"{header:08x}{content:08x}"}}'
 
 

@@ -1,4 +1,5 @@
-"""What a listing of the timeline has shown of instants that have completed: a later one need not look at their files again."""
+"""What a listing of the timeline has shown of instants that have completed: a later one need not
+look at their files again."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ Placed = tuple[tuple[str, str, int], Instant]
 
 @dataclass(frozen=True)
 class Settled:
-    """Their files with their ages, what groups their states, the last place, and they themselves: all that have `completed`, oldest first; of
-    these the writes (`commits`), their times, and the replacecommits."""
+    """Their files with their ages, what groups their states, the last place, and they themselves:
+    all that have `completed`, oldest first; of these the writes (`commits`), their times, and the
+    replacecommits."""
 
     files: dict[str, datetime] = field(default_factory=dict)
     keys: frozenset[tuple[str, Action]] = frozenset()
@@ -27,7 +29,8 @@ class Settled:
     replacements: tuple[Instant, ...] = ()
 
     def and_also(self, files: Mapping[str, datetime], places: Mapping[tuple[str, Action], Placed]) -> Settled:
-        """With these that have completed since. What comes behind the others, as it mostly does, costs what it is itself."""
+        """With these that have completed since. What comes behind the others, as it mostly does,
+        costs what it is itself."""
         if not places:
             return self
         new = sorted(places.values(), key=itemgetter(0))

@@ -1,9 +1,11 @@
-"""Which files tell what each commit changed: one step for each file group that a commit wrote to or replaced.
+"""Which files tell what each commit changed: one step for each file group that a commit wrote to or
+replaced.
 
-Facts (measured on Hudi 0.15.0): its reader takes the `.cdc` logs that a write stat names, else compares the file group before
-and after the commit; compactions and clusterings change nothing; a group that a commit replaces is deleted row by row, even
-where the same keys come back in another group. Hudi fails where an update logged no change data; here the file slices tell,
-as long as they are there.
+Facts (measured on Hudi 0.15.0): its reader takes the `.cdc` logs that a write stat names, else
+compares the file group before and after the commit; compactions and clusterings change nothing; a
+group that a commit replaces is deleted row by row, even where the same keys come back in another
+group. Hudi fails where an update logged no change data; here the file slices tell, as long as they
+are there.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ _Group = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ChangesRequest:
-    """What is asked: the commits of `span`, `images` of each change with `columns` (None: all), at most `limit` rows."""
+    """What is asked: the commits of `span`, `images` of each change with `columns` (None: all), at
+    most `limit` rows."""
 
     span: Span
     images: Images = Images.DATA_BEFORE_AFTER
@@ -56,9 +59,11 @@ class ChangesRequest:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one commit did to one file group: the slices before and after it, None where there is none.
+    """What one commit did to one file group: the slices before and after it, None where there is
+    none.
 
-    `moment`: when readers began to see the commit. `logs` are the log files by which it did it, if it was not by a base file; `cdc` the change data logs that tell all.
+    `moment`: when readers began to see the commit. `logs` are the log files by which it did it, if
+    it was not by a base file; `cdc` the change data logs that tell all.
     """
 
     instant: str
@@ -71,7 +76,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class ChangesPlan:
-    """`schema` is the result's. `slice_plan` reads a slice once it is given one, with `IDENTITY` and the columns of the images."""
+    """`schema` is the result's. `slice_plan` reads a slice once it is given one, with `IDENTITY`
+    and the columns of the images."""
 
     schema: pa.Schema
     steps: tuple[Step, ...]
@@ -87,8 +93,8 @@ class _GoneError(Exception):
 def make_changes_plan(ctx: TableContext, request: ChangesRequest) -> ChangesPlan:
     """Load the timeline, list the table once, and choose the files.
 
-    Raises InvalidOptionError for an unknown column; ExpiredError where commits of the span are archived or their files cleaned,
-    naming the instant; UnsupportedTableError, CorruptTableError.
+    Raises InvalidOptionError for an unknown column; ExpiredError where commits of the span are
+    archived or their files cleaned, naming the instant; UnsupportedTableError, CorruptTableError.
     """
     check_readable(ctx)
     check_commit_times(ctx)
@@ -130,7 +136,8 @@ def _slice_plan(ctx: TableContext, timeline: Timeline, schema: pa.Schema, image:
 
 
 def _steps(ctx: TableContext, timeline: Timeline, request: ChangesRequest, plan: ScanPlan) -> tuple[Step, ...]:
-    """The steps of all commits of the span. With a full scan they begin at the first commit whose rows are known."""
+    """The steps of all commits of the span. With a full scan they begin at the first commit whose
+    rows are known."""
     span = request.span
     known = check_active(ctx, timeline, span)
     planner = _Planner(ctx, timeline, request.images, plan)
@@ -159,7 +166,8 @@ def _steps(ctx: TableContext, timeline: Timeline, request: ChangesRequest, plan:
 
 
 def _all_rows(ctx: TableContext, timeline: Timeline, instant: Instant) -> list[Step] | None:
-    """Every row as of an instant, as if that commit had inserted them all; None if some of their files are gone."""
+    """Every row as of an instant, as if that commit had inserted them all; None if some of their
+    files are gone."""
     view = FileSystemView(ctx, *timeline.at(instant.moment))
     try:
         check_retained(view)
@@ -235,7 +243,8 @@ class _Planner:
         return Step(time, before, after, logs if len(logs) == len(stats) else ())
 
     def _check_replaced(self, moment: str, groups: set[_Group]) -> None:
-        """The newest file of each group before the commit is there: nothing in the commit itself names it."""
+        """The newest file of each group before the commit is there: nothing in the commit itself
+        names it."""
         timeline, as_of = self.timeline.at(just_before(moment))
         for instant in reversed(timeline.until(as_of).commits):
             if not groups:
@@ -247,7 +256,8 @@ class _Planner:
                 groups.discard(group)
 
     def _holds_images(self, time: str) -> bool:
-        """Whether change data logs of the table's mode hold what is asked for, under the names of today."""
+        """Whether change data logs of the table's mode hold what is asked for, under the names of
+        today."""
         mode, wanted = self.ctx.config.cdc, self.images
         history = self.plan.history
         if mode is None or (history is not None and history.stored_names(time, self.plan.instant)):
@@ -258,7 +268,8 @@ class _Planner:
 
     @property
     def _needs_after(self) -> bool:
-        """Whether the logs hold images before and keys, so that the new base file has to tell the images after."""
+        """Whether the logs hold images before and keys, so that the new base file has to tell the
+        images after."""
         return self.images is Images.DATA_BEFORE_AFTER and self.ctx.config.cdc is Images.DATA_BEFORE
 
 

@@ -21,11 +21,13 @@ BATCHES_AHEAD = 2
 
 
 class Changes(ArrowResult):
-    """Changes of rows, commit after commit, oldest first; within a commit by file group, with replaced groups first.
+    """Changes of rows, commit after commit, oldest first; within a commit by file group, with
+    replaced groups first.
 
-    `op` is `i`, `u` or `d`, `ts_ms` the instant of the commit (Hudi's name for it), `before` and `after` structs of the
-    table's columns, null where there is none. The commits are fixed when the plan is first needed. Methods that read raise
-    InvalidOptionError where files of a commit were cleaned, else what those of `Scan` raise.
+    `op` is `i`, `u` or `d`, `ts_ms` the instant of the commit (Hudi's name for it), `before` and
+    `after` structs of the table's columns, null where there is none. The commits are fixed when the
+    plan is first needed. Methods that read raise InvalidOptionError where files of a commit were
+    cleaned, else what those of `Scan` raise.
     """
 
     def __init__(self, context: TableContext, request: ChangesRequest) -> None:

@@ -1,7 +1,9 @@
-"""The changes of one step: read from change data logs, or found by comparing two slices of a file group.
+"""The changes of one step: read from change data logs, or found by comparing two slices of a file
+group.
 
-Two versions of a row differ in their sequence number, which only the commit that writes the row sets: what the slice after
-the commit has with the commit's time is new, what it lacks of the slice before is gone, and both together are an update.
+Two versions of a row differ in their sequence number, which only the commit that writes the row
+sets: what the slice after the commit has with the commit's time is new, what it lacks of the slice
+before is gone, and both together are an update.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ LOOKUPS = 8
 
 
 def step_batches(ctx: TableContext, plan: ChangesPlan, step: Step) -> Iterator[pa.RecordBatch]:
-    """Batches of `plan.schema`. Of one file group its changed rows are held, the sequence numbers of those that stayed, and an
-    eighth of the rows before."""
+    """Batches of `plan.schema`. Of one file group its changed rows are held, the sequence numbers
+    of those that stayed, and an eighth of the rows before."""
     try:
         for table in _tables(_Reader(ctx, plan, step)):
             yield from table.combine_chunks().to_batches()
@@ -87,7 +89,8 @@ class _Reader:
         return self._whole(self.rows(after, self.step.moment, time), self.plan.slice_plan.schema)
 
     def written_and_kept(self, after: FileSlice, only: Bound | None) -> tuple[pa.Table, pa.ChunkedArray]:
-        """The rows that the commit wrote, and the sequence numbers of those that it left, of all rows or `only` some."""
+        """The rows that the commit wrote, and the sequence numbers of those that it left, of all
+        rows or `only` some."""
         instant = self.step.instant
         if only is None:
             older = Bound(pc.field(COMMIT_TIME) != instant, (COMMIT_TIME,))

@@ -1,9 +1,11 @@
-"""The parts of a pyarrow expression, which pyarrow itself does not show, and the values that it leaves to columns.
+"""The parts of a pyarrow expression, which pyarrow itself does not show, and the values that it
+leaves to columns.
 
-Facts (pyarrow 21 to 26): an expression is pickled as an Arrow file whose schema's metadata spell the tree out in
-order (`call`, `field_ref`, `nested_field_ref`, `literal`, `options`, `end`) and whose one row holds the constants. pyarrow
-gives metadata as a dict, which keeps one of equal keys; the C data interface has them all. Whoever asks concludes nothing
-from what is not understood, so that a change of that form costs time and never rows.
+Facts (pyarrow 21 to 26): an expression is pickled as an Arrow file whose schema's metadata spell
+the tree out in order (`call`, `field_ref`, `nested_field_ref`, `literal`, `options`, `end`) and
+whose one row holds the constants. pyarrow gives metadata as a dict, which keeps one of equal keys;
+the C data interface has them all. Whoever asks concludes nothing from what is not understood, so
+that a change of that form costs time and never rows.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ def tree(expression: pc.Expression) -> Part:
 
 
 def possible_values(part: Part) -> Mapping[str, Values]:
-    """The values that columns must have for `part` to be true; columns that may have any are not in it."""
+    """The values that columns must have for `part` to be true; columns that may have any are not in
+    it."""
     if not isinstance(part, Call):
         return {}
     if part.function in ("and", "and_kleene"):
@@ -127,7 +130,8 @@ def _part(marks: Iterator[tuple[str, str]], row: pa.RecordBatch, first: tuple[st
 
 
 def _marks(schema: pa.Schema) -> Iterator[tuple[str, str]]:
-    """(key, value) of the schema's metadata, in order. Layout: number of pairs, then each text after its length, int32."""
+    """(key, value) of the schema's metadata, in order. Layout: number of pairs, then each text
+    after its length, int32."""
     capsule: Any = schema.__arrow_c_schema__()
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

@@ -13,7 +13,8 @@ from hudi_table.read.filter.text import Digits
 
 
 def literal(value: Any, kind: pa.DataType, op: str) -> pa.Scalar:
-    """`value` as a scalar that compares with a column of type `kind`. Raises InvalidOptionError if nothing fits."""
+    """`value` as a scalar that compares with a column of type `kind`. Raises InvalidOptionError if
+    nothing fits."""
     if isinstance(value, pa.Scalar):
         value = value.as_py()
     if value is None:
@@ -49,7 +50,8 @@ def _convert(value: Any, kind: pa.DataType) -> pa.Scalar:
 
 
 def _number(value: float | Decimal, kind: pa.DataType) -> pa.Scalar:
-    """A number for a numeric column: exact in the column's type, else in the smallest type that compares exactly."""
+    """A number for a numeric column: exact in the column's type, else in the smallest type that
+    compares exactly."""
     exact = Decimal(value.digits) if isinstance(value, Digits) else value
     if pa.types.is_floating(kind):
         return pa.scalar(float(exact), pa.float64())

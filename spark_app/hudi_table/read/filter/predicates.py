@@ -1,8 +1,10 @@
-"""Filters: SQL-like text, DNF tuples or a pyarrow expression → one pyarrow expression bound to a schema.
+"""Filters: SQL-like text, DNF tuples or a pyarrow expression → one pyarrow expression bound to a
+schema.
 
-The text form knows columns, literals, ``= == != <> < <= > >=``, ``in``, ``between``, ``like``, ``is null``,
-``and``, ``or``, ``not`` and parentheses; a comparison with null is neither true nor false, as in SQL. Literals take
-the type of the column beside them, so ``day >= '2024-01-01'`` compares dates and ``price = 1.10`` decimals.
+The text form knows columns, literals, ``= == != <> < <= > >=``, ``in``, ``between``, ``like``, ``is
+null``, ``and``, ``or``, ``not`` and parentheses; a comparison with null is neither true nor false,
+as in SQL. Literals take the type of the column beside them, so ``day >= '2024-01-01'`` compares
+dates and ``price = 1.10`` decimals.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ class Filter:
 
     @classmethod
     def of(cls, value: object) -> Filter | None:
-        """The filter that the caller gave; None for None. Raises InvalidOptionError for what is none."""
+        """The filter that the caller gave; None for None. Raises InvalidOptionError for what is
+        none."""
         if value is None:
             return None
         if isinstance(value, Filter):
@@ -69,7 +72,8 @@ class Filter:
         )
 
     def bind(self, schema: pa.Schema) -> Bound:
-        """Resolve columns and literals. Raises InvalidOptionError, naming the column or the value that does not fit."""
+        """Resolve columns and literals. Raises InvalidOptionError, naming the column or the value
+        that does not fit."""
         form = self.form
         if isinstance(form, pc.Expression):
             return Bound(form, _referenced(form, schema))
@@ -125,7 +129,8 @@ def _resolve(name: str, schema: pa.Schema) -> tuple[pa.DataType, tuple[str, ...]
 
 
 def _expression(predicate: Predicate, schema: pa.Schema, negated: bool = False) -> pc.Expression:
-    """Negations sink to the tests: there a null, which is neither true nor false, can be read as false."""
+    """Negations sink to the tests: there a null, which is neither true nor false, can be read as
+    false."""
     if isinstance(predicate, Logic):
         if predicate.op == "not":
             return _expression(predicate.parts[0], schema, not negated)

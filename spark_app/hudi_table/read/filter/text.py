@@ -31,7 +31,8 @@ Operand = Column | Literal
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """`op` of operands: a comparison, ``in`` (first operand against the others), ``like``, ``null``."""
+    """`op` of operands: a comparison, ``in`` (first operand against the others), ``like``,
+    ``null``."""
 
     op: str
     operands: tuple[Operand, ...]
@@ -192,7 +193,8 @@ class Parser:
 
 
 class Digits(float):
-    """A number with a fraction or exponent that remembers its digits, so that decimals stay exact."""
+    """A number with a fraction or exponent that remembers its digits, so that decimals stay
+    exact."""
 
     def __new__(cls, digits: str) -> Digits:
         """The number that these digits say."""

@@ -1,7 +1,10 @@
-"""The DuckDB relation over a scan: DuckDB's own Parquet reader for the files that it may read, our stream for all others.
+"""The DuckDB relation over a scan: DuckDB's own Parquet reader for the files that it may read, our
+stream for all others.
 
-Facts (DuckDB 2.0): paths are patterns, of which `[*]` means the character itself; files of one list have the columns of the first;
-statistics do not count NaN, its greatest number, so it must learn that there may be some; it checks no check sums of pages. What a connection refuses (`enable_external_access`) it refuses when the relation is made.
+Facts (DuckDB 2.0): paths are patterns, of which `[*]` means the character itself; files of one list
+have the columns of the first; statistics do not count NaN, its greatest number, so it must learn
+that there may be some; it checks no check sums of pages. What a connection refuses
+(`enable_external_access`) it refuses when the relation is made.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ _PATTERN = re.compile(r"[*?\[]")
 def relation(
     context: TableContext, planned: Replanned[ScanPlan], connection: duckdb.DuckDBPyConnection
 ) -> duckdb.DuckDBPyRelation:
-    """The rows of the plan. Where files are handed over the plan is bound to them: what goes before they are read is an error."""
+    """The rows of the plan. Where files are handed over the plan is bound to them: what goes before
+    they are read is an error."""
     streamed = connection.from_arrow(HudiDataset(context, planned))
     plan = planned.plan
     files, left = split(context, plan)
@@ -60,7 +64,8 @@ def _read_by_duckdb(
 
 
 def _types(connection: duckdb.DuckDBPyConnection, schema: pa.Schema) -> tuple[str, ...]:
-    """What DuckDB calls the types of a stream with this schema. Asking it costs as much as a small query."""
+    """What DuckDB calls the types of a stream with this schema. Asking it costs as much as a small
+    query."""
     found = _KNOWN_TYPES.get(schema)
     if found is None:
         found = tuple(map(str, connection.from_arrow(schema.empty_table()).types))

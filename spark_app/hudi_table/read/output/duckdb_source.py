@@ -1,9 +1,10 @@
 """The DuckDB bridge: a scan as a data set from which DuckDB asks for columns and rows.
 
-DuckDB hands the columns that it needs and the conditions that it can express to `scanner` of a `pyarrow.dataset.Dataset`, and
-does not check these conditions again: here they join the scan's own filter, so that they prune partitions, buckets, row
-groups and rows. Facts (DuckDB 2.0): comparisons of floats are not handed down, for NaN is DuckDB's greatest number; `in` comes
-wrapped in an `if_else`, from which Arrow concludes nothing, so what it means is said once more beside it.
+DuckDB hands the columns that it needs and the conditions that it can express to `scanner` of a
+`pyarrow.dataset.Dataset`, and does not check these conditions again: here they join the scan's own
+filter, so that they prune partitions, buckets, row groups and rows. Facts (DuckDB 2.0): comparisons
+of floats are not handed down, for NaN is DuckDB's greatest number; `in` comes wrapped in an
+`if_else`, from which Arrow concludes nothing, so what it means is said once more beside it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class HudiDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no type infor
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that there are. DuckDB asks for them as soon as it gets the data set: that makes the plan."""
+        """The columns that there are. DuckDB asks for them as soon as it gets the data set: that
+        makes the plan."""
         try:
             return self._planned.plan.schema
         except HudiError as error:

@@ -1,8 +1,11 @@
-"""Base files that an engine may read by itself: those of slices without logs, on local disk, whose columns mean the same to it.
+"""Base files that an engine may read by itself: those of slices without logs, on local disk, whose
+columns mean the same to it.
 
-An engine that has the files prunes row groups, decodes and aggregates in its own threads, without Arrow in between. What it is given
-must come to the rows that a scan gives. So each footer is read first, with its check sum; a file that does not fit is left to the
-scan: of another type that Arrow converts by rules of its own, INT96, two columns whose names differ only in case, a filter, another name today.
+An engine that has the files prunes row groups, decodes and aggregates in its own threads, without
+Arrow in between. What it is given must come to the rows that a scan gives. So each footer is read
+first, with its check sum; a file that does not fit is left to the scan: of another type that Arrow
+converts by rules of its own, INT96, two columns whose names differ only in case, a filter, another
+name today.
 """
 
 from __future__ import annotations
@@ -20,12 +23,14 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice
 
 FILES_MAX = 1000
-"""An engine opens every file of its list before a condition can spare one; beyond so many, pruning by the scan is worth more."""
+"""An engine opens every file of its list before a condition can spare one; beyond so many, pruning
+by the scan is worth more."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineFiles:
-    """Whole paths of files with one schema, and of each column of the plan its type in them, None where they lack it."""
+    """Whole paths of files with one schema, and of each column of the plan its type in them, None
+    where they lack it."""
 
     paths: tuple[str, ...]
     stored: tuple[pa.DataType | None, ...]
@@ -57,7 +62,8 @@ def _files(paths: Sequence[str], schema: pa.Schema, wanted: pa.Schema) -> Engine
 
 
 def _schema_of(ctx: TableContext, file: BaseFile) -> pa.Schema | None:
-    """The schema of a file; None of one that the scan has something to say about, be it that it is gone."""
+    """The schema of a file; None of one that the scan has something to say about, be it that it is
+    gone."""
     try:
         with ctx.storage.open_read(file.path) as source:
             footer = read_footer(source, path=file.path)
@@ -87,7 +93,8 @@ def _names_clash(names: Sequence[str]) -> bool:
 
 
 def _means_the_same(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether an engine's own type, or a cast that keeps every value, comes to what a scan gives."""
+    """Whether an engine's own type, or a cast that keeps every value, comes to what a scan
+    gives."""
     if _is_same(stored, wanted):
         return True
     if pt.is_int32(stored) or pt.is_float32(stored):
@@ -98,7 +105,8 @@ def _means_the_same(stored: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _is_same(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Arrow's equality passes over the names of a list's items, which tell the lists of two levels that Hudi wrote once."""
+    """Arrow's equality passes over the names of a list's items, which tell the lists of two levels
+    that Hudi wrote once."""
     if pt.is_list(stored) and pt.is_list(wanted):
         items = (stored.value_field, wanted.value_field)
         return items[0].name == items[1].name and _is_same(items[0].type, items[1].type)

@@ -1,8 +1,9 @@
 """Rows of a table into files of another form, in a folder of their own: Parquet, CSV or JSON lines.
 
-The folder must be empty. `_export.json` claims it first and tells what is exported; `_SUCCESS`, as Hadoop names it, comes last: a folder
-without it is not whole. Readers pass over both, since their names begin with `_`. Partitions are Hive's: `column=value` folders, whose
-column no file holds, `__HIVE_DEFAULT_PARTITION__` for null.
+The folder must be empty. `_export.json` claims it first and tells what is exported; `_SUCCESS`, as
+Hadoop names it, comes last: a folder without it is not whole. Readers pass over both, since their
+names begin with `_`. Partitions are Hive's: `column=value` folders, whose column no file holds,
+`__HIVE_DEFAULT_PARTITION__` for null.
 """
 
 from __future__ import annotations
@@ -30,13 +31,15 @@ FILE_BYTES = 512 << 20
 CHUNK_BYTES = 64 << 20
 """Of Arrow data: what is held before it is divided among the partitions."""
 OPEN_MAX = 8
-"""Files that are written at once: what rows of another partition want then, ends the oldest of them."""
+"""Files that are written at once: what rows of another partition want then, ends the oldest of
+them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """What an export wrote: `files` without the two that tell of it. `next_since`: an instant after which an incremental export misses nothing,
-    '' for the earliest; rows of writes that completed beside one that was pending come again."""
+    """What an export wrote: `files` without the two that tell of it. `next_since`: an instant after
+    which an incremental export misses nothing, '' for the earliest; rows of writes that completed
+    beside one that was pending come again."""
 
     target: str
     rows: int
@@ -124,10 +127,12 @@ def export(
     said: Mapping[str, Any],
     next_since: Callable[[], str],
 ) -> ExportResult:
-    """Write all of `rows` below `target`. `said`: what `_export.json` tells besides the form. `next_since` is asked when all rows have come.
+    """Write all of `rows` below `target`. `said`: what `_export.json` tells besides the form.
+    `next_since` is asked when all rows have come.
 
-    At most `CHUNK_BYTES` of rows and the buffers of `OPEN_MAX` files are held. Raises InvalidOptionError for a form or partition that cannot be,
-    InvalidRequestError if the folder is not empty; what stops it on its way leaves a folder without `_SUCCESS`.
+    At most `CHUNK_BYTES` of rows and the buffers of `OPEN_MAX` files are held. Raises
+    InvalidOptionError for a form or partition that cannot be, InvalidRequestError if the folder is
+    not empty; what stops it on its way leaves a folder without `_SUCCESS`.
     """
     schema = _checked(rows.schema, form, partition_by)
     _claim(target, {"format": form, "partitionBy": list(partition_by), **said})

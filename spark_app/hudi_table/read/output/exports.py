@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def extra(module: str, name: str) -> Any:
-    """A library that the base install lacks. Raises InvalidRequestError with the command that installs it, by the extra `name`."""
+    """A library that the base install lacks. Raises InvalidRequestError with the command that
+    installs it, by the extra `name`."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -40,7 +41,8 @@ class ArrowResult(ABC):
 
     @abstractmethod
     def _all_batches(self) -> list[pa.RecordBatch]:
-        """The same as a whole: what goes before the last of them is read begins anew, for nobody has seen a row."""
+        """The same as a whole: what goes before the last of them is read begins anew, for nobody
+        has seen a row."""
 
     def to_batches(self) -> pa.RecordBatchReader:
         """A stream of record batches; closing or dropping it stops the reading threads."""
@@ -57,7 +59,8 @@ class ArrowResult(ABC):
         return frame
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """A DuckDB relation over this result, in `connection` or DuckDB's default one; it reads only when it is run."""
+        """A DuckDB relation over this result, in `connection` or DuckDB's default one; it reads
+        only when it is run."""
         duckdb = extra("duckdb", "query")
         return (connection or duckdb.default_connection()).from_arrow(self)
 
@@ -69,11 +72,14 @@ class ArrowResult(ABC):
         partition_by: Sequence[str] = (),
         storage_options: Mapping[str, str] | None = None,
     ) -> ExportResult:
-        """Write the rows into files below `target`, a path or URI of a folder that is empty or not there.
+        """Write the rows into files below `target`, a path or URI of a folder that is empty or not
+        there.
 
-        `format`: ``"parquet"``, ``"csv"`` or ``"jsonl"``. `partition_by`: columns that become folders `column=value`. All rows are those of one moment,
-        and a file `_SUCCESS` comes last. The result's `next_since` is where an incremental export goes on: none of the writes that are pending now
-        completes before it. Raises InvalidOptionError, InvalidRequestError if the folder is not empty, and what reading raises; then there is no `_SUCCESS`.
+        `format`: ``"parquet"``, ``"csv"`` or ``"jsonl"``. `partition_by`: columns that become
+        folders `column=value`. All rows are those of one moment, and a file `_SUCCESS` comes last.
+        The result's `next_since` is where an incremental export goes on: none of the writes that
+        are pending now completes before it. Raises InvalidOptionError, InvalidRequestError if the
+        folder is not empty, and what reading raises; then there is no `_SUCCESS`.
         """
         from hudi_table.read.output.export import export
         from hudi_table.table.store.opening import open_storage

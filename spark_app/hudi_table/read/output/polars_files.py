@@ -25,9 +25,11 @@ def frames(
     finish: Finish,
     stream: Callable[[ScanPlan], Iterator[pl.DataFrame]],
 ) -> Generator[pl.DataFrame, None, None]:
-    """The rows of the plan, a frame at a time: those of files that Polars reads, made less by `finish`, then what `stream` gives of the others.
+    """The rows of the plan, a frame at a time: those of files that Polars reads, made less by
+    `finish`, then what `stream` gives of the others.
 
-    `like` has the plan's columns. Whatever Polars cannot read from the first is left to `stream`, which says why.
+    `like` has the plan's columns. Whatever Polars cannot read from the first is left to `stream`,
+    which says why.
     """
     # `finish` decides on every row: what the plan has understood of it chose the files, and may spare reading others.
     files, others = split(context, replace(plan, bound=None))

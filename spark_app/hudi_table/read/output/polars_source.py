@@ -1,8 +1,9 @@
 """The Polars bridge: a lazy frame that hands columns, filter and number of rows down to a scan.
 
-What we understand of Polars' predicate prunes files and rows; Polars' own predicate then decides on each batch, so that
-a part which we do not understand, or a change of its serialised form, costs time and never rows. Comparisons of
-floats stay with Polars, for which NaN is the greatest number. Base files that Polars may read it reads itself, see `polars_files`.
+What we understand of Polars' predicate prunes files and rows; Polars' own predicate then decides on
+each batch, so that a part which we do not understand, or a change of its serialised form, costs
+time and never rows. Comparisons of floats stay with Polars, for which NaN is the greatest number.
+Base files that Polars may read it reads itself, see `polars_files`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """Which buckets of a bucket index, or nodes of hash rings, can hold rows that match a filter.
 
-A filter that leaves every hash field a few values (`=`, `in`, joined by `and` and `or`) leaves a few buckets. Nothing is
-concluded where it is not certain how a writer hashed: from values with `,` or `:` (generations of Hudi take such keys
-apart differently), from types other than text, whole numbers, booleans and dates, from key generators that are not Hudi's own.
+A filter that leaves every hash field a few values (`=`, `in`, joined by `and` and `or`) leaves a
+few buckets. Nothing is concluded where it is not certain how a writer hashed: from values with `,`
+or `:` (generations of Hudi take such keys apart differently), from types other than text, whole
+numbers, booleans and dates, from key generators that are not Hudi's own.
 
-A file group that is a ring's node holds the same range of hashes in every ring that it is a node of: who changes a range names its group
-anew. So a ring of any moment tells what lies in the groups that it knows, and nothing of others.
+A file group that is a ring's node holds the same range of hashes in every ring that it is a node
+of: who changes a range names its group anew. So a ring of any moment tells what lies in the groups
+that it knows, and nothing of others.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ from hudi_table.table.view.hash_rings import TableRings
 REQUESTS_AHEAD = 16
 """Rings read at once: waiting for a store, not work."""
 MAX_KEYS = 10_000
-"""Combinations of values that are hashed; a filter that leaves more is taken to leave every bucket."""
+"""Combinations of values that are hashed; a filter that leaves more is taken to leave every
+bucket."""
 GENERATORS = tuple(
     f"org.apache.hudi.keygen.{name}KeyGenerator"
     for name in ("Simple", "Complex", "Nonpartitioned", "TimestampBased", "Custom")
@@ -48,8 +51,8 @@ _DATE_LENGTH = len("2013-01-31")
 
 @dataclass(frozen=True, slots=True)
 class PossibleKeys:
-    """Values of the hash fields that matching rows may have: `values[i]` of field i, in every combination. `prefix`: a key may
-    also be hashed with this before it."""
+    """Values of the hash fields that matching rows may have: `values[i]` of field i, in every
+    combination. `prefix`: a key may also be hashed with this before it."""
 
     values: tuple[tuple[str, ...], ...]
     prefix: str = ""
@@ -73,7 +76,8 @@ class PossibleKeys:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What a filter leaves of a snapshot: `buckets` of the `count` of every partition, None for all of them or where partitions differ."""
+    """What a filter leaves of a snapshot: `buckets` of the `count` of every partition, None for all
+    of them or where partitions differ."""
 
     slices: tuple[FileSlice, ...]
     buckets: frozenset[int] | None = None
@@ -86,7 +90,8 @@ def pruned(
     keys: PossibleKeys | None,
     count: int | None,
 ) -> Pruned:
-    """The slices that may hold rows of these keys; `count`: of buckets in the snapshot, `timeline`: by which rings are looked up."""
+    """The slices that may hold rows of these keys; `count`: of buckets in the snapshot, `timeline`:
+    by which rings are looked up."""
     index, kept = ctx.config.index, tuple(slices)
     if keys is None or index is None:
         return Pruned(kept)
@@ -103,7 +108,8 @@ def pruned(
 def possible_buckets(
     bound: Bound | None, config: TableConfig, schema: pa.Schema, count: int | None
 ) -> frozenset[int] | None:
-    """Numbers of those of the snapshot's `count` buckets that may hold matching rows; None if the filter or the table does not tell."""
+    """Numbers of those of the snapshot's `count` buckets that may hold matching rows; None if the
+    filter or the table does not tell."""
     keys = possible_keys(bound, config, schema)
     return None if keys is None or not count else keys.buckets(count)
 
@@ -172,13 +178,15 @@ def _is_plain(name: str, schema: pa.Schema) -> bool:
 
 
 def _texts(values: Values, kind: pa.DataType) -> list[str] | None:
-    """The texts of the values in a record key, None if one of them is uncertain where keys are taken apart."""
+    """The texts of the values in a record key, None if one of them is uncertain where keys are
+    taken apart."""
     found = value_texts(values, kind)
     return None if found is None or any("," in text or ":" in text for text in found) else found
 
 
 def value_texts(values: Values | None, kind: pa.DataType) -> list[str] | None:
-    """The texts of values of a key column of this type in a record key; None if there are too many, any may be, or one is uncertain."""
+    """The texts of values of a key column of this type in a record key; None if there are too many,
+    any may be, or one is uncertain."""
     if values is None or len(values) > MAX_KEYS:
         return None
     texts: list[str] = []

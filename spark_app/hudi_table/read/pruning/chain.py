@@ -1,4 +1,5 @@
-"""All that leaves files out before one is opened, in its order: partitions, buckets, the record index, column statistics.
+"""All that leaves files out before one is opened, in its order: partitions, buckets, the record
+index, column statistics.
 
 The latter two are imported where there is a filter, and a metadata table that may know them.
 """
@@ -21,9 +22,10 @@ from hudi_table.table.view.file_system_view import FileSlice
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What is read. `everything`: its slices before anything was left out; `buckets`: how many it has, if it is hashed. `visible`: the timeline
-    that hash rings are looked up by, `newest`: that of a newest snapshot of all rows, which a record index tells of, `table`: the table's;
-    None where one is not at hand. `renamed`: older files hold columns under other names."""
+    """What is read. `everything`: its slices before anything was left out; `buckets`: how many it
+    has, if it is hashed. `visible`: the timeline that hash rings are looked up by, `newest`: that
+    of a newest snapshot of all rows, which a record index tells of, `table`: the table's; None
+    where one is not at hand. `renamed`: older files hold columns under other names."""
 
     everything: Sequence[FileSlice]
     buckets: int | None
@@ -36,8 +38,8 @@ class Snapshot:
 def prune(
     ctx: TableContext, snapshot: Snapshot, slices: Sequence[FileSlice], bound: Bound | None, schema: pa.Schema
 ) -> tuple[Pruned, int]:
-    """Those of the slices that may hold rows for the filter, and in how many partitions; `schema` has the filter's columns. Raises
-    what the storage raises."""
+    """Those of the slices that may hold rows for the filter, and in how many partitions; `schema`
+    has the filter's columns. Raises what the storage raises."""
     partitions = sorted({item.partition for item in slices})
     kept = set(partitions) if bound is None else matching_partitions(bound, partitions, ctx.config, schema)
     keys, visible = possible_keys(bound, ctx.config, schema), snapshot.visible

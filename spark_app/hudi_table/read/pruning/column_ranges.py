@@ -1,12 +1,15 @@
 """What a filter cannot match by the smallest and largest values of a file's columns.
 
-Every test is asked of all files at once: whether some row of a file may pass it. What is not understood, and what nothing is known
-of, may always pass, so that skipping changes no rows. Facts (measured on Hudi 0.15.0 and 1.1.1), from which three silences follow:
+Every test is asked of all files at once: whether some row of a file may pass it. What is not
+understood, and what nothing is known of, may always pass, so that skipping changes no rows. Facts
+(measured on Hudi 0.15.0 and 1.1.1), from which three silences follow:
 
-- A floating point column with a NaN has 0.0 as its smallest and largest value: nothing follows from such columns.
-- A column of texts longer than 4,096 bytes has no bounds, and as many nulls as values: nothing follows from absent bounds.
-- Hudi puts the bounds of row groups together in the order of Java's strings, which differs from that of bytes beyond U+DFFF: nothing
-  follows from bounds with such characters.
+- A floating point column with a NaN has 0.0 as its smallest and largest value: nothing follows from
+  such columns.
+- A column of texts longer than 4,096 bytes has no bounds, and as many nulls as values: nothing
+  follows from absent bounds.
+- Hudi puts the bounds of row groups together in the order of Java's strings, which differs from
+  that of bytes beyond U+DFFF: nothing follows from bounds with such characters.
 """
 
 from __future__ import annotations
@@ -40,8 +43,9 @@ _FIRST_FOREIGN_BYTE: Final = 0xEE
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """One column in every file: smallest and largest value, both null where they are not known or nothing is in the column, and
-    the number of nulls, null where it is not known. No floating point column."""
+    """One column in every file: smallest and largest value, both null where they are not known or
+    nothing is in the column, and the number of nulls, null where it is not known. No floating point
+    column."""
 
     low: pa.Array
     high: pa.Array
@@ -77,7 +81,8 @@ class Ranges:
 
 
 def may_match(part: Part, columns: Mapping[str, Ranges], files: int) -> Flags:
-    """For each file whether a row of it may pass the filter `part`; `columns` that are absent tell nothing."""
+    """For each file whether a row of it may pass the filter `part`; `columns` that are absent tell
+    nothing."""
     if not isinstance(part, Call):
         return np.ones(files, bool)
     if part.function in ("and", "and_kleene", "or", "or_kleene"):
@@ -140,7 +145,8 @@ def _membership(values: pa.Array, ranges: Ranges) -> Flags | None:
 
 
 def _prefixed(prefix: Any, ranges: Ranges) -> Flags | None:
-    """A text that starts with `prefix` lies between it and the first text that is greater than all of them."""
+    """A text that starts with `prefix` lies between it and the first text that is greater than all
+    of them."""
     start = prefix if isinstance(prefix, bytes) else str(prefix).encode()
     if not pt.is_string(ranges.low.type) or not start or max(start) >= _FIRST_FOREIGN_BYTE:
         return None

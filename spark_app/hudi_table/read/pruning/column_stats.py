@@ -1,8 +1,9 @@
 """File slices that cannot hold a row for a filter, by the column statistics of the metadata table.
 
-Asked only where the metadata table says that its statistics are ready; what it has nothing of is read. A record is
-found by the file's name, which no other file ever has, so it is right whatever became of the commit that wrote it. Slices with logs
-are always read: what merging makes of them lies in no one file's range. Metadata that cannot be read costs time, never rows.
+Asked only where the metadata table says that its statistics are ready; what it has nothing of is
+read. A record is found by the file's name, which no other file ever has, so it is right whatever
+became of the commit that wrote it. Slices with logs are always read: what merging makes of them
+lies in no one file's range. Metadata that cannot be read costs time, never rows.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ def with_matching_files(
     schema: pa.Schema,
     timeline: Timeline | None = None,
 ) -> tuple[FileSlice, ...]:
-    """The slices that may hold rows for the filter, in their order. `schema` has the filter's columns; `timeline` is the table's, if
-    it is at hand. No column of the table was ever renamed. Raises what the storage raises."""
+    """The slices that may hold rows for the filter, in their order. `schema` has the filter's
+    columns; `timeline` is the table's, if it is at hand. No column of the table was ever renamed.
+    Raises what the storage raises."""
     plain = [item for item in slices if item.base is not None and not item.logs]
     names = [] if bound is None else [name for name in bound.columns if _compares(schema, name)]
     if bound is None or not names or not plain or _STATS not in read_partitions(ctx).ready:
@@ -57,7 +59,8 @@ def with_matching_files(
 
 
 def _compares(schema: pa.Schema, name: str) -> bool:
-    """Whether statistics of a column say anything: see `column_ranges` of floating point columns."""
+    """Whether statistics of a column say anything: see `column_ranges` of floating point
+    columns."""
     return name in schema.names and has_stats(schema.field(name).type) and not pt.is_floating(schema.field(name).type)
 
 

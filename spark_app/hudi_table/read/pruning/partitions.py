@@ -1,9 +1,11 @@
-"""What a filter cannot match: partitions by the values in their paths, row groups by their statistics.
+"""What a filter cannot match: partitions by the values in their paths, row groups by their
+statistics.
 
-Both say what holds for every row of a part (a *guarantee*) and let Arrow decide whether the filter can then still be
-true. A guarantee is given only where it is certain; without one a part is read and filtered, so that pruning never
-changes rows. Facts (Hudi 0.15.0): null and empty values lie in `__HIVE_DEFAULT_PARTITION__` (`default` in old
-tables); a `/` in a value that is not encoded makes two folders; the timestamp generator leaves the column's raw value in the file.
+Both say what holds for every row of a part (a *guarantee*) and let Arrow decide whether the filter
+can then still be true. A guarantee is given only where it is certain; without one a part is read
+and filtered, so that pruning never changes rows. Facts (Hudi 0.15.0): null and empty values lie in
+`__HIVE_DEFAULT_PARTITION__` (`default` in old tables); a `/` in a value that is not encoded makes
+two folders; the timestamp generator leaves the column's raw value in the file.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ _STEPS = {"dd": timedelta(days=1), "HH": timedelta(hours=1), "mm": timedelta(min
 
 
 def anything() -> pc.Expression:
-    """The guarantee from which nothing follows. Not a constant: making one loads pandas, where it is installed."""
+    """The guarantee from which nothing follows. Not a constant: making one loads pandas, where it
+    is installed."""
     return pc.scalar(True)
 
 
@@ -89,7 +92,8 @@ def matching_row_groups(bound: Bound, footer_schema: pa.Schema, metadata: Any, s
 
 
 def _has_order(kind: pa.DataType) -> bool:
-    """Types whose statistics bound every value: not floats, where NaN is in no range, and not nested ones."""
+    """Types whose statistics bound every value: not floats, where NaN is in no range, and not
+    nested ones."""
     types = pa.types
     exact = types.is_integer(kind) or types.is_decimal(kind) or types.is_boolean(kind)
     return bool(exact or types.is_string(kind) or types.is_date(kind) or types.is_timestamp(kind))
@@ -109,7 +113,8 @@ def _range(name: str, statistics: Any, schema: pa.Schema) -> pc.Expression:
 
 
 def _or_null(bound: pc.Expression, column: pc.Expression) -> pc.Expression:
-    """A bound of the values that are not null, in the one shape from which Arrow draws conclusions."""
+    """A bound of the values that are not null, in the one shape from which Arrow draws
+    conclusions."""
     return bound | column.is_null()
 
 
@@ -142,7 +147,8 @@ def _folders(item: PartitionField, config: TableConfig) -> int:
 
 
 def _value_guarantees(item: PartitionField, text: str, kind: pa.DataType) -> list[pc.Expression]:
-    """What may hold of the values behind a folder. Arrow draws no conclusion from an `or`, so each case stands alone."""
+    """What may hold of the values behind a folder. Arrow draws no conclusion from an `or`, so each
+    case stands alone."""
     column = pc.field(item.field)
     if item.type is PartitionType.TIMESTAMP:
         return [_moment_guarantee(item, text, kind)]
@@ -166,7 +172,8 @@ def _equal_guarantee(column: pc.Expression, text: str, kind: pa.DataType) -> pc.
 
 
 def _moment_guarantee(item: PartitionField, text: str, kind: pa.DataType) -> pc.Expression:
-    """The interval of a formatted moment in UTC, in the raw unit of the column. Null lies at the epoch."""
+    """The interval of a formatted moment in UTC, in the raw unit of the column. Null lies at the
+    epoch."""
     input_type = (item.input or "").upper()
     scale = _MILLIS.get(_INPUT_UNITS.get(input_type) or (item.unit.lower() if input_type == "SCALAR" else ""))
     interval = _interval(item.format or "", text)
@@ -195,7 +202,8 @@ def _raw(number: int, kind: pa.DataType) -> pa.Scalar:
 
 
 def _interval(pattern: str, text: str) -> tuple[datetime, datetime] | None:
-    """[start, end) of what a Java date pattern of years, months, days, hours and minutes prints as `text`."""
+    """[start, end) of what a Java date pattern of years, months, days, hours and minutes prints as
+    `text`."""
     parts = re.findall(r"[A-Za-z]+", pattern)
     if not parts or any(p not in _PATTERNS for p in parts) or parts != list(_PATTERNS)[: len(parts)]:
         return None

@@ -1,10 +1,13 @@
-"""File slices that cannot hold the record keys that a filter asks for, by the record index of the metadata table.
+"""File slices that cannot hold the record keys that a filter asks for, by the record index of the
+metadata table.
 
-A filter that leaves every field of the record key a few values (`=`, `in`, joined by `and` and `or`) leaves a few keys, and the index tells
-the one file group of each. It knows the newest snapshot alone, and one place of a key. So it is asked for that snapshot only, where keys
-are unique in the table, and not believed if it tells of a file group that the snapshot does not have, or if a commit completed
-while it was read: its base files may tell of that commit already. Metadata that cannot be read costs time, never rows. An index by
-partition has one place of a key in each, and is asked for those partitions that other filters leave, if they are few.
+A filter that leaves every field of the record key a few values (`=`, `in`, joined by `and` and
+`or`) leaves a few keys, and the index tells the one file group of each. It knows the newest
+snapshot alone, and one place of a key. So it is asked for that snapshot only, where keys are unique
+in the table, and not believed if it tells of a file group that the snapshot does not have, or if a
+commit completed while it was read: its base files may tell of that commit already. Metadata that
+cannot be read costs time, never rows. An index by partition has one place of a key in each, and is
+asked for those partitions that other filters leave, if they are few.
 """
 
 from __future__ import annotations
@@ -43,8 +46,9 @@ def with_record_keys(
     bound: Bound | None,
     schema: pa.Schema,
 ) -> tuple[FileSlice, ...]:
-    """Those slices of `left` that may hold the filter's keys, in their order. `everything` are all slices of the newest snapshot, that
-    of `timeline`; `schema` has the filter's columns. Raises what the storage raises."""
+    """Those slices of `left` that may hold the filter's keys, in their order. `everything` are all
+    slices of the newest snapshot, that of `timeline`; `schema` has the filter's columns. Raises
+    what the storage raises."""
     config = ctx.config
     known = MetadataPartition.RECORD_INDEX in config.metadata_partitions and len(left) > 1
     keys = possible_record_keys(bound, config, schema) if known else None
@@ -98,5 +102,6 @@ def possible_record_keys(bound: Bound | None, config: TableConfig, schema: pa.Sc
 
 
 def _unique(config: TableConfig) -> bool:
-    """Whether writers keep keys unique in the whole table: what foreign tables store nothing of is what they have the index for."""
+    """Whether writers keep keys unique in the whole table: what foreign tables store nothing of is
+    what they have the index for."""
     return config.index is None or config.index.type.is_global or not config.partition_by

@@ -18,8 +18,8 @@ FILE_BYTES = 16 << 20
 def bodies_of(
     ctx: TableContext, timeline: Timeline, instants: Sequence[Instant]
 ) -> Iterator[tuple[Sequence[Instant], Mapping[str, bytes]]]:
-    """Some instants at a time, oldest first, and what stands in each file of theirs. It ends where another archiver has deleted one: what that
-    has not finished is found by the next run."""
+    """Some instants at a time, oldest first, and what stands in each file of theirs. It ends where
+    another archiver has deleted one: what that has not finished is found by the next run."""
     states = timeline.states()
     for first in range(0, len(instants), BODIES_AHEAD):
         some = instants[first : first + BODIES_AHEAD]

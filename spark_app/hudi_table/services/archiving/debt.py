@@ -1,4 +1,5 @@
-"""How long the timeline is, and whether archiving could make it shorter: what an operator watches."""
+"""How long the timeline is, and whether archiving could make it shorter: what an operator
+watches."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ TIMELINE_FILES_WARN = 800
 
 @dataclass(frozen=True, slots=True)
 class TimelineDebt:
-    """`files` directly under `.hoodie/`, `writes` completed ones on the active timeline. `warn`: archive soon."""
+    """`files` directly under `.hoodie/`, `writes` completed ones on the active timeline. `warn`:
+    archive soon."""
 
     files: int
     writes: int
@@ -36,8 +38,8 @@ def timeline_debt(timeline: Timeline) -> TimelineDebt:
 def archiving_debt(ctx: TableContext, timeline: Timeline, options: Mapping[str, str]) -> ArchivingDebt:
     """What an archiving with these options would find. Raises InvalidOptionError as it would.
 
-    Of the metadata table nothing is asked: archiving compacts it first, so it holds nothing back for long. The store is asked only where
-    a replacecommit is next to leave.
+    Of the metadata table nothing is asked: archiving compacts it first, so it holds nothing back
+    for long. The store is asked only where a replacecommit is next to leave.
     """
     policy = ArchivePolicy.parse(options)
     present = Present(ctx.clock.now(), ctx.settings.quarantine_seconds, ctx.config.type is TableType.MERGE_ON_READ)

@@ -1,8 +1,9 @@
-"""Archiving: what leaves is written to a new file of the archive, read back, and only then deleted from the timeline. What an archive is, its
-layout tells: `logs.py` and `lsm.py`.
+"""Archiving: what leaves is written to a new file of the archive, read back, and only then deleted
+from the timeline. What an archive is, its layout tells: `logs.py` and `lsm.py`.
 
-A crash leaves an instant in both, or twice in the archive; the next archiving goes on. Two archivers at once write it twice and delete
-it once. Requested and inflight files go before the completed one, so nothing archived ever looks pending.
+A crash leaves an instant in both, or twice in the archive; the next archiving goes on. Two
+archivers at once write it twice and delete it once. Requested and inflight files go before the
+completed one, so nothing archived ever looks pending.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.write.checks.request import refuse_unsupported
 
 _ARCHIVES = {Archive.LOGS: (into_logs, merge_archive), Archive.LSM: (into_lsm, compact_levels)}
-"""What takes instants into an archive, and what keeps the number of its files bounded; by the kind of archive."""
+"""What takes instants into an archive, and what keeps the number of its files bounded; by the kind
+of archive."""
 
 
 @dataclass(slots=True)
@@ -57,10 +59,11 @@ class _Done:
 def archive(
     ctx: TableContext, options: Mapping[str, str] | None = None, *, force: bool = False
 ) -> ServiceResult | None:
-    """Archive what is due by the options, or all that may leave (`force`); then trim the chain. None if nothing is due.
+    """Archive what is due by the options, or all that may leave (`force`); then trim the chain.
+    None if nothing is due.
 
-    Raises InvalidOptionError for settings that contradict each other, CorruptTableError if a timeline file cannot be read:
-    nothing is deleted that is not in the archive.
+    Raises InvalidOptionError for settings that contradict each other, CorruptTableError if a
+    timeline file cannot be read: nothing is deleted that is not in the archive.
     """
     refuse_unsupported(ctx.config)
     policy = ArchivePolicy.parse(options or {})
@@ -89,7 +92,8 @@ def archive(
 
 @relists
 def preview(ctx: TableContext, options: Mapping[str, str] | None = None, *, force: bool = False) -> ServicePlan | None:
-    """A dry run: what would leave now; ages are judged by this process's clock. None if nothing is due."""
+    """A dry run: what would leave now; ages are judged by this process's clock. None if nothing is
+    due."""
     refuse_unsupported(ctx.config)
     policy = ArchivePolicy.parse(options or {})
     timeline = load_timeline(ctx)
@@ -138,7 +142,8 @@ def _needed_by_metadata(ctx: TableContext, timeline: Timeline) -> str:
 
 
 def _delete(ctx: TableContext, archived: list[Instant], policy: ArchivePolicy, now: datetime, done: _Done) -> None:
-    """Delete what is in the archive now, oldest first, as far as a fresh listing still lets it leave (a savepoint may have come)."""
+    """Delete what is in the archive now, oldest first, as far as a fresh listing still lets it
+    leave (a savepoint may have come)."""
     timeline = load_timeline(ctx)
     still = set(_planned(ctx, timeline, policy, now, force=True).instants)
     states = timeline.states()
@@ -153,8 +158,8 @@ def _delete(ctx: TableContext, archived: list[Instant], policy: ArchivePolicy, n
 
 
 def _give_up_unclaimed(ctx: TableContext, timeline: Timeline, leaving: Leaving) -> None:
-    """Before the timeline passes an instant that another engine took back while its writer went on: its markers still tell of it, and what they
-    name would count from then on."""
+    """Before the timeline passes an instant that another engine took back while its writer went on:
+    its markers still tell of it, and what they name would count from then on."""
     left = [instant for instant in timeline.commits if instant not in leaving.instants]
     folders, _ = ctx.storage.list_dir(TEMP)
     times = {folder.rstrip("/").rpartition("/")[2] for folder in folders}
@@ -169,7 +174,8 @@ def _give_up_unclaimed(ctx: TableContext, timeline: Timeline, leaving: Leaving) 
 
 
 def _sweep(ctx: TableContext, times: set[str]) -> None:
-    """Delete what writes that crashed after their decision left of themselves: markers and heartbeats."""
+    """Delete what writes that crashed after their decision left of themselves: markers and
+    heartbeats."""
     for folder in (TEMP, HEARTBEAT):
         for info in ctx.storage.list(folder):
             if info.path.removeprefix(f"{folder}/").partition("/")[0] in times:

@@ -1,4 +1,5 @@
-"""Archiving that a writer does itself after its commit, if its options give `hoodie.archive.automatic` as true."""
+"""Archiving that a writer does itself after its commit, if its options give
+`hoodie.archive.automatic` as true."""
 
 from __future__ import annotations
 
@@ -11,13 +12,15 @@ from hudi_table.table.timeline.context import TableContext
 
 
 def check_archiving(options: Mapping[str, str]) -> None:
-    """Refuse contradicting settings before anything is written, where they matter. Raises InvalidOptionError."""
+    """Refuse contradicting settings before anything is written, where they matter. Raises
+    InvalidOptionError."""
     if wants_archiving(options):
         ArchivePolicy.parse(options)
 
 
 def archive_inline(ctx: TableContext, committed: str, options: Mapping[str, str]) -> None:
-    """What the options ask after the write of instant `committed`. An error says that the write itself stands."""
+    """What the options ask after the write of instant `committed`. An error says that the write
+    itself stands."""
     if not wants_archiving(options):
         return
     try:

@@ -1,4 +1,5 @@
-"""The archive of table version 6: files of log blocks, each created once and read back, with an entry for each timeline file of an instant."""
+"""The archive of table version 6: files of log blocks, each created once and read back, with an
+entry for each timeline file of an instant."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ ATTEMPTS_MAX = 100
 def into_logs(
     ctx: TableContext, timeline: Timeline, instants: Sequence[Instant], policy: ArchivePolicy
 ) -> Iterator[tuple[list[Instant], int]]:
-    """Archive the instants; yields those that are in the archive now, oldest first, and the bytes of their file."""
+    """Archive the instants; yields those that are in the archive now, oldest first, and the bytes
+    of their file."""
     for taken, data in archive_files_of(ctx, timeline, instants, policy.batch):
         archive_file(ctx, data)
         yield taken, len(data)
@@ -51,7 +53,8 @@ def archive_files_of(
 
 
 def archive_file(ctx: TableContext, data: bytes) -> None:
-    """Create a new archive file and read it back. An unfinished merge of Hudi's deletes the file that it names: not ours."""
+    """Create a new archive file and read it back. An unfinished merge of Hudi's deletes the file
+    that it names: not ours."""
     number = max([0, *(file.number for file in archive_files(ctx)), file_number(merge_target(ctx) or "")])
     for _ in range(ATTEMPTS_MAX):
         number += 1

@@ -1,9 +1,12 @@
-"""The archive of table versions 8 and 9: Parquet files with a row for each instant, and manifests that name those which count.
+"""The archive of table versions 8 and 9: Parquet files with a row for each instant, and manifests
+that name those which count.
 
-Files are put before the manifest that names them, each manifest is created exclusively as the next number of the one that it was made from, and
-nothing is deleted from the timeline that the newest manifest does not lead to. So whatever dies on the way leaves the archive as it was, or with the
-instants in it; and two archivers at once build on each other. Hudi's readers go by `_version_`, and by the newest manifest while there is none: it is
-deleted first and then created exclusively, so a process that slept does not set it back. See `docs/explanation/commit-protocol.md` section 2.4 [A].
+Files are put before the manifest that names them, each manifest is created exclusively as the next
+number of the one that it was made from, and nothing is deleted from the timeline that the newest
+manifest does not lead to. So whatever dies on the way leaves the archive as it was, or with the
+instants in it; and two archivers at once build on each other. Hudi's readers go by `_version_`, and
+by the newest manifest while there is none: it is deleted first and then created exclusively, so a
+process that slept does not set it back. See `docs/explanation/commit-protocol.md` section 2.4 [A].
 """
 
 from __future__ import annotations
@@ -55,7 +58,8 @@ _PLANNED = (Action.CLEAN, Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUST
 def into_lsm(
     ctx: TableContext, timeline: Timeline, instants: Sequence[Instant], policy: ArchivePolicy
 ) -> Iterator[tuple[list[Instant], int]]:
-    """Archive the instants; yields those that are in the archive now, oldest first, and the bytes that were put for them."""
+    """Archive the instants; yields those that are in the archive now, oldest first, and the bytes
+    that were put for them."""
     del policy
     states = timeline.states()
     taken: list[Instant] = []
@@ -101,7 +105,8 @@ def _row(ctx: TableContext, states: Sequence[Instant], bodies: Mapping[str, byte
 def add_rows(ctx: TableContext, rows: pa.Table) -> int:
     """Bring rows into the archive, those that are not in it yet. Returns the bytes that were put.
 
-    Raises UnavailableError if the archive does not hold all of them afterwards: then nothing may be deleted.
+    Raises UnavailableError if the archive does not hold all of them afterwards: then nothing may be
+    deleted.
     """
     rows = rows.sort_by("instantTime")
     times = rows.column("instantTime").to_pylist()
@@ -126,7 +131,8 @@ def add_rows(ctx: TableContext, rows: pa.Table) -> int:
 
 
 def _put(ctx: TableContext, rows: pa.Table, level: int) -> list[LsmFile]:
-    """Put rows as one file, or as more where its name is taken for other rows with the same ends."""
+    """Put rows as one file, or as more where its name is taken for other rows with the same
+    ends."""
     times = rows.column("instantTime")
     name = f"{times[0].as_py()}_{times[-1].as_py()}_{level}.parquet"
     path, data = f"{archive_folder(ctx)}/{name}", lsm_file(rows)
@@ -153,9 +159,11 @@ def _same_rows(data: bytes, rows: pa.Table, path: str) -> bool:
 
 
 def _publish(ctx: TableContext, begun: float, files_of: _FilesOf) -> Manifest | None:
-    """Create the next manifest, with the files that `files_of` makes of the newest one, None for: nothing more to do.
+    """Create the next manifest, with the files that `files_of` makes of the newest one, None for:
+    nothing more to do.
 
-    `begun`: when the first of its new files was put. One that nobody names for H is deleted, so it is named within H/2.
+    `begun`: when the first of its new files was put. One that nobody names for H is deleted, so it
+    is named within H/2.
     """
     folder = archive_folder(ctx)
     for _ in range(ATTEMPTS_MAX):
@@ -188,7 +196,8 @@ def _manifest(files: Iterable[LsmFile]) -> bytes:
 
 
 def _tell_version(ctx: TableContext) -> None:
-    """Let `_version_` tell the newest manifest. What another creates meanwhile is looked at again."""
+    """Let `_version_` tell the newest manifest. What another creates meanwhile is looked at
+    again."""
     path = f"{archive_folder(ctx)}/{VERSION}"
     for _ in range(ATTEMPTS_MAX):
         _, infos = ctx.storage.list_dir(archive_folder(ctx))
@@ -206,8 +215,8 @@ def _tell_version(ctx: TableContext) -> None:
 
 
 def compact_levels(ctx: TableContext, policy: ArchivePolicy) -> int:
-    """Merge files of a level into one of the next, the oldest first, where there are many; then delete what no manifest of the recent past
-    names. Returns how many files were merged."""
+    """Merge files of a level into one of the next, the oldest first, where there are many; then
+    delete what no manifest of the recent past names. Returns how many files were merged."""
     merged = merges = 0
     while (done := _merge_level(ctx, policy)) and merges < ATTEMPTS_MAX:
         merged, merges = merged + done, merges + 1
@@ -259,7 +268,8 @@ def _chosen(files: Sequence[LsmFile], many: int) -> list[LsmFile]:
 
 
 def _clean(ctx: TableContext, manifests: int) -> None:
-    """Delete manifests but the newest `manifests`, and files that none of those names and that are older than H: younger ones may be named yet."""
+    """Delete manifests but the newest `manifests`, and files that none of those names and that are
+    older than H: younger ones may be named yet."""
     folder = archive_folder(ctx)
     try:
         now = read_manifest(ctx.storage, folder)

@@ -1,7 +1,8 @@
-"""Merging small files of the archive, so that their number stays bounded: blocks are copied as they are.
+"""Merging small files of the archive, so that their number stays bounded: blocks are copied as they
+are.
 
-Unlike Hudi's merge it needs no plan: the merged file is whole before any of the others goes, and an instant that is in two
-files counts once.
+Unlike Hudi's merge it needs no plan: the merged file is whole before any of the others goes, and an
+instant that is in two files counts once.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from hudi_table.table.timeline.context import TableContext
 
 
 def merge_archive(ctx: TableContext, policy: ArchivePolicy) -> int:
-    """Merge the newest files, all small ones in a row, if they are `policy.merge_files`; returns how many went.
+    """Merge the newest files, all small ones in a row, if they are `policy.merge_files`; returns
+    how many went.
 
-    The newest, so that a higher number keeps meaning later instants: Hudi stops reading at the first file before the time it
-    asks for. Nothing happens beside a merge of Hudi's that is not done.
+    The newest, so that a higher number keeps meaning later instants: Hudi stops reading at the
+    first file before the time it asks for. Nothing happens beside a merge of Hudi's that is not
+    done.
     """
     files = archive_files(ctx)
     chosen = _chosen(files, policy)

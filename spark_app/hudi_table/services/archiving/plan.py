@@ -1,9 +1,10 @@
 """Which instants leave the active timeline: pure planning over one listing.
 
-The rules are those of `docs/explanation/commit-protocol.md` section 2.3. Facts of Hudi 0.15.0's archiver: beyond `most` completed writes the oldest
-leave until `least` are left; a savepoint, the write before the oldest pending instant, what the trigger of compactions counts and a
-replacecommit whose files are not cleaned hold back what comes after them; cleans and rollbacks leave by the same two numbers.
-Savepoints, restores and indexing never leave.
+The rules are those of `docs/explanation/commit-protocol.md` section 2.3. Facts of Hudi 0.15.0's
+archiver: beyond `most` completed writes the oldest leave until `least` are left; a savepoint, the
+write before the oldest pending instant, what the trigger of compactions counts and a replacecommit
+whose files are not cleaned hold back what comes after them; cleans and rollbacks leave by the same
+two numbers. Savepoints, restores and indexing never leave.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ ReplacedGone = Callable[[Instant], bool]
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """`instants` leave, oldest first, `writes` of them completed writes. `due`: whether that is enough to begin.
+    """`instants` leave, oldest first, `writes` of them completed writes. `due`: whether that is
+    enough to begin.
 
     `held_by` says what holds back the next write that would leave too, '' if nothing does.
     """
@@ -36,8 +38,8 @@ class Leaving:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What the planner knows beside the timeline: the store's present, `H` in seconds, whether the table has logs, and the oldest
-    instant that the metadata table needs, '' if none."""
+    """What the planner knows beside the timeline: the store's present, `H` in seconds, whether the
+    table has logs, and the oldest instant that the metadata table needs, '' if none."""
 
     now: datetime
     quarantine_seconds: float
@@ -52,8 +54,9 @@ class Present:
 def plan_archiving(
     timeline: Timeline, policy: ArchivePolicy, present: Present, *, gone: ReplacedGone, force: bool = False
 ) -> Leaving:
-    """What leaves. `gone` tells of a replacecommit whether the files that it replaced are deleted: asked oldest first, and only
-    if nothing else holds it. `force`: down to `policy.least` although `policy.most` is not reached, and however few.
+    """What leaves. `gone` tells of a replacecommit whether the files that it replaced are deleted:
+    asked oldest first, and only if nothing else holds it. `force`: down to `policy.least` although
+    `policy.most` is not reached, and however few.
     """
     writes = timeline.commits
     least, most = policy.limits(writes)
@@ -68,7 +71,8 @@ def plan_archiving(
 
 
 def barriers(timeline: Timeline) -> list[tuple[str, str]]:
-    """(time, name) of what has not completed, oldest first: nothing at or after the write before it may leave.
+    """(time, name) of what has not completed, oldest first: nothing at or after the write before it
+    may leave.
 
     A rollback without its plan is none: a late inflight file of one that was archived.
     """
@@ -105,8 +109,8 @@ def _writes(
 
 
 def _others(timeline: Timeline, limits: tuple[int, int], present: Present, start: str) -> list[Instant]:
-    """Completed cleans and rollbacks before the timeline's new start, and of too many the oldest; never the newest clean, from which
-    the next one goes on."""
+    """Completed cleans and rollbacks before the timeline's new start, and of too many the oldest;
+    never the newest clean, from which the next one goes on."""
     least, most = limits
     leaving = []
     for action in _COUNTED:
@@ -128,8 +132,8 @@ def _old(timeline: Timeline, instant: Instant, present: Present) -> bool:
 
 
 def _oldest_counted(timeline: Timeline, policy: ArchivePolicy) -> str:
-    """The oldest write that the trigger of compactions still has to find: the deltacommits since the last compaction, as many
-    as make one due; with fewer, that compaction."""
+    """The oldest write that the trigger of compactions still has to find: the deltacommits since
+    the last compaction, as many as make one due; with fewer, that compaction."""
     if not policy.delta_commits:
         return ""
     last = max((i.time for i in timeline.commits if i.action is Action.COMMIT), default="")

@@ -1,8 +1,9 @@
 """How much of the timeline stays: Hudi's keys, their defaults, and what they must not contradict.
 
-Facts (Hudi 0.15.0): `hoodie.cleaner.commits.retained` (10) < `hoodie.keep.min.commits` (20) < `hoodie.keep.max.commits` (30), or the
-writer refuses them; a cleaner by hours raises both of the latter over the commits that it retains; tables of logs keep the deltacommits
-that the trigger of compactions counts.
+Facts (Hudi 0.15.0): `hoodie.cleaner.commits.retained` (10) < `hoodie.keep.min.commits` (20) <
+`hoodie.keep.max.commits` (30), or the writer refuses them; a cleaner by hours raises both of the
+latter over the commits that it retains; tables of logs keep the deltacommits that the trigger of
+compactions counts.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ _COUNTING = (TriggerStrategy.NUM_COMMITS, TriggerStrategy.NUM_AND_TIME)
 
 @dataclass(frozen=True, slots=True)
 class ArchivePolicy:
-    """`least` completed writes stay; archiving begins beyond `most`. `batch`: entries of one log block. `hours`: what a cleaner by
-    hours retains, else 0. `delta_commits`: those that a compaction's trigger must still find, else 0. `merge_files` (0: never merge)
-    archive files smaller than `merge_bytes` are merged into one. Of versions 8 and 9: so many files of one level (`level_files`) become one of the next,
-    and `manifests` of the past stay for readers, those of its own merges beside them."""
+    """`least` completed writes stay; archiving begins beyond `most`. `batch`: entries of one log
+    block. `hours`: what a cleaner by hours retains, else 0. `delta_commits`: those that a
+    compaction's trigger must still find, else 0. `merge_files` (0: never merge) archive files
+    smaller than `merge_bytes` are merged into one. Of versions 8 and 9: so many files of one level
+    (`level_files`) become one of the next, and `manifests` of the past stay for readers, those of
+    its own merges beside them."""
 
     least: int = 20
     most: int = 30
@@ -50,7 +53,8 @@ class ArchivePolicy:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ArchivePolicy:
-        """From Hudi's keys. Raises InvalidOptionError for a bad value, and for settings that contradict each other."""
+        """From Hudi's keys. Raises InvalidOptionError for a bad value, and for settings that
+        contradict each other."""
         check_options(options)
         least, most = whole_option(options, MIN_COMMITS, least=1), whole_option(options, MAX_COMMITS, least=2)
         retained = whole_option(options, COMMITS, least=1)
@@ -85,12 +89,14 @@ class ArchivePolicy:
 
 
 def wants_archiving(options: Mapping[str, str]) -> bool:
-    """Whether a write's options ask for archiving after it. Hudi's default is true; here it has to be given."""
+    """Whether a write's options ask for archiving after it. Hudi's default is true; here it has to
+    be given."""
     return boolean_option(options, AUTOMATIC)
 
 
 def _moment_before(time: str, hours: int) -> str:
-    """The instant time `hours` before another; '' if that carries no time (restored, or of a metadata table)."""
+    """The instant time `hours` before another; '' if that carries no time (restored, or of a
+    metadata table)."""
     try:
         return f"{earlier(parse_instant_time(time), timedelta(hours=1), hours):%Y%m%d%H%M%S}000"
     except ValueError:

@@ -1,9 +1,9 @@
 """What the archive keeps of an instant: one entry for each of its timeline files.
 
-Facts (Hudi 0.15.0, golden archives): a compaction's pending states have the action `compaction`, its completed one `commit`; both
-pending states of a clean or compaction carry the plan; of a rollback only the completed state has a payload. Of a write stat
-17 fields are kept, numbers that it lacks as 0; the extra metadata gains `ROLLING_STAT`, empty; a pending write is of operation
-UNKNOWN.
+Facts (Hudi 0.15.0, golden archives): a compaction's pending states have the action `compaction`,
+its completed one `commit`; both pending states of a clean or compaction carry the plan; of a
+rollback only the completed state has a payload. Of a write stat 17 fields are kept, numbers that it
+lacks as 0; the extra metadata gains `ROLLING_STAT`, empty; a pending write is of operation UNKNOWN.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def entry_of(ctx: TableContext, timeline: Timeline, instant: Instant, bodies: Bo
 
 
 def completed_entry(entry: Entry, metadata: CommitMetadata | None) -> Entry:
-    """The entry of a completed state that leaves an archive of versions 8 and 9, as the archive of version 6 has it. `metadata`: of a write."""
+    """The entry of a completed state that leaves an archive of versions 8 and 9, as the archive of
+    version 6 has it. `metadata`: of a write."""
     payload = {name: entry[name] for name in _REPORTS.values() if entry.get(name)}
     if metadata is not None and metadata.replaced is None:
         payload = {"hoodieCommitMetadata": _kept(metadata.to_document())}

@@ -1,4 +1,5 @@
-"""Whether a replacecommit may leave the timeline: what it replaced has to be gone first, or readers would see it again."""
+"""Whether a replacecommit may leave the timeline: what it replaced has to be gone first, or readers
+would see it again."""
 
 from __future__ import annotations
 

@@ -15,15 +15,16 @@ from hudi_table.table.store.ports import Engine
 
 @dataclass(frozen=True)
 class ArchivingService(Unplanned):
-    """The oldest instants leave the active timeline; see `services.base.Service`. No plan is stored: whatever may leave when it runs then
-    leaves."""
+    """The oldest instants leave the active timeline; see `services.base.Service`. No plan is
+    stored: whatever may leave when it runs then leaves."""
 
     type: ClassVar[ServiceType] = ServiceType.ARCHIVING
     nothing: ClassVar[str] = "nothing is due to be archived"
 
     @checked_call
     def __call__(self, options: Mapping[str, str] | None = None, *, force: bool = False, plan: str = "") -> Self:
-        """The service with these options. `force`: whatever may leave, due or not; `plan`: digest of a dry run, which must still hold."""
+        """The service with these options. `force`: whatever may leave, due or not; `plan`: digest
+        of a dry run, which must still hold."""
         return self.with_request(ServiceRequest(options or {}, force, plan))
 
     def current_plan(self) -> ServicePlan | None:

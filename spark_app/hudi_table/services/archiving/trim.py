@@ -1,6 +1,8 @@
-"""Trimming the decision chain: its lowest entries, once their instants have left the timeline and nobody can need them.
+"""Trimming the decision chain: its lowest entries, once their instants have left the timeline and
+nobody can need them.
 
-See `docs/explanation/commit-protocol.md` sections 2.3 and 2.7: whoever works from an older tail finds the gap.
+See `docs/explanation/commit-protocol.md` sections 2.3 and 2.7: whoever works from an older tail
+finds the gap.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ TRIMMED_MAX = 1_000
 
 
 def trim_chain(ctx: TableContext, now: datetime) -> int:
-    """Delete the lowest entries older than seven days (at least 4 H) of instants that left the timeline, keeping the last one;
-    and plans of dry runs as old. `now`: the store's present. Returns how many entries went."""
+    """Delete the lowest entries older than seven days (at least 4 H) of instants that left the
+    timeline, keeping the last one; and plans of dry runs as old. `now`: the store's present.
+    Returns how many entries went."""
     least_age = max(TRIM_AGE_SECONDS, 4 * ctx.settings.quarantine_seconds)
     timeline = load_timeline(ctx)
     # A building of the metadata table that has ended stays on the timeline for good; nobody asks for its plan any more.

@@ -1,11 +1,13 @@
 """Executing a published clean, ours or Hudi's: its files deleted, the clean recorded.
 
-Facts (Hudi 0.15.0): `T.clean.inflight` repeats the plan; a file that is gone already counts as deleted here, as one that could
-not be deleted there. Anybody may execute a plan, several at once, and again after a crash: what it names stays outdated.
+Facts (Hudi 0.15.0): `T.clean.inflight` repeats the plan; a file that is gone already counts as
+deleted here, as one that could not be deleted there. Anybody may execute a plan, several at once,
+and again after a crash: what it names stays outdated.
 
-Beyond Hudi: a file that the table needs again, because commits were rolled back since the plan, stays and is recorded as failed.
-The metadata file of an emptied partition is deleted first and put back if a writer was at work: a writer that
-claimed before looked for the file before, and one that claims later sees that it is gone.
+Beyond Hudi: a file that the table needs again, because commits were rolled back since the plan,
+stays and is recorded as failed. The metadata file of an emptied partition is deleted first and put
+back if a writer was at work: a writer that claimed before looked for the file before, and one that
+claims later sees that it is gone.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ from hudi_table.write.checks.request import refuse_unsupported
 _LOG = logging.getLogger("hudi_table.cleaning")
 
 THREADS = 16
-"""Deletes at once, where the engine is not this process's own: they wait for the store, not for processors."""
+"""Deletes at once, where the engine is not this process's own: they wait for the store, not for
+processors."""
 _UNDOING = frozenset({Action.ROLLBACK, Action.RESTORE})
 _File = tuple[str, str]
 """(partition, file name)."""
@@ -64,10 +67,12 @@ def pending_instants(timeline: Timeline) -> list[str]:
 @relists
 @logged("cleaning")
 def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
-    """Execute the plan of `instant`, or find it executed. Running it again, or by two at once, is safe.
+    """Execute the plan of `instant`, or find it executed. Running it again, or by two at once, is
+    safe.
 
-    Raises InvalidRequestError if there is no such plan, CorruptTableError, UnsupportedTableError, and what the storage raises
-    other than for single files: those are recorded as failed, and the next clean tries them again.
+    Raises InvalidRequestError if there is no such plan, CorruptTableError, UnsupportedTableError,
+    and what the storage raises other than for single files: those are recorded as failed, and the
+    next clean tries them again.
     """
     refuse_unsupported(ctx.config)
     began = ctx.clock.boot_seconds()
@@ -107,7 +112,8 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
 
 
 def _delete(ctx: TableContext, file: _File) -> bool:
-    """Whether the file is gone. A store that fails for all of them fails again when the clean is recorded."""
+    """Whether the file is gone. A store that fails for all of them fails again when the clean is
+    recorded."""
     try:
         retry.delete(ctx.storage, join(*file))
     except (AccessDeniedError, UnavailableError):
@@ -134,7 +140,8 @@ def _is_newest(group: StoredGroup, item: StoredSlice) -> bool:
 
 
 def _drop_partition(ctx: TableContext, partition: str) -> bool:
-    """Delete the metadata file of an emptied partition, unless something is there or may come; whether it is gone."""
+    """Delete the metadata file of an emptied partition, unless something is there or may come;
+    whether it is gone."""
     path = join(partition, PARTITION_METADATA)
     if not _in_use(ctx, partition):
         retry.delete(ctx.storage, path)

@@ -1,4 +1,5 @@
-"""Cleaning that a writer does itself after its commit, if its options say `hoodie.clean.automatic=true`.
+"""Cleaning that a writer does itself after its commit, if its options say
+`hoodie.clean.automatic=true`.
 
 Hudi's writers clean unless an option forbids it; ours do not unless an option asks for it.
 """
@@ -17,7 +18,8 @@ from hudi_table.table.timeline.context import TableContext
 
 
 def cleans_itself(options: Mapping[str, str]) -> bool:
-    """Whether the options ask for it; what they retain is checked, too. Raises InvalidOptionError."""
+    """Whether the options ask for it; what they retain is checked, too. Raises
+    InvalidOptionError."""
     is_on = boolean_option(options, AUTOMATIC)
     if is_on:
         CleanOptions.parse(options)
@@ -25,7 +27,8 @@ def cleans_itself(options: Mapping[str, str]) -> bool:
 
 
 def clean_inline(ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine) -> None:
-    """What the options ask after the write of instant `committed`. An error says that the write itself stands."""
+    """What the options ask after the write of instant `committed`. An error says that the write
+    itself stands."""
     if not cleans_itself(options):
         return
     try:

@@ -1,11 +1,13 @@
-"""What a clean is to delete: chosen on a snapshot, published through the chain, or exactly a plan that was approved.
+"""What a clean is to delete: chosen on a snapshot, published through the chain, or exactly a plan
+that was approved.
 
-Facts (Hudi 0.15.0): a clean looks at the partitions that commits wrote to or replaced from the last clean's earliest retained
-instant to this one's; at all of them if the last clean names none, or one that is archived. A partition whose files all
-go loses its metadata file too, unless a later commit replaced groups there.
+Facts (Hudi 0.15.0): a clean looks at the partitions that commits wrote to or replaced from the last
+clean's earliest retained instant to this one's; at all of them if the last clean names none, or one
+that is archived. A partition whose files all go loses its metadata file too, unless a later commit
+replaced groups there.
 
-Beyond Hudi: partitions where the last clean could not delete a file, or where something held files back, are looked at again;
-a partition goes only if the clean deletes every file in it.
+Beyond Hudi: partitions where the last clean could not delete a file, or where something held files
+back, are looked at again; a partition goes only if the clean deletes every file in it.
 """
 
 from __future__ import annotations
@@ -51,8 +53,9 @@ _MANY = 64
 
 
 def prepare_clean(ctx: TableContext, timeline: Timeline, options: Mapping[str, str]) -> bool:
-    """What comes before a plan: failed writes are taken back, unless the policy for them is NEVER, and rows that a killed write has
-    staged are deleted. Whether the timeline is another one since. Raises InvalidOptionError."""
+    """What comes before a plan: failed writes are taken back, unless the policy for them is NEVER,
+    and rows that a killed write has staged are deleted. Whether the timeline is another one since.
+    Raises InvalidOptionError."""
     taken = recover_failed_writes(ctx, timeline, options)
     if STAGED.rpartition("/")[2] in timeline.folders:
         sweep_staged(ctx.storage, ctx.clock)
@@ -60,7 +63,8 @@ def prepare_clean(ctx: TableContext, timeline: Timeline, options: Mapping[str, s
 
 
 def clean_choice(ctx: TableContext, options: Mapping[str, str], *, force: bool) -> Choose:
-    """What a clean deletes, of any snapshot: nothing unless it is due by `hoodie.clean.trigger.max.commits`, or in any case with `force`.
+    """What a clean deletes, of any snapshot: nothing unless it is due by
+    `hoodie.clean.trigger.max.commits`, or in any case with `force`.
 
     Raises InvalidOptionError and UnsupportedTableError.
     """
@@ -92,8 +96,8 @@ def clean_choice(ctx: TableContext, options: Mapping[str, str], *, force: bool) 
 
 
 def approved_clean(ctx: TableContext, data: bytes) -> Choose:
-    """Exactly the plan of these bytes, if everything in it may still be deleted. Raises WriteConflictError that names a file
-    that may not."""
+    """Exactly the plan of these bytes, if everything in it may still be deleted. Raises
+    WriteConflictError that names a file that may not."""
     planned = parse_clean(data, "an approved plan")
 
     def choose(view: FileSystemView) -> Draft:
@@ -134,7 +138,8 @@ def rule_of(ctx: TableContext, timeline: Timeline, retain: str, versions: int) -
 
 @dataclass(frozen=True, slots=True)
 class _Swept:
-    """The verdicts on the partitions looked at, without what pending cleans delete already; `empty` lose every file."""
+    """The verdicts on the partitions looked at, without what pending cleans delete already; `empty`
+    lose every file."""
 
     deleted: tuple[Verdict, ...]
     held: tuple[Verdict, ...]
@@ -238,7 +243,8 @@ def _due(timeline: Timeline, options: CleanOptions, last: CleanRecord | None) ->
 def _changed_partitions(
     ctx: TableContext, timeline: Timeline, last: CleanRecord | None, retain: str
 ) -> set[str] | None:
-    """The partitions in which something can have become outdated since the last clean; None: all of them."""
+    """The partitions in which something can have become outdated since the last clean; None: all of
+    them."""
     commits = timeline.commits
     if last is None or not last.retains or comparable_time(last.retains) < comparable_time(commits[0].time):
         return None

@@ -1,15 +1,16 @@
 """Which slices of a file group a clean deletes. Pure: timeline and slices in, slices out.
 
-Facts (Hudi 0.15.0, its classes read and its plans compared): under `KEEP_LATEST_COMMITS` everything that was current at or
-after the earliest retained instant stays: of each group the newest slice, the newest before that instant, and all
-from it on; that instant is the n-th newest completed write, but not later than the newest before the first pending write or
-compaction. `KEEP_LATEST_BY_HOURS` is the same with the first completed write of the last n hours. Groups that were replaced
-before the instant go whole. `KEEP_LATEST_FILE_VERSIONS` keeps n slices of each group and none of a replaced one. A slice with a
-file that a savepoint names stays, and so do the slice that a pending compaction reads and all after it; under the last
-policy these count as one of the n.
+Facts (Hudi 0.15.0, its classes read and its plans compared): under `KEEP_LATEST_COMMITS` everything
+that was current at or after the earliest retained instant stays: of each group the newest slice,
+the newest before that instant, and all from it on; that instant is the n-th newest completed write,
+but not later than the newest before the first pending write or compaction. `KEEP_LATEST_BY_HOURS`
+is the same with the first completed write of the last n hours. Groups that were replaced before the
+instant go whole. `KEEP_LATEST_FILE_VERSIONS` keeps n slices of each group and none of a replaced
+one. A slice with a file that a savepoint names stays, and so do the slice that a pending compaction
+reads and all after it; under the last policy these count as one of the n.
 
-Beyond Hudi: what a pending clustering reads stays by the same rule, and files of a replaced group stay if a pending plan
-reads them.
+Beyond Hudi: what a pending clustering reads stays by the same rule, and files of a replaced group
+stay if a pending plan reads them.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ AUTOMATIC = "hoodie.clean.automatic"
 
 @dataclass(frozen=True, slots=True)
 class CleanOptions:
-    """What is retained, and after how many commits (`trigger`) since the last clean another is due. `incremental`: look only
-    where something changed since then."""
+    """What is retained, and after how many commits (`trigger`) since the last clean another is due.
+    `incremental`: look only where something changed since then."""
 
     policy: CleanPolicy = CleanPolicy.KEEP_LATEST_COMMITS
     commits: int = 10
@@ -44,7 +45,8 @@ class CleanOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> CleanOptions:
-        """From `hoodie.clean.*`, or `hoodie.cleaner.*` as Hudi 0.15.0 names them. Raises InvalidOptionError."""
+        """From `hoodie.clean.*`, or `hoodie.cleaner.*` as Hudi 0.15.0 names them. Raises
+        InvalidOptionError."""
         check_options(options)
         return cls(
             CleanPolicy(choice_option(with_policy(options), POLICY)),
@@ -71,8 +73,8 @@ class CleanOptions:
 
 
 def earliest_retained(timeline: Timeline, options: CleanOptions, now: datetime) -> Instant | None:
-    """The instant from which on everything stays; None if nothing is old enough, or the policy counts versions. `now` is naive,
-    in the timeline's zone."""
+    """The instant from which on everything stays; None if nothing is old enough, or the policy
+    counts versions. `now` is naive, in the timeline's zone."""
     done = timeline.commits
     if options.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
         since = format_instant_time(earlier(now, timedelta(hours=1), options.hours))
@@ -89,8 +91,9 @@ def earliest_retained(timeline: Timeline, options: CleanOptions, now: datetime) 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What one clean goes by. `retain`: the earliest retained instant, "" if `versions` counts instead. `savepoints`: file name →
-    the savepoint that needs it. `plans`: (partition, file id) → the pending plan that reads a slice of the group."""
+    """What one clean goes by. `retain`: the earliest retained instant, "" if `versions` counts
+    instead. `savepoints`: file name → the savepoint that needs it. `plans`: (partition, file id) →
+    the pending plan that reads a slice of the group."""
 
     retain: str = ""
     versions: int = 0
@@ -98,7 +101,8 @@ class Rule:
     plans: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def outdated(self, group: StoredGroup) -> list[StoredSlice]:
-        """The slices that are too old to be kept for readers, newest first, whether or not something else needs them."""
+        """The slices that are too old to be kept for readers, newest first, whether or not
+        something else needs them."""
         retain = comparable_time(self.retain)
         if group.replaced:
             gone = not self.retain or comparable_time(group.replaced) < retain

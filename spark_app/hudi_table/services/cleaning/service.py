@@ -20,7 +20,8 @@ from hudi_table.table.timeline.timeline import Timeline
 
 @dataclass(frozen=True)
 class CleaningService(WhenDue):
-    """Old versions of files that nothing needs are deleted; see `services.base.ScheduledService`."""
+    """Old versions of files that nothing needs are deleted; see
+    `services.base.ScheduledService`."""
 
     type: ClassVar[ServiceType] = ServiceType.CLEANING
     action: ClassVar[Action] = Action.CLEAN
@@ -36,7 +37,8 @@ class CleaningService(WhenDue):
         return pending_instants(timeline)
 
     def _look(self) -> tuple[list[str], Look | None]:
-        """As of every service, but that failed writes are taken back first: by a timeline that is known to be whole."""
+        """As of every service, but that failed writes are taken back first: by a timeline that is
+        known to be whole."""
 
         def look() -> tuple[list[str], Look | None]:
             timeline = load_timeline(self.ctx)

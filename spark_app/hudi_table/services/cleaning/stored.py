@@ -1,7 +1,9 @@
-"""Every file group that lies on the store, replaced ones included, with all of its committed slices.
+"""Every file group that lies on the store, replaced ones included, with all of its committed
+slices.
 
-Facts: a slice here is a base file with the logs that apply to it and the change data logs beside it. In table version 6 all of these carry one
-base instant; slices of instants that have not completed are none, but for those of a pending compaction. From version 8 on a log carries the
+Facts: a slice here is a base file with the logs that apply to it and the change data logs beside
+it. In table version 6 all of these carry one base instant; slices of instants that have not
+completed are none, but for those of a pending compaction. From version 8 on a log carries the
 instant that wrote it, and lies where readers find it (`table/view/file_groups.py`).
 """
 
@@ -37,7 +39,8 @@ class StoredSlice:
 
 @dataclass(frozen=True, slots=True)
 class StoredGroup:
-    """A file group: its slices, newest first; `replaced` is the instant that hid it, "" if none did."""
+    """A file group: its slices, newest first; `replaced` is the instant that hid it, "" if none
+    did."""
 
     partition: str
     file_id: str
@@ -56,8 +59,8 @@ def stored_groups(
     replaced: Mapping[tuple[str, str], str],
     archived: Callable[[], Mapping[str, str]] = dict,
 ) -> list[StoredGroup]:
-    """The groups of listed files, sorted by partition and file id. `replaced`: (partition, file id) → the instant that hid it; `archived` knows
-    when each archived instant completed."""
+    """The groups of listed files, sorted by partition and file id. `replaced`: (partition, file id)
+    → the instant that hid it; `archived` knows when each archived instant completed."""
     slices_of: dict[tuple[str, str], dict[str, list[ObjectInfo]]] = {}
     files = list(files)
     placed = _placed(files, timeline, archived)

@@ -1,11 +1,13 @@
 """Partitions that have outlived their time: found, and dropped by one delete_partition.
 
-Facts (Hudi 1.1.1, its classes read): `KEEP_BY_TIME` counts from the newest base instant of a partition's latest slices,
-`KEEP_BY_CREATION_TIME` from the commit that its metadata file names; a partition whose time and `days.retain` lie before now goes, at
-most `max.delete.partitions` at once. Without days nothing goes.
+Facts (Hudi 1.1.1, its classes read): `KEEP_BY_TIME` counts from the newest base instant of a
+partition's latest slices, `KEEP_BY_CREATION_TIME` from the commit that its metadata file names; a
+partition whose time and `days.retain` lie before now goes, at most `max.delete.partitions` at once.
+Without days nothing goes.
 
-Beyond Hudi: a write to logs counts as one, where its commit is on the timeline; a partition that is written to while it is about to be
-dropped stays; the partitions selected are the option's own, where Hudi reads those of a clustering.
+Beyond Hudi: a write to logs counts as one, where its commit is on the timeline; a partition that is
+written to while it is about to be dropped stays; the partitions selected are the option's own,
+where Hudi reads those of a clustering.
 """
 
 from __future__ import annotations
@@ -61,7 +63,8 @@ _CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class TtlOptions:
-    """`days` that a partition is kept, `most` partitions to drop at once, `selected` ones to look at (all if empty)."""
+    """`days` that a partition is kept, `most` partitions to drop at once, `selected` ones to look
+    at (all if empty)."""
 
     strategy: TtlStrategy
     days: int
@@ -83,8 +86,9 @@ class TtlOptions:
 
 
 def expired_partitions(view: FileSystemView, options: TtlOptions, now: datetime) -> list[str]:
-    """Paths of the partitions to drop, sorted. `now` is naive, in the timeline's zone. Raises InvalidRequestError for a selected
-    partition that is not there, and a table that is not partitioned."""
+    """Paths of the partitions to drop, sorted. `now` is naive, in the timeline's zone. Raises
+    InvalidRequestError for a selected partition that is not there, and a table that is not
+    partitioned."""
     ctx = view.ctx
     if not ctx.config.partition_by:
         raise InvalidRequestError(
@@ -122,7 +126,8 @@ def drop_expired(ctx: TableContext, options: Mapping[str, str], engine: Engine) 
 
 
 def drop_expired_inline(ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine) -> None:
-    """What `hoodie.partition.ttl.inline` asks after the write of instant `committed`. An error says that the write itself stands."""
+    """What `hoodie.partition.ttl.inline` asks after the write of instant `committed`. An error says
+    that the write itself stands."""
     if not boolean_option(options, TTL_INLINE):
         return
     try:
@@ -157,8 +162,9 @@ def _created(ctx: TableContext, partition: str) -> str:
 
 @dataclass(frozen=True)
 class PartitionTtlService(Unplanned):
-    """Partitions that have outlived `hoodie.partition.ttl.strategy.days.retain` are dropped by one commit; see `services.base.Service`. No
-    plan is stored: what has expired is looked at again when it is dropped."""
+    """Partitions that have outlived `hoodie.partition.ttl.strategy.days.retain` are dropped by one
+    commit; see `services.base.Service`. No plan is stored: what has expired is looked at again when
+    it is dropped."""
 
     type: ClassVar[ServiceType] = ServiceType.PARTITION_TTL
     nothing: ClassVar[str] = "no partition has expired"

@@ -1,8 +1,10 @@
-"""Executing a published plan: each group's slices rewritten into new file groups, then one replacecommit.
+"""Executing a published plan: each group's slices rewritten into new file groups, then one
+replacecommit.
 
-A plan can be executed by anybody, by several at once, and again after a crash: all write the same files, and one entry of
-the chain commits them. Unlike a compaction it excludes writers of its groups: a slice that is not the planned one any more,
-or that changes until the commit, makes the plan void, and it is given up.
+A plan can be executed by anybody, by several at once, and again after a crash: all write the same
+files, and one entry of the chain commits them. Unlike a compaction it excludes writers of its
+groups: a slice that is not the planned one any more, or that changes until the commit, makes the
+plan void, and it is given up.
 """
 
 from __future__ import annotations
@@ -70,8 +72,9 @@ def run_clustering(
 ) -> ServiceResult:
     """Execute the plan of `instant`, or find it executed.
 
-    Raises WriteConflictError if a planned slice has changed: the plan is given up then. InvalidRequestError if there is no
-    such plan, CommitStateUnknownError if the store stopped answering: run it again. Whatever else it raises, the plan stays.
+    Raises WriteConflictError if a planned slice has changed: the plan is given up then.
+    InvalidRequestError if there is no such plan, CommitStateUnknownError if the store stopped
+    answering: run it again. Whatever else it raises, the plan stays.
     """
     refuse_unsupported(ctx.config)
     begun = ctx.clock.boot_seconds()
@@ -139,7 +142,8 @@ class _Tasks:
         self._sources, self._time, self._order = sources, time, order
 
     def of(self, plan: ClusteringPlan, engine: Engine, max_memory: int) -> list[ClusteringTask]:
-        """One task for each group; those that run at once share the memory, and what cores they leave."""
+        """One task for each group; those that run at once share the memory, and what cores they
+        leave."""
         at_once = max(1, min(engine.parallelism, len(plan.groups)))
         found, index = [], 0
         for number, group in enumerate(plan.groups):

@@ -17,7 +17,8 @@ from hudi_table.write.checks.inline_clustering import INLINE, SCHEDULE_INLINE, c
 
 
 def check_clustering(ctx: TableContext, options: Mapping[str, str]) -> None:
-    """Refuse contradicting options before anything is written, as Hudi does, and what could never be planned.
+    """Refuse contradicting options before anything is written, as Hudi does, and what could never
+    be planned.
 
     Raises InvalidOptionError, and InvalidRequestError for a table that is not clustered.
     """
@@ -30,7 +31,8 @@ def check_clustering(ctx: TableContext, options: Mapping[str, str]) -> None:
 def cluster_inline(
     ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine, *, max_memory: int
 ) -> None:
-    """What the options ask after the write of instant `committed`. An error says that the write itself stands."""
+    """What the options ask after the write of instant `committed`. An error says that the write
+    itself stands."""
     request = ServiceRequest(options, max_memory=max_memory)
     try:
         if boolean_option(options, SCHEDULE_INLINE):

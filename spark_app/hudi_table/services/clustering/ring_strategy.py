@@ -1,10 +1,12 @@
 """Which nodes of hash rings a clustering splits, and which neighbours it merges; pure.
 
-Facts (measured on Hudi 0.15.0 and 1.1.1): a file group of more bytes, logs included, than `hoodie.parquet.max.file.size` times
-`hoodie.bucket.index.split.threshold` (2.0) is split in two while the ring has fewer than `hoodie.bucket.index.max.num.buckets` nodes; groups of at most
-`hoodie.bucket.index.merge.threshold` (0.2) times that size are merged with their neighbours while it keeps
-`hoodie.bucket.index.min.num.buckets`. Both bounds are the number of buckets unless given. A partition with a pending plan is left
-alone. The group of a plan says so in its extra metadata: its partition, the nodes that come and go, and the ring's sequence number.
+Facts (measured on Hudi 0.15.0 and 1.1.1): a file group of more bytes, logs included, than
+`hoodie.parquet.max.file.size` times `hoodie.bucket.index.split.threshold` (2.0) is split in two
+while the ring has fewer than `hoodie.bucket.index.max.num.buckets` nodes; groups of at most
+`hoodie.bucket.index.merge.threshold` (0.2) times that size are merged with their neighbours while
+it keeps `hoodie.bucket.index.min.num.buckets`. Both bounds are the number of buckets unless given.
+A partition with a pending plan is left alone. The group of a plan says so in its extra metadata:
+its partition, the nodes that come and go, and the ring's sequence number.
 """
 
 from __future__ import annotations
@@ -86,7 +88,8 @@ class RingStrategy:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], index: IndexSpec) -> RingStrategy:
-        """From Hudi's keys, and from what the table stores. Raises InvalidOptionError that names key and value."""
+        """From Hudi's keys, and from what the table stores. Raises InvalidOptionError that names
+        key and value."""
         _refuse_orders(options)
         size, buckets = WriteOptions.parse(options).target_file_size, index.buckets or 1
         least = _bound(options, BUCKETS_MIN, index.buckets_min or buckets)
@@ -151,7 +154,8 @@ class RingStrategy:
 
 
 def ring_change(group: ClusteringGroup) -> RingChange | None:
-    """What the group of a plan says of a ring, None if nothing. Raises CorruptTableError if it is not legible."""
+    """What the group of a plan says of a ring, None if nothing. Raises CorruptTableError if it is
+    not legible."""
     if _NODES not in group.extra:
         return None
     try:
@@ -162,7 +166,8 @@ def ring_change(group: ClusteringGroup) -> RingChange | None:
 
 
 def _prefix(ring: Ring, slices: Sequence[FileSlice], part: str) -> str:
-    """The name of a node to come: the same for everybody who plans it of the same files, so that a dry run's plan can be found again."""
+    """The name of a node to come: the same for everybody who plans it of the same files, so that a
+    dry run's plan can be found again."""
     files = [name for item in slices for name in PlannedSlice.of(item).files if name]
     seed = uuid.uuid5(_NAMESPACE, "/".join([ring.instant, part, *files]))
     return new_prefix(seed, ring.partition, ring.sequence)
@@ -173,7 +178,8 @@ def _factor(options: Mapping[str, str], key: str) -> float:
 
 
 def _refuse_orders(options: Mapping[str, str]) -> None:
-    """Raise InvalidOptionError for what asks for another file layout: rows stay in the buckets of their keys, in no order."""
+    """Raise InvalidOptionError for what asks for another file layout: rows stay in the buckets of
+    their keys, in no order."""
     wrong = [key for key in (SORT, LAYOUT) if options.get(key, "").strip()]
     wrong += [CLASS] if strategy_name(options) == "SingleFileSort" else []
     wrong += [EXECUTION] if short_class(explicit_option(options, EXECUTION) or RINGS) != RINGS else []

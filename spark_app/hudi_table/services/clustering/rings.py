@@ -1,4 +1,5 @@
-"""Clustering a table of the consistent hashing index: its plan, its tasks, and the rings that its commit puts in place."""
+"""Clustering a table of the consistent hashing index: its plan, its tasks, and the rings that its
+commit puts in place."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ _NAMESPACE = uuid.UUID("4b1a3d52-8f0e-4c0b-9a57-2b9a3c1d7e45")
 def consistent_spec(ctx: TableContext, options: Mapping[str, str]) -> IndexSpec | None:
     """The table's consistent hashing index, stored or told by the options; None for another index.
 
-    Raises InvalidOptionError for a table with rings that stores no index, and whose index nobody tells: its rows would be moved.
+    Raises InvalidOptionError for a table with rings that stores no index, and whose index nobody
+    tells: its rows would be moved.
     """
     if ctx.config.index is not None:
         return ctx.config.index if ctx.config.index.type.has_rings else None
@@ -80,18 +82,21 @@ def ring_plan(groups: Sequence[RingGroup], metrics: Sequence[Mapping[str, float]
 
 
 def ring_conflict_keys(partitions: Sequence[str]) -> frozenset[str]:
-    """The conflict keys of plans and commits that change rings: one at a time for each partition."""
+    """The conflict keys of plans and commits that change rings: one at a time for each
+    partition."""
     return frozenset(map(ring_conflict_key, partitions))
 
 
 def changes_of(plan: ClusteringPlan) -> list[RingChange]:
-    """What each group of a plan changes, none for a plan of another index. Raises CorruptTableError."""
+    """What each group of a plan changes, none for a plan of another index. Raises
+    CorruptTableError."""
     found = [ring_change(group) for group in plan.groups]
     return [change for change in found if change is not None]
 
 
 def planned_rings(ctx: TableContext, txn: Transaction, changes: Sequence[RingChange]) -> dict[str, tuple[Ring, Ring]]:
-    """Partition → its ring before and after the plan. Raises WriteConflictError if the plan was made for another ring."""
+    """Partition → its ring before and after the plan. Raises WriteConflictError if the plan was
+    made for another ring."""
     # Every ring that a plan changes is stored: a partition begins with its file.
     rings = TableRings(ctx, txn.timeline, 1)
     changed = {}
@@ -117,7 +122,8 @@ def store_rings(txn: Transaction, rings: Mapping[str, tuple[Ring, Ring]]) -> Non
 
 
 def refuse_written_beside(ctx: TableContext, txn: Transaction, changes: Sequence[RingChange]) -> None:
-    """Refuse a plan beside which Hudi's writers write into the nodes to come as well, by its duplicate update strategy.
+    """Refuse a plan beside which Hudi's writers write into the nodes to come as well, by its
+    duplicate update strategy.
 
     Raises UnsupportedTableError; the plan stays.
     """
@@ -145,7 +151,8 @@ class RingTasks:
         self._ctx, self._sources, self._rings, self._time = ctx, sources, rings, time
 
     def of(self, plan: ClusteringPlan, options: Mapping[str, str], engine: Engine, max_memory: int) -> list[ResizeTask]:
-        """One task for each group; those that run at once share the memory, and what cores they leave."""
+        """One task for each group; those that run at once share the memory, and what cores they
+        leave."""
         at_once = max(1, min(engine.parallelism, len(plan.groups)))
         tasks: list[ResizeTask] = []
         written = 0

@@ -1,7 +1,7 @@
 """What a clustering plans: the groups of slices that no other plan holds, when it is due.
 
-A plan names a slice by its files, logs that a reader sees included: a writer that adds to one makes the plan void, and
-finds that out before it writes unless its options allow it.
+A plan names a slice by its files, logs that a reader sees included: a writer that adds to one makes
+the plan void, and finds that out before it writes unless its options allow it.
 """
 
 from __future__ import annotations
@@ -46,9 +46,11 @@ from hudi_table.write.checks.table_state import check_renames, check_timeline
 def clustering_choice(
     ctx: TableContext, options: Mapping[str, str], *, force: bool, cadence: Cadence = Cadence.ASYNC
 ) -> Choose:
-    """What a clustering takes, of any snapshot: nothing unless it is due, or in any case with `force`.
+    """What a clustering takes, of any snapshot: nothing unless it is due, or in any case with
+    `force`.
 
-    Raises InvalidRequestError for a table with a bucket index, InvalidOptionError and UnsupportedTableError.
+    Raises InvalidRequestError for a table with a bucket index, InvalidOptionError and
+    UnsupportedTableError.
     """
     check_options(options)
     trigger = Trigger.parse(options, cadence)
@@ -74,7 +76,8 @@ def clustering_choice(
 
 
 class _Clustered:
-    """Whether a clustering with the same order wrote a slice's base file. Of one that has left the timeline that is not known."""
+    """Whether a clustering with the same order wrote a slice's base file. Of one that has left the
+    timeline that is not known."""
 
     def __init__(self, ctx: TableContext, timeline: Timeline, params: Mapping[str, str]) -> None:
         self._ctx = ctx
@@ -114,8 +117,8 @@ def _ring_choice(
 
 
 def approved_choice(ctx: TableContext, data: bytes) -> Choose:
-    """Exactly the plan of these bytes, if every slice of it is still as it was. Raises WriteConflictError that names one
-    that is not, InvalidRequestError if the bytes hold no plan."""
+    """Exactly the plan of these bytes, if every slice of it is still as it was. Raises
+    WriteConflictError that names one that is not, InvalidRequestError if the bytes hold no plan."""
     _refuse(ctx)
     plan = parse_clustering(data)
     if plan is None:

@@ -19,8 +19,8 @@ from hudi_table.table.timeline.timeline import Timeline
 
 @dataclass(frozen=True)
 class ClusteringService(WhenDue):
-    """Small or unsorted files are rewritten; see `services.base.ScheduledService`. Until a plan is executed, here or by Hudi, writes to its
-    file groups are refused."""
+    """Small or unsorted files are rewritten; see `services.base.ScheduledService`. Until a plan is
+    executed, here or by Hudi, writes to its file groups are refused."""
 
     type: ClassVar[ServiceType] = ServiceType.CLUSTERING
     action: ClassVar[Action] = Action.REPLACE_COMMIT

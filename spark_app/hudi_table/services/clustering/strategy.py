@@ -1,11 +1,13 @@
-"""Which slices a clustering rewrites together, and into how many files; the strategies of Hudi 0.15.0.
+"""Which slices a clustering rewrites together, and into how many files; the strategies of Hudi
+0.15.0.
 
-Facts (0.15.0): a slice counts with its base file's size, one without with the maximum file size; slices smaller than the small
-file limit are taken, largest first, into groups of at most so many bytes; the number of groups is limited over all
-partitions; a last group of one slice is left out unless single groups are allowed. A group becomes ceil(bytes / target) files.
-Unlike Hudi we leave out what a clustering of the same order wrote, if it would become as many files again.
-Deprecated strategy classes name a partition filter: recent days are the greatest partition paths, day rolling takes
-every 24th partition of the sorted list, by the hour of the day.
+Facts (0.15.0): a slice counts with its base file's size, one without with the maximum file size;
+slices smaller than the small file limit are taken, largest first, into groups of at most so many
+bytes; the number of groups is limited over all partitions; a last group of one slice is left out
+unless single groups are allowed. A group becomes ceil(bytes / target) files. Unlike Hudi we leave
+out what a clustering of the same order wrote, if it would become as many files again. Deprecated
+strategy classes name a partition filter: recent days are the greatest partition paths, day rolling
+takes every 24th partition of the sorted list, by the hour of the day.
 """
 
 from __future__ import annotations
@@ -119,7 +121,8 @@ class PartitionChoice:
         )
 
     def of(self, partitions: Sequence[str], hour: int) -> list[str]:
-        """Those of the table's partitions that are looked at, in the order in which they are; `hour` of the day, from 0."""
+        """Those of the table's partitions that are looked at, in the order in which they are;
+        `hour` of the day, from 0."""
         known = sorted(partitions)
         if self.selected:
             known = [name for name in known if name in self.selected]
@@ -180,7 +183,8 @@ class ClusteringStrategy:
 
     @property
     def params(self) -> dict[str, str]:
-        """What the plan says of the order, so that whoever executes it makes the same. Hudi reads the columns only."""
+        """What the plan says of the order, so that whoever executes it makes the same. Hudi reads
+        the columns only."""
         found = {SORT: ",".join(self.order.columns)} if self.order.columns else {}
         return found | ({LAYOUT: self.order.layout.value} if self.order.layout is not Layout.LINEAR else {})
 
@@ -191,8 +195,8 @@ class ClusteringStrategy:
         hour: int,
         clustered: Callable[[FileSlice], bool] = lambda _: False,
     ) -> list[SliceGroup]:
-        """The groups of the free slices of a table that has these partitions. `clustered`: whether a clustering of this order wrote a
-        slice's base file."""
+        """The groups of the free slices of a table that has these partitions. `clustered`: whether
+        a clustering of this order wrote a slice's base file."""
         by_partition: dict[str, list[FileSlice]] = {}
         for item in slices:
             if (item.base.size if item.base else 0) < self.small_file_limit:
@@ -234,14 +238,16 @@ def _well(group: SliceGroup, clustered: Callable[[FileSlice], bool]) -> bool:
 
 
 def strategy_name(options: Mapping[str, str]) -> str:
-    """The short name of the plan strategy; a class or a short name may be given. Raises InvalidOptionError."""
+    """The short name of the plan strategy; a class or a short name may be given. Raises
+    InvalidOptionError."""
     class_name = option_text(options, CLASS)
     check_value(CLASS, known_options()[CLASS].values, class_name)
     return short_class(class_name)
 
 
 def _execution(options: Mapping[str, str], fitting: str) -> str:
-    """The class of Hudi that writes what is planned. Raises InvalidOptionError for one that would write something else."""
+    """The class of Hudi that writes what is planned. Raises InvalidOptionError for one that would
+    write something else."""
     class_name = explicit_option(options, EXECUTION) or fitting
     if short_class(class_name) != short_class(fitting):
         raise InvalidOptionError(

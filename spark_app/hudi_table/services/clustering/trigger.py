@@ -1,9 +1,11 @@
 """When a clustering is planned: Hudi 0.15.0's three modes.
 
-Facts (0.15.0): commits are completed writes, compactions and replacements included, after the newest instant that has a clustering
-plan, executed or not. A writer that clusters inline waits for `hoodie.clustering.inline.max.commits`, a planner beside
-the writers for `hoodie.clustering.async.max.commits`; one that only schedules inline tries after every commit, but not while a
-plan waits for its execution. An empty founding commit of ours is no commit here: Hudi has none.
+Facts (0.15.0): commits are completed writes, compactions and replacements included, after the
+newest instant that has a clustering plan, executed or not. A writer that clusters inline waits for
+`hoodie.clustering.inline.max.commits`, a planner beside the writers for
+`hoodie.clustering.async.max.commits`; one that only schedules inline tries after every commit, but
+not while a plan waits for its execution. An empty founding commit of ours is no commit here: Hudi
+has none.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ ASYNC_COMMITS = "hoodie.clustering.async.max.commits"
 
 
 class Cadence(StrEnum):
-    """Who plans: a writer that also executes, somebody beside the writers, or a writer that leaves execution to others."""
+    """Who plans: a writer that also executes, somebody beside the writers, or a writer that leaves
+    execution to others."""
 
     INLINE = "inline"
     ASYNC = "async"

@@ -1,9 +1,11 @@
-"""The debt of a table: plans that wait for their execution, and logs of which the trigger says that it is time; and which files of a
-snapshot a plan may name.
+"""The debt of a table: plans that wait for their execution, and logs of which the trigger says that
+it is time; and which files of a snapshot a plan may name.
 
-Those are the files of decided commits. A log that a writer has put before its decision lies there like any other, and goes when that writer
-gives up: a plan that named it would not find it any more. Facts: a log's token names its writer only if it is ours: Hudi has tokens of
-its own, and 1.1.1 takes over that of the log before (measured), which may be one of ours. Where that is in doubt the blocks tell.
+Those are the files of decided commits. A log that a writer has put before its decision lies there
+like any other, and goes when that writer gives up: a plan that named it would not find it any more.
+Facts: a log's token names its writer only if it is ours: Hudi has tokens of its own, and 1.1.1
+takes over that of the log before (measured), which may be one of ours. Where that is in doubt the
+blocks tell.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ def compaction_debt(view: FileSystemView, options: Mapping[str, str]) -> Compact
 
 
 def pending_instants(ctx: TableContext, timeline: Timeline, action: Action = Action.COMPACTION) -> list[str]:
-    """The instants of published plans that can be executed, oldest first: none that was given up, or of which files were a moment ago."""
+    """The instants of published plans that can be executed, oldest first: none that was given up,
+    or of which files were a moment ago."""
     found = [instant for instant in timeline.pending if instant.action is action]
     if action is Action.LOG_COMPACTION:
         gone = given_up_log_compactions(ctx, timeline)
@@ -62,15 +65,16 @@ def free_candidates(view: FileSystemView, options: Mapping[str, str]) -> list[Ca
 
 
 def free_slices(view: FileSystemView) -> list[FileSlice]:
-    """The slices that no plan holds, with those of their logs that a reader sees. One with a log of which a reader sees some rows, and
-    others not yet, is left for later."""
+    """The slices that no plan holds, with those of their logs that a reader sees. One with a log of
+    which a reader sees some rows, and others not yet, is left for later."""
     held = held_groups(view.ctx, view.timeline)
     free = (item for item in view.latest_slices() if (item.partition, item.file_id) not in held)
     return [item for item, decided in counted_slices(view, free) if decided]
 
 
 class Seen(Enum):
-    """What a reader sees of a log. `PARTLY`: a write that is under way adds to it; `GONE`: it was listed, and is not there."""
+    """What a reader sees of a log. `PARTLY`: a write that is under way adds to it; `GONE`: it was
+    listed, and is not there."""
 
     WHOLLY = auto()
     NOTHING = auto()
@@ -87,7 +91,8 @@ class CountedLogs:
         self._writing = {i.time for i in timeline.pending if i.is_write}
 
     def of(self, logs: Sequence[LogFile]) -> list[tuple[LogFile, Seen]]:
-        """Each log of one slice, and what a reader sees of it. Opens those of which the token is no proof."""
+        """Each log of one slice, and what a reader sees of it. Opens those of which the token is no
+        proof."""
         tokens = Counter(log.name.token for log in logs)
         return [(log, self._visibility(log, alone=tokens[log.name.token] == 1)) for log in logs]
 
@@ -107,8 +112,9 @@ class CountedLogs:
 
 
 def counted_slices(view: FileSystemView, slices: Iterable[FileSlice]) -> list[tuple[FileSlice, bool]]:
-    """The slices with those of their files that a reader sees, none where that is nothing; and whether a plan may take them: not
-    while one of their logs is partly another's that is still writing, or has just gone, so that the listing is old."""
+    """The slices with those of their files that a reader sees, none where that is nothing; and
+    whether a plan may take them: not while one of their logs is partly another's that is still
+    writing, or has just gone, so that the listing is old."""
     logs = CountedLogs(view.ctx.storage, view.timeline)
     found = []
     for item in slices:

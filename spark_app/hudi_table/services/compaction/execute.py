@@ -1,7 +1,9 @@
-"""Executing a published plan: each slice's logs merged into a new base file, or into one log, then one commit.
+"""Executing a published plan: each slice's logs merged into a new base file, or into one log, then
+one commit.
 
-A plan can be executed by anybody, by several at once, and again after a crash: all write the same files, and one entry of
-the chain commits them. A compaction excludes nobody: whoever wrote after its plan has seen it.
+A plan can be executed by anybody, by several at once, and again after a crash: all write the same
+files, and one entry of the chain commits them. A compaction excludes nobody: whoever wrote after
+its plan has seen it.
 """
 
 from __future__ import annotations
@@ -46,11 +48,13 @@ def run_compaction(
     action: Action = Action.COMPACTION,
     writers_stopped: bool = False,
 ) -> ServiceResult:
-    """Execute the plan of `instant`, a compaction's or a log compaction's, or find it executed. `writers_stopped`: no process is left that
-    began before files of the plan were given up.
+    """Execute the plan of `instant`, a compaction's or a log compaction's, or find it executed.
+    `writers_stopped`: no process is left that began before files of the plan were given up.
 
-    Raises InvalidRequestError if there is no such plan, or files of it were given up a moment ago, CorruptTableError that names a file whose rows count and that is gone,
-    CommitStateUnknownError if the store stopped answering: run it again. Whatever it raises, the plan stays, and may be executed again.
+    Raises InvalidRequestError if there is no such plan, or files of it were given up a moment ago,
+    CorruptTableError that names a file whose rows count and that is gone, CommitStateUnknownError
+    if the store stopped answering: run it again. Whatever it raises, the plan stays, and may be
+    executed again.
     """
     refuse_unsupported(ctx.config)
     WriteOptions.parse(options or {})

@@ -1,5 +1,5 @@
-"""Compaction that a writer does itself after its commit, as `hoodie.compact.inline`, `hoodie.compact.schedule.inline` and
-`hoodie.log.compaction.inline` ask."""
+"""Compaction that a writer does itself after its commit, as `hoodie.compact.inline`,
+`hoodie.compact.schedule.inline` and `hoodie.log.compaction.inline` ask."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LOG_INLINE = "hoodie.log.compaction.inline"
 
 
 def check_compaction(ctx: TableContext, options: Mapping[str, str]) -> None:
-    """Refuse contradicting options before anything is written, as Hudi does, and what could never be planned; warn of what a table
-    without logs has no use for. Raises InvalidOptionError."""
+    """Refuse contradicting options before anything is written, as Hudi does, and what could never
+    be planned; warn of what a table without logs has no use for. Raises InvalidOptionError."""
     if boolean_option(options, INLINE) and boolean_option(options, SCHEDULE_INLINE):
         raise InvalidOptionError(f"{INLINE} and {SCHEDULE_INLINE} exclude each other; set one of them to false")
     if boolean_option(options, INLINE) or boolean_option(options, SCHEDULE_INLINE):
@@ -37,7 +37,8 @@ def check_compaction(ctx: TableContext, options: Mapping[str, str]) -> None:
 def compact_inline(
     ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine, *, max_memory: int
 ) -> None:
-    """What the options ask after the write of instant `committed`. An error says that the write itself stands."""
+    """What the options ask after the write of instant `committed`. An error says that the write
+    itself stands."""
     if ctx.config.type is not TableType.MERGE_ON_READ:
         return
 

@@ -1,7 +1,7 @@
 """What a compaction or log compaction plans: the groups that are due, by trigger and strategy.
 
-A plan takes no group that another plan holds, and of its logs only those that a reader sees: whoever is still writing one
-has a snapshot older than the plan, and will fail on it.
+A plan takes no group that another plan holds, and of its logs only those that a reader sees:
+whoever is still writing one has a snapshot older than the plan, and will fail on it.
 """
 
 from __future__ import annotations
@@ -44,9 +44,11 @@ class _Service:
 
 
 def compaction_choice(ctx: TableContext, options: Mapping[str, str], *, force: bool) -> Choose:
-    """What a compaction takes, of any snapshot: nothing unless it is due by the options' trigger, or in any case with `force`.
+    """What a compaction takes, of any snapshot: nothing unless it is due by the options' trigger,
+    or in any case with `force`.
 
-    Raises InvalidRequestError for a copy-on-write table, InvalidOptionError and UnsupportedTableError.
+    Raises InvalidRequestError for a copy-on-write table, InvalidOptionError and
+    UnsupportedTableError.
     """
     check_options(options)
     trigger, strategy = Trigger.parse(options), strategy_of(options, local_now(ctx).date())
@@ -61,8 +63,8 @@ def compaction_choice(ctx: TableContext, options: Mapping[str, str], *, force: b
 
 
 def log_compaction_choice(ctx: TableContext, options: Mapping[str, str], *, force: bool) -> Choose:
-    """What a log compaction takes, of any snapshot: the slices with at least `hoodie.log.compaction.blocks.threshold` logs (`force`: two).
-    Raises as `compaction_choice`."""
+    """What a log compaction takes, of any snapshot: the slices with at least
+    `hoodie.log.compaction.blocks.threshold` logs (`force`: two). Raises as `compaction_choice`."""
     check_options(options)
     least = 2 if force else whole_option(options, LOG_BLOCKS, least=2)
 
@@ -76,8 +78,8 @@ def log_compaction_choice(ctx: TableContext, options: Mapping[str, str], *, forc
 
 
 def approved_choice(ctx: TableContext, service: ServiceType, data: bytes) -> Choose:
-    """Exactly the plan of these bytes, if every slice of it is still as it was. Raises WriteConflictError that names one
-    that is not."""
+    """Exactly the plan of these bytes, if every slice of it is still as it was. Raises
+    WriteConflictError that names one that is not."""
 
     def choose(view: FileSystemView) -> Draft:
         planned = parse_plan(data)

@@ -20,7 +20,8 @@ from hudi_table.table.timeline.timeline import Timeline
 
 @dataclass(frozen=True)
 class CompactionService(WhenDue):
-    """Logs are merged into new base files; see `services.base.ScheduledService`. Writers go on, whoever executes a plan, and whenever."""
+    """Logs are merged into new base files; see `services.base.ScheduledService`. Writers go on,
+    whoever executes a plan, and whenever."""
 
     type: ClassVar[ServiceType] = ServiceType.COMPACTION
     action: ClassVar[Action] = Action.COMPACTION
@@ -49,8 +50,8 @@ class CompactionService(WhenDue):
 
 @dataclass(frozen=True)
 class LogCompactionService(CompactionService):
-    """Slices with many logs get one log that stands for them, a fraction of what rewriting the base file costs. Due where
-    `hoodie.log.compaction.blocks.threshold` logs lie, forced where two do."""
+    """Slices with many logs get one log that stands for them, a fraction of what rewriting the base
+    file costs. Due where `hoodie.log.compaction.blocks.threshold` logs lie, forced where two do."""
 
     type: ClassVar[ServiceType] = ServiceType.LOG_COMPACTION
     action: ClassVar[Action] = Action.LOG_COMPACTION
@@ -60,7 +61,8 @@ class LogCompactionService(CompactionService):
         return log_compaction_choice(ctx, self.request.options, force=force)
 
     def run(self, *, engine: Engine | None = None, progress: ProgressFunction | None = None) -> list[ServiceResult]:
-        """See `Service`. The new plan is made beside what waits: a log that was just made is not folded again at once."""
+        """See `Service`. The new plan is made beside what waits: a log that was just made is not
+        folded again at once."""
         check_engine(engine, progress)
         if self.request.plan:
             return super().run(engine=engine, progress=progress)

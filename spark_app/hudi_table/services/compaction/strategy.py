@@ -1,9 +1,11 @@
-"""Which file groups a compaction takes, and in which order; every strategy of Hudi 0.15.0, and several in a row.
+"""Which file groups a compaction takes, and in which order; every strategy of Hudi 0.15.0, and
+several in a row.
 
-Facts (0.15.0): reading a slice costs its base and log files, writing it the base file's size, or the maximum file size
-without one; the strategies that are bounded take groups in their order until the target is spent, the one that
-spends it included; a day is a partition path in its natural order, newest first. The strategies that know partitions read a path as
-`yyyy/MM/dd`: the bounded one takes what is at most so many days old, days to come included, the unbounded one the rest.
+Facts (0.15.0): reading a slice costs its base and log files, writing it the base file's size, or
+the maximum file size without one; the strategies that are bounded take groups in their order until
+the target is spent, the one that spends it included; a day is a partition path in its natural
+order, newest first. The strategies that know partitions read a path as `yyyy/MM/dd`: the bounded
+one takes what is at most so many days old, days to come included, the unbounded one the rest.
 """
 
 from __future__ import annotations
@@ -73,8 +75,9 @@ def candidates(slices: Sequence[FileSlice], max_file_size: int) -> Candidates:
 
 
 def strategy_of(options: Mapping[str, str], today: date) -> Select:
-    """The strategy that `hoodie.compaction.strategy` names: a class of Hudi's, or its short name (`LogFileSizeBased`, …);
-    several, separated by commas, apply one after the other. `today` is in the timeline's zone. Raises InvalidOptionError that names key and value."""
+    """The strategy that `hoodie.compaction.strategy` names: a class of Hudi's, or its short name
+    (`LogFileSizeBased`, …); several, separated by commas, apply one after the other. `today` is in
+    the timeline's zone. Raises InvalidOptionError that names key and value."""
     days = whole_option(options, DAYS)
     since = today - timedelta(days=min(days, (today - date.min).days))
     known: dict[str, Select] = {
@@ -132,7 +135,8 @@ def _newest_days(candidates: Candidates, *, days: int) -> Candidates:
 
 
 def _by_date(candidates: Candidates, *, since: date, newer: bool) -> Candidates:
-    """Groups of the partitions from a day on, those to come included, or of the ones before it; the newest first."""
+    """Groups of the partitions from a day on, those to come included, or of the ones before it; the
+    newest first."""
     dates = {partition: _date_of(partition) for partition in {c.slice.partition for c in candidates}}
     chosen = [partition for partition, day in dates.items() if (day >= since) is newer]
     order = sorted(chosen, key=lambda partition: dates[partition], reverse=True)
@@ -140,7 +144,8 @@ def _by_date(candidates: Candidates, *, since: date, newer: bool) -> Candidates:
 
 
 def _date_of(partition: str) -> date:
-    """The day of a path `yyyy/MM/dd`, with or without the names of its fields. Raises InvalidOptionError."""
+    """The day of a path `yyyy/MM/dd`, with or without the names of its fields. Raises
+    InvalidOptionError."""
     parts = [digits.whole(part.rpartition("=")[2]) or 0 for part in partition.split("/")]
     try:
         year, month, day = parts

@@ -1,8 +1,9 @@
 """When a compaction is due: by deltacommits, by time, by both or either.
 
-Facts (`hoodie.compact.inline.trigger.strategy` of Hudi 0.15.0): NUM_COMMITS counts deltacommits since the last completed
-compaction, NUM_COMMITS_AFTER_LAST_REQUEST since the last one that was requested; TIME_ELAPSED measures from the last
-completed compaction, or without one from the first deltacommit.
+Facts (`hoodie.compact.inline.trigger.strategy` of Hudi 0.15.0): NUM_COMMITS counts deltacommits
+since the last completed compaction, NUM_COMMITS_AFTER_LAST_REQUEST since the last one that was
+requested; TIME_ELAPSED measures from the last completed compaction, or without one from the first
+deltacommit.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class Trigger:
         )
 
     def due(self, timeline: Timeline, now: datetime) -> str | None:
-        """Why a compaction is due now, in words; None if it is not. `now` is naive, in the timeline's zone."""
+        """Why a compaction is due now, in words; None if it is not. `now` is naive, in the
+        timeline's zone."""
         last = _last(timeline, requested=self.strategy is TriggerStrategy.NUM_COMMITS_AFTER_LAST_REQUEST)
         deltas = [i for i in timeline.commits if i.action is Action.DELTA_COMMIT and i.time > last]
         if not deltas:
@@ -70,7 +72,8 @@ class Trigger:
 
 
 def _last(timeline: Timeline, *, requested: bool) -> str:
-    """Time of the last compaction that completed, which a merge-on-read table's `commit` is, or that was requested too."""
+    """Time of the last compaction that completed, which a merge-on-read table's `commit` is, or
+    that was requested too."""
     done = [i.time for i in timeline.commits if i.action is Action.COMMIT]
     waiting = [i.time for i in timeline.pending if i.action is Action.COMPACTION] if requested else []
     return max([*done, *waiting], default="")

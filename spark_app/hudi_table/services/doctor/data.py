@@ -1,7 +1,9 @@
-"""The check that reads what the others do not: every page of the newest base files, and the content of every block of their logs.
+"""The check that reads what the others do not: every page of the newest base files, and the content
+of every block of their logs.
 
-Pages carry a CRC-32 if their writer made one, as this project does; blocks of logs carry a check sum of their content if this
-project wrote them. Of others a page must still decompress and decode, and a block must be as long as it says.
+Pages carry a CRC-32 if their writer made one, as this project does; blocks of logs carry a check
+sum of their content if this project wrote them. Of others a page must still decompress and decode,
+and a block must be as long as it says.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ FILES_AT_ONCE = 4
 
 
 def damaged_data(seen: Examined, max_memory: int, progress: ProgressFunction | None = None) -> Iterator[Finding]:
-    """Files of the newest slices whose rows cannot be read to their end. `progress` is called for each file that was read."""
+    """Files of the newest slices whose rows cannot be read to their end. `progress` is called for
+    each file that was read."""
     slices = FileSystemView(seen.ctx, seen.timeline).latest_slices()
     bases = [item.base.path for item in slices if item.base is not None]
     paths = [*bases, *(log.path for item in slices for log in item.logs)]
@@ -64,7 +67,8 @@ def _read_base(seen: Examined, path: str, budget: int) -> str | None:
 
 
 def _read_log(seen: Examined, path: str) -> str | None:
-    """Damage in the content of blocks that completed writes made. Torn frames are the finding of another check."""
+    """Damage in the content of blocks that completed writes made. Torn frames are the finding of
+    another check."""
     try:
         with seen.ctx.storage.open_read(path) as source:
             for block in scan_blocks(source, path=path):

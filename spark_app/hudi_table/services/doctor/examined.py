@@ -1,7 +1,8 @@
 """What all checks look at, read once: two timelines with a listing of the data files between them.
 
-A writer may be at work. Of a file that is listed, the instant stands on the later timeline, unless it was archived or rolled
-back meanwhile; and what the earlier timeline has completed was there when the files were listed.
+A writer may be at work. Of a file that is listed, the instant stands on the later timeline, unless
+it was archived or rolled back meanwhile; and what the earlier timeline has completed was there when
+the files were listed.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ Group = tuple[str, str]
 
 @dataclass(slots=True)
 class Examined:
-    """A table as the checks see it. `commits` are the completed writes whose body could be read, oldest first; `unreadable`
-    says of the others what is wrong with them. `hidden` are replaced groups."""
+    """A table as the checks see it. `commits` are the completed writes whose body could be read,
+    oldest first; `unreadable` says of the others what is wrong with them. `hidden` are replaced
+    groups."""
 
     ctx: TableContext
     before: Timeline
@@ -75,7 +77,8 @@ class Examined:
         return examined
 
     def known(self, instant: str) -> bool:
-        """Whether an instant's files have a reason to be there: completed, pending, being taken back, or older than the timeline."""
+        """Whether an instant's files have a reason to be there: completed, pending, being taken
+        back, or older than the timeline."""
         return instant in self._at_work or self._old(instant)
 
     def visible(self, instant: str) -> bool:
@@ -83,7 +86,8 @@ class Examined:
         return instant in self._completed or self._old(instant)
 
     def is_used(self, path: str) -> bool:
-        """Whether some reader of the timeline may open a file: a base file of a visible instant, or a log with a visible block."""
+        """Whether some reader of the timeline may open a file: a base file of a visible instant, or
+        a log with a visible block."""
         name = path.rpartition("/")[2]
         base, log = parse_base_file(name), parse_log_file(name)
         if base is not None:
@@ -126,8 +130,9 @@ class Examined:
                 yield LogFile(path, info.size, found)
 
     def instants_of(self, log: LogFile) -> set[str] | None:
-        """The instants that wrote a log's blocks; of none, its base instant. None if it takes blocks back: then it is part of
-        a rollback's own record. (The token is no proof: Hudi 1.1.1 takes that of the log before its own.)"""
+        """The instants that wrote a log's blocks; of none, its base instant. None if it takes
+        blocks back: then it is part of a rollback's own record. (The token is no proof: Hudi 1.1.1
+        takes that of the log before its own.)"""
         blocks = self._blocks(log)
         if blocks is None or any(block.type is BlockType.COMMAND for block in blocks):
             return None

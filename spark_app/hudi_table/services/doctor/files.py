@@ -1,7 +1,8 @@
 """Checks of data files against the timeline: orphans, sizes, footers, buckets.
 
-Facts (table version 6, measured on Hudi 0.15.0): readers list folders, so a file that no commit names is seen as soon as its instant
-counts as completed, and it does once the timeline's start has passed it; a commit names every base file and log that it wrote.
+Facts (table version 6, measured on Hudi 0.15.0): readers list folders, so a file that no commit
+names is seen as soon as its instant counts as completed, and it does once the timeline's start has
+passed it; a commit names every base file and log that it wrote.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from hudi_table.table.view.file_system_view import BaseFile
 
 
 def orphan_files(seen: Examined) -> Iterator[Finding]:
-    """Files of instants that are neither on the timeline nor older than it, and files of completed ones that no commit names."""
+    """Files of instants that are neither on the timeline nor older than it, and files of completed
+    ones that no commit names."""
     named = {path for metadata in seen.commits.values() for path in metadata.paths}
     # What completed since the files were listed may have deleted stray attempts of tasks after that.
     writers = {instant.time for instant in seen.commits} & {instant.time for instant in seen.before.commits}
@@ -50,7 +52,8 @@ def orphan_files(seen: Examined) -> Iterator[Finding]:
 
 
 def wrong_sizes(seen: Examined) -> Iterator[Finding]:
-    """Files whose size is not the one that their commit recorded. (A log may have grown: Hudi can append to one.)"""
+    """Files whose size is not the one that their commit recorded. (A log may have grown: Hudi can
+    append to one.)"""
     for instant, stat in seen.stats():
         info, stated = seen.files.get(stat.path), stat.file_size_in_bytes
         if info is None or not stated:
@@ -84,7 +87,8 @@ def partition_metadata(seen: Examined) -> Iterator[Finding]:
 
 
 def invalid_footers(seen: Examined) -> Iterator[Finding]:
-    """Base files that are no Parquet, and those of a bucket table whose keys belong to another bucket."""
+    """Base files that are no Parquet, and those of a bucket table whose keys belong to another
+    bucket."""
     places = Places.of_table(seen)
     bases = list(seen.bases())
 

@@ -1,6 +1,8 @@
-"""Rows that share their record key: within a partition, or in the whole table where its index is global.
+"""Rows that share their record key: within a partition, or in the whole table where its index is
+global.
 
-All keys are read, once, grouped by hash into parts that fit the memory budget, by way of disk past it.
+All keys are read, once, grouped by hash into parts that fit the memory budget, by way of disk past
+it.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ _STORED_BYTES_A_ROW = 20
 
 
 def duplicate_keys(seen: Examined, max_memory: int) -> Iterator[Finding]:
-    """One finding for each partition with keys that come twice (one for a table with a global index), with samples."""
+    """One finding for each partition with keys that come twice (one for a table with a global
+    index), with samples."""
     config = seen.ctx.config
     everywhere = config.index is not None and config.index.type.is_global
     by = [RECORD_KEY] if everywhere else [PARTITION_PATH, RECORD_KEY]
@@ -57,9 +60,11 @@ def duplicate_keys(seen: Examined, max_memory: int) -> Iterator[Finding]:
 
 
 def wrong_keys(seen: Examined, max_memory: int) -> Iterator[Finding]:
-    """One finding of the rows whose stored key is not made of their fields as writes make it: an upsert adds them a second time.
+    """One finding of the rows whose stored key is not made of their fields as writes make it: an
+    upsert adds them a second time.
 
-    Of a one-field complex key whose encoding the table does not tell, the one that most rows have counts as right.
+    Of a one-field complex key whose encoding the table does not tell, the one that most rows have
+    counts as right.
     """
     config = seen.ctx.config
     if not config.populate_meta_fields or not config.record_key:

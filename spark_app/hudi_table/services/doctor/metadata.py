@@ -1,4 +1,5 @@
-"""The check of the metadata table against the table's folders, and switching off one that is wrong."""
+"""The check of the metadata table against the table's folders, and switching off one that is
+wrong."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _ADVICE = (
 
 
 def metadata_table(seen: Examined) -> Iterator[Finding]:
-    """Where a ready metadata table does not list what the folders hold: readers that trust it lose rows, or fail."""
+    """Where a ready metadata table does not list what the folders hold: readers that trust it lose
+    rows, or fail."""
     if not seen.before.has_metadata:
         return
     try:

@@ -1,9 +1,11 @@
-"""The check of files that are gone although nothing took them: what a commit, a savepoint or a pending plan names must be there.
+"""The check of files that are gone although nothing took them: what a commit, a savepoint or a
+pending plan names must be there.
 
-Facts (table version 6): readers without a metadata table list folders, in Hudi as here, so of a file that is gone they read the slice
-before it and say nothing; writers do too. A write stat's `prevCommit` is the base instant of the slice that the file was made of; a compaction or clustering plan
-names every file that it reads. Only cleans delete files of completed commits that stay on the timeline: rollbacks and restores
-take the commits off it too.
+Facts (table version 6): readers without a metadata table list folders, in Hudi as here, so of a
+file that is gone they read the slice before it and say nothing; writers do too. A write stat's
+`prevCommit` is the base instant of the slice that the file was made of; a compaction or clustering
+plan names every file that it reads. Only cleans delete files of completed commits that stay on the
+timeline: rollbacks and restores take the commits off it too.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ _BRING_BACK = "bring it back from a copy or a version of the store"
 
 
 def missing_files(seen: Examined) -> Iterator[Finding]:
-    """Files that are gone: of the newest slices, of savepoints and pending plans, then those of earlier slices that no clean took."""
+    """Files that are gone: of the newest slices, of savepoints and pending plans, then those of
+    earlier slices that no clean took."""
     gone = _gone(seen)
     floors = _newest_bases(seen)
     earlier = []
@@ -62,7 +65,8 @@ def missing_files(seen: Examined) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class _Gone:
-    """A file that a commit names and that is gone; `made`: the base instant of its slice, comparable."""
+    """A file that a commit names and that is gone; `made`: the base instant of its slice,
+    comparable."""
 
     commit: Instant
     stat: WriteStat
@@ -78,7 +82,8 @@ class _Gone:
 
 
 def _gone(seen: Examined) -> list[_Gone]:
-    """In the order of their commits. What completed while files were listed is left to the next examination."""
+    """In the order of their commits. What completed while files were listed is left to the next
+    examination."""
     begun = {instant.time for instant in seen.before.commits}
     found = []
     for instant, stat in seen.stats():
@@ -93,7 +98,8 @@ def _gone(seen: Examined) -> list[_Gone]:
 
 
 def _of_earlier_slices(seen: Examined, gone: list[_Gone]) -> Iterator[Finding]:
-    """Of files behind the newest slices those that no clean took, and what was made without them."""
+    """Of files behind the newest slices those that no clean took, and what was made without
+    them."""
     left = _not_cleaned(seen, gone)
     if not left:
         return
@@ -122,7 +128,8 @@ def _of_earlier_slices(seen: Examined, gone: list[_Gone]) -> Iterator[Finding]:
 
 
 def _not_cleaned(seen: Examined, gone: list[_Gone]) -> list[_Gone]:
-    """Without those that a clean deleted, or may be deleting. The archive is read only if something is left without it."""
+    """Without those that a clean deleted, or may be deleting. The archive is read only if something
+    is left without it."""
     if not gone:
         return []
     taken = {
@@ -141,14 +148,16 @@ def _not_cleaned(seen: Examined, gone: list[_Gone]) -> list[_Gone]:
 
 @dataclass(frozen=True, slots=True)
 class _Successor:
-    """The commit that wrote a file group anew; `prev` is the base instant that it says it built upon, '' if it says none."""
+    """The commit that wrote a file group anew; `prev` is the base instant that it says it built
+    upon, '' if it says none."""
 
     commit: Instant
     prev: str
 
 
 class _Successors:
-    """Who wrote file groups anew: the later base files of each, and the replacecommits that hid it."""
+    """Who wrote file groups anew: the later base files of each, and the replacecommits that hid
+    it."""
 
     def __init__(self, seen: Examined, groups: set[Group]) -> None:
         self._seen = seen
@@ -168,7 +177,8 @@ class _Successors:
         return replaced_at(self._seen.ctx, self._seen.timeline)
 
     def of(self, file: _Gone) -> _Successor | None:
-        """The commit of the base file after the slice of `file`, or else the one that replaced the group."""
+        """The commit of the base file after the slice of `file`, or else the one that replaced the
+        group."""
         found = self._bases.get(file.group, [])
         place = bisect_right([made for made, _ in found], file.made)
         if place < len(found):
@@ -185,7 +195,8 @@ class _Successors:
         return bool(then.prev) and then.prev < file.made
 
     def _planned(self, commit: Instant) -> dict[Group, PlannedSlice]:
-        """The slices that a compaction or a clustering read; of another write, or where the plan cannot be read, none."""
+        """The slices that a compaction or a clustering read; of another write, or where the plan
+        cannot be read, none."""
         if commit.time not in self._plans:
             self._plans[commit.time] = {(s.partition, s.file_id): s for s in _slices_of(self._seen, commit)}
         return self._plans[commit.time]
@@ -213,7 +224,8 @@ def _without(instant: Instant, path: str) -> str:
 
 
 def _newest_bases(seen: Examined) -> dict[Group, str]:
-    """The newest base instant of each group: a stat's, or a visible file's where the commit is archived."""
+    """The newest base instant of each group: a stat's, or a visible file's where the commit is
+    archived."""
     floors: dict[Group, str] = {}
     known = [((b.partition, b.file_id), b.instant) for b in seen.bases() if seen.visible(b.instant)]
     for _, stat in seen.stats():
@@ -226,7 +238,8 @@ def _newest_bases(seen: Examined) -> dict[Group, str]:
 
 
 def _held_by(seen: Examined, instant: Instant) -> list[str]:
-    """Files that a savepoint or a pending plan names. What cannot be read is another check's finding."""
+    """Files that a savepoint or a pending plan names. What cannot be read is another check's
+    finding."""
     try:
         if instant.action is Action.SAVEPOINT and instant.completed:
             kept = next(found for found in savepoints(seen.ctx, seen.before) if found.instant == instant.time)

@@ -1,4 +1,5 @@
-"""Checks of file groups and keys against the places of an index whose hash is all: numbered buckets, or the nodes of hash rings."""
+"""Checks of file groups and keys against the places of an index whose hash is all: numbered
+buckets, or the nodes of hash rings."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from hudi_table.table.view.hash_rings import RINGS
 from hudi_table.write.checks.request import resolve_index
 
 _KEPT = 16
-"""Partitions whose slots are held: files come by partition, and one may have a hundred thousand buckets."""
+"""Partitions whose slots are held: files come by partition, and one may have a hundred thousand
+buckets."""
 _OVERWRITE = "rewrite the partition with insert_overwrite"
 
 
@@ -32,7 +34,8 @@ class Places:
 
     @classmethod
     def of_table(cls, seen: Examined) -> Places | None:
-        """Those of the index that the table stores; None if it stores none, or one that looks keys up."""
+        """Those of the index that the table stores; None if it stores none, or one that looks keys
+        up."""
         try:
             index, _ = resolve_index(seen.ctx.config, {})
         except (InvalidRequestError, UnsupportedTableError):
@@ -54,14 +57,16 @@ class Places:
         return slots
 
     def numbered(self, partition: str) -> bool:
-        """Whether the slots of a partition are numbered buckets. False where they cannot be read."""
+        """Whether the slots of a partition are numbered buckets. False where they cannot be
+        read."""
         try:
             return any(slot.bucket is not None for slot in self.of(partition))
         except CorruptTableError:
             return False
 
     def named(self, partition: str, file_id: str) -> Slot | None:
-        """The slot that a file id names, whether the partition has it or not; None if it names none."""
+        """The slot that a file id names, whether the partition has it or not; None if it names
+        none."""
         if not self.numbered(partition):
             return Slot(partition, file_id=file_id)
         bucket = bucket_of_file_id(file_id)
@@ -134,7 +139,8 @@ def _bucket_groups(seen: Examined, places: Places) -> Iterator[Finding]:
 
 
 def _foreign_nodes(seen: Examined, places: Places) -> Iterator[Finding]:
-    """Rings that cannot be read, and file groups that are no node of their partition's ring: what is written to their keys goes elsewhere."""
+    """Rings that cannot be read, and file groups that are no node of their partition's ring: what
+    is written to their keys goes elsewhere."""
     reported: set[tuple[str, str]] = set()
     unreadable: set[str] = set()
     files = [(b.partition, b.file_id, b.path) for b in seen.bases() if seen.visible(b.instant)]

@@ -1,6 +1,8 @@
-"""Putting files aside that no reader uses: moved to `.hoodie/.quarantine/<time>/<same path>`, with a manifest; and back.
+"""Putting files aside that no reader uses: moved to `.hoodie/.quarantine/<time>/<same path>`, with
+a manifest; and back.
 
-Fact (measured on Hudi 0.15.0 and 1.1.1): Hudi passes over the folder, as over every other below `.hoodie/` that it does not know.
+Fact (measured on Hudi 0.15.0 and 1.1.1): Hudi passes over the folder, as over every other below
+`.hoodie/` that it does not know.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ _COPY_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedFile:
-    """One file put aside: where it lay, relative to the base path, its bytes, and what was found."""
+    """One file put aside: where it lay, relative to the base path, its bytes, and what was
+    found."""
 
     path: str
     size: int
@@ -48,7 +51,8 @@ class Quarantine:
 
 
 def movable(ctx: TableContext, findings: Iterable[Finding]) -> tuple[QuarantinedFile, ...]:
-    """Which of the findings' files can be put aside: orphans and invalid files that, looked at again, no visible slice uses."""
+    """Which of the findings' files can be put aside: orphans and invalid files that, looked at
+    again, no visible slice uses."""
     wanted = {(f.check, f.path) for f in findings if f.check in QUARANTINED_CHECKS}
     if not wanted:
         return ()
@@ -61,9 +65,11 @@ def movable(ctx: TableContext, findings: Iterable[Finding]) -> tuple[Quarantined
 
 @relists
 def quarantine(ctx: TableContext, findings: Iterable[Finding]) -> Quarantine | None:
-    """Move what `movable` tells: each file is copied, its size compared, then it is deleted. None if there is nothing to move.
+    """Move what `movable` tells: each file is copied, its size compared, then it is deleted. None
+    if there is nothing to move.
 
-    The manifest is written first, so whatever a crash leaves can be put back. Raises UnavailableError if a copy is not whole.
+    The manifest is written first, so whatever a crash leaves can be put back. Raises
+    UnavailableError if a copy is not whole.
     """
     files = movable(ctx, findings)
     if not files:
@@ -78,14 +84,15 @@ def quarantine(ctx: TableContext, findings: Iterable[Finding]) -> Quarantine | N
 
 
 def quarantines(ctx: TableContext) -> list[Quarantine]:
-    """What has been put aside, oldest first. Raises CorruptTableError for a manifest that cannot be read."""
+    """What has been put aside, oldest first. Raises CorruptTableError for a manifest that cannot be
+    read."""
     return [_manifest(ctx, time) for time in _times(ctx)]
 
 
 @relists
 def put_back(ctx: TableContext, time: str) -> Quarantine:
-    """Move the files of a quarantine back to where they lay. Raises InvalidRequestError if there is none of that time, or another
-    file lies there now."""
+    """Move the files of a quarantine back to where they lay. Raises InvalidRequestError if there is
+    none of that time, or another file lies there now."""
     if time not in _times(ctx):
         raise InvalidRequestError(
             f"nothing was put aside at {time!r}; there is {', '.join(_times(ctx)) or 'no quarantine'}",
@@ -110,7 +117,8 @@ def put_back(ctx: TableContext, time: str) -> Quarantine:
 
 
 def _move(ctx: TableContext, source: str, target: str, size: int) -> None:
-    """Copy, compare sizes, delete. Nothing is done if the source is gone: an earlier move, or a rollback, has done it."""
+    """Copy, compare sizes, delete. Nothing is done if the source is gone: an earlier move, or a
+    rollback, has done it."""
     if _size(ctx, source) is None:
         return
 

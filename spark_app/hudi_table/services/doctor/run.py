@@ -36,11 +36,12 @@ def examine(
     max_memory: int,
     progress: ProgressFunction | None = None,
 ) -> tuple[Finding, ...]:
-    """What is wrong with a table, the worst first; nothing is changed. `keys`: every key is read too, to find those that come
-    twice or are not those of their rows. `data`: every row of the newest slices is read. Both in about `max_memory` bytes.
+    """What is wrong with a table, the worst first; nothing is changed. `keys`: every key is read
+    too, to find those that come twice or are not those of their rows. `data`: every row of the
+    newest slices is read. Both in about `max_memory` bytes.
 
-    Writers may go on meanwhile. A check that damage keeps from its end says so as a finding. Raises InvalidOptionError, and what
-    storage raises.
+    Writers may go on meanwhile. A check that damage keeps from its end says so as a finding. Raises
+    InvalidOptionError, and what storage raises.
     """
     if max_memory < 1:
         raise InvalidOptionError(f"max_memory is {max_memory}; give bytes, at least 1")
@@ -92,7 +93,8 @@ def checked(ctx: TableContext, *, keys: bool, data: bool = False) -> str:
 
 
 def _each_once(findings: list[Finding]) -> list[Finding]:
-    """Without damaged rows of files that are known to be damaged: several checks may end at the same file."""
+    """Without damaged rows of files that are known to be damaged: several checks may end at the
+    same file."""
     known = {f.path for f in findings if f.check in (Check.INVALID_PARQUET, Check.DAMAGED_LOG)}
     found = []
     for finding in findings:
@@ -105,7 +107,8 @@ def _each_once(findings: list[Finding]) -> list[Finding]:
 
 
 def _carried_out(check: Callable[[], Iterable[Finding]], name: str) -> list[Finding]:
-    """What a check finds, as far as it comes. The file at whose damage it ends is a finding of its own."""
+    """What a check finds, as far as it comes. The file at whose damage it ends is a finding of its
+    own."""
     found: list[Finding] = []
     try:
         found.extend(check())

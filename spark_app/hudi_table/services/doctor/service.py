@@ -27,8 +27,8 @@ from hudi_table.table.store.ports import Engine
 
 @dataclass(frozen=True)
 class RepairService(Unplanned):
-    """The table is examined, and on request what no reader uses is moved and a wrong metadata table switched off; see
-    `services.base.Service`. No plan is stored."""
+    """The table is examined, and on request what no reader uses is moved and a wrong metadata table
+    switched off; see `services.base.Service`. No plan is stored."""
 
     type: ClassVar[ServiceType] = ServiceType.REPAIR
 
@@ -36,8 +36,8 @@ class RepairService(Unplanned):
     def __call__(
         self, *, quarantine: bool = False, keys: bool = False, plan: str = "", max_memory: int = DEFAULT_SERVICE_MEMORY
     ) -> Self:
-        """The service that moves what it may (`quarantine`), or reports only, and reads every key (`keys`), or none. `plan`: digest of a
-        dry run, which must still hold."""
+        """The service that moves what it may (`quarantine`), or reports only, and reads every key
+        (`keys`), or none. `plan`: digest of a dry run, which must still hold."""
         wishes = {REPAIR_QUARANTINE: quarantine, REPAIR_KEYS: keys}
         options = {key: "true" for key, wanted in wishes.items() if wanted}
         return self.with_request(ServiceRequest(options, plan=plan, max_memory=max_memory))

@@ -1,6 +1,8 @@
-"""Checks of what lies under `.hoodie/`: instants that cannot be read, what is pending and for how long, properties, leftovers.
+"""Checks of what lies under `.hoodie/`: instants that cannot be read, what is pending and for how
+long, properties, leftovers.
 
-Fact (measured on Hudi 0.15.0): a completed commit of no bytes counts as completed, whatever files lie there of its instant.
+Fact (measured on Hudi 0.15.0): a completed commit of no bytes counts as completed, whatever files
+lie there of its instant.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ def unreadable_instants(seen: Examined) -> Iterator[Finding]:
 
 
 def pending_instants(seen: Examined) -> Iterator[Finding]:
-    """What has been pending for longer than a live writer leaves without a sign, and plans that wait."""
+    """What has been pending for longer than a live writer leaves without a sign, and plans that
+    wait."""
     for instant in seen.timeline.pending:
         names = seen.timeline.claim_names(instant.time)
         age = _age(seen, max(seen.timeline.files[name] for name in names)) if names else 0.0
@@ -69,7 +72,8 @@ def pending_instants(seen: Examined) -> Iterator[Finding]:
 
 
 def leftovers(seen: Examined) -> Iterator[Finding]:
-    """Markers and heartbeats of instants that are not pending any more, and staged rows that nobody is to commit."""
+    """Markers and heartbeats of instants that are not pending any more, and staged rows that nobody
+    is to commit."""
     pending = {instant.time for instant in seen.timeline.pending} | {instant.time for instant in seen.before.pending}
     folders, _ = seen.ctx.storage.list_dir(TEMP)
     for folder in folders:
@@ -106,7 +110,8 @@ def staging_files(seen: Examined) -> Iterator[Finding]:
 
 
 def properties(storage: Storage) -> Iterator[Finding]:
-    """`hoodie.properties`: there, readable, its checksum right, no backup of a change that stopped half-way."""
+    """`hoodie.properties`: there, readable, its checksum right, no backup of a change that stopped
+    half-way."""
     fault = None
     try:
         parsed_properties(storage.get(PROPERTIES), storage.base_path)

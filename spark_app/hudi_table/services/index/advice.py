@@ -1,9 +1,10 @@
 """Which index would find a table's keys for less: a pure function of measured facts.
 
-The model is plain and counts what a lookup opens and reads, since that is what it waits for. Of a write of usual size: every
-file of the partitions that it touches (of a global index: every file) is opened for its range; a simple index reads the key
-columns of those whose range meets a key, a bloom index asks their filters first and reads those that hold a key or err, a
-bucket index reads nothing. A record index opens its own file groups and reads of them the blocks of the keys, at most all.
+The model is plain and counts what a lookup opens and reads, since that is what it waits for. Of a
+write of usual size: every file of the partitions that it touches (of a global index: every file) is
+opened for its range; a simple index reads the key columns of those whose range meets a key, a bloom
+index asks their filters first and reads those that hold a key or err, a bucket index reads nothing.
+A record index opens its own file groups and reads of them the blocks of the keys, at most all.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ SAVING_LEAST = 16 << 20
 ERROR_MOST = 0.01
 """From this part of wrong answers on a filter is called too full."""
 _INDEXED_KEY_BYTES = 32
-"""Stored bytes of one key in a record index (measured with keys of 36 characters, docs/reference/format.md)."""
+"""Stored bytes of one key in a record index (measured with keys of 36 characters,
+docs/reference/format.md)."""
 _INDEX_BLOCK_BYTES = 20 << 10
 """Stored bytes of the block that has to be read for one key."""
 _FILTER_KEYS = 60_000
@@ -75,7 +77,8 @@ LOOKED_UP = {
     IndexType.GLOBAL_BLOOM: (IndexType.GLOBAL_SIMPLE, IndexType.RECORD_INDEX),
     IndexType.RECORD_INDEX: (IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM),
 }
-"""Indexes that look keys up, of whose costs this module knows, and for each the other ways to do the same."""
+"""Indexes that look keys up, of whose costs this module knows, and for each the other ways to do
+the same."""
 
 JUDGED = frozenset({IndexType.BUCKET, *LOOKED_UP})
 """Indexes of which something can be said at all."""
@@ -154,7 +157,8 @@ class _Usual:
 
 
 def overlap(seen: Sequence[FileFact]) -> float:
-    """The part of the files of its partition in whose range a key lies, as far as the smallest keys of the files tell it.
+    """The part of the files of its partition in whose range a key lies, as far as the smallest keys
+    of the files tell it.
 
     1 for files that do not tell their range, or lie alone in their partition.
     """

@@ -1,8 +1,10 @@
-"""Another way to look keys up in a table that exists: a simple index becomes a bloom index, or the other way round; a global one
-becomes a record index too, and one that is not global a record index by partition, which the next write builds.
+"""Another way to look keys up in a table that exists: a simple index becomes a bloom index, or the
+other way round; a global one becomes a record index too, and one that is not global a record index
+by partition, which the next write builds.
 
-They find the same keys in the same files, so that nothing is rewritten, and writers that still have the former index at hand do
-no harm. All other changes of an index move rows or change what a key means.
+They find the same keys in the same files, so that nothing is rewritten, and writers that still have
+the former index at hand do no harm. All other changes of an index move rows or change what a key
+means.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from hudi_table.table.timeline.relisting import relists
 
 @relists
 def change_lookup(ctx: TableContext, wanted: IndexType) -> None:
-    """Store another index that looks keys up. Raises InvalidRequestError if it is no other way of the same index."""
+    """Store another index that looks keys up. Raises InvalidRequestError if it is no other way of
+    the same index."""
     if ctx.config.index is None:
         raise InvalidRequestError(
             f"table {ctx.config.name!r} stores no index, so that every write names it: give {INDEX_TYPE}={wanted.hudi_name}"

@@ -1,7 +1,9 @@
-"""Measures what `advice` judges: footers of a sample of files, and the newest commits. Nothing else is read.
+"""Measures what `advice` judges: footers of a sample of files, and the newest commits. Nothing else
+is read.
 
-Of more files than `FILES_SEEN_MAX` some are looked at, the same ones when asked again: evenly spread, and in runs of neighbours,
-since how far ranges overlap shows only among files of one partition. A footer with a default filter takes about 430 KB.
+Of more files than `FILES_SEEN_MAX` some are looked at, the same ones when asked again: evenly
+spread, and in runs of neighbours, since how far ranges overlap shows only among files of one
+partition. A footer with a default filter takes about 430 KB.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ _LOOKING_UP = frozenset({Operation.UPSERT.hudi_name, Operation.DELETE.hudi_name}
 def index_advice(
     view: FileSystemView, engine: Engine | None = None, options: Mapping[str, str] | None = None
 ) -> IndexAdvice | None:
-    """Advice on the index of a table that is written with these options; None if the table stores none. Raises CorruptTableError
-    for a broken footer."""
+    """Advice on the index of a table that is written with these options; None if the table stores
+    none. Raises CorruptTableError for a broken footer."""
     facts = index_facts(view, engine, options)
     return None if facts is None else advise(facts)
 
@@ -42,7 +44,8 @@ def index_advice(
 def index_facts(
     view: FileSystemView, engine: Engine | None = None, options: Mapping[str, str] | None = None
 ) -> IndexFacts | None:
-    """Measure a table, opening at most FILES_SEEN_MAX files and COMMITS_SEEN_MAX commits; None if it stores no index."""
+    """Measure a table, opening at most FILES_SEEN_MAX files and COMMITS_SEEN_MAX commits; None if
+    it stores no index."""
     ctx = view.ctx
     if ctx.config.index is None:
         return None

@@ -1,4 +1,5 @@
-"""The store of an external index: how much of a table it has, whether what it has is right, and taking the table in anew."""
+"""The store of an external index: how much of a table it has, whether what it has is right, and
+taking the table in anew."""
 
 from __future__ import annotations
 
@@ -14,8 +15,9 @@ from hudi_table.write.index_learn import snapshot
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """File groups of the table, those whose newest slice the store has, and its (key, group) pairs. `missing`: keys that
-    it should have and lacks, by (partition, file id); None if nobody looked."""
+    """File groups of the table, those whose newest slice the store has, and its (key, group) pairs.
+    `missing`: keys that it should have and lacks, by (partition, file id); None if nobody
+    looked."""
 
     file_groups: int
     recorded: int
@@ -24,7 +26,8 @@ class StoreState:
 
 
 def store_state(ctx: TableContext, *, check: bool = False) -> StoreState:
-    """What the store has. `check` reads every key of the recorded slices. Raises InvalidRequestError for another index."""
+    """What the store has. `check` reads every key of the recorded slices. Raises
+    InvalidRequestError for another index."""
     index, lookup = _external(ctx), snapshot(ctx, LocalEngine())
     with index.store(lookup) as store:
         recorded = store.recorded()
@@ -35,7 +38,8 @@ def store_state(ctx: TableContext, *, check: bool = False) -> StoreState:
 
 
 def rebuild_store(ctx: TableContext) -> StoreState:
-    """Make the store forget the table and take it in anew. Writers may go on: what the store lacks they read from the files."""
+    """Make the store forget the table and take it in anew. Writers may go on: what the store lacks
+    they read from the files."""
     index = _external(ctx)
     index.rebuild(snapshot(ctx, LocalEngine()))
     return store_state(ctx)

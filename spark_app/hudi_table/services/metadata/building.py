@@ -18,10 +18,11 @@ from hudi_table.write.checks.request import refuse_unsupported
 
 @relists
 def build(ctx: TableContext, indexes: Iterable[str] = (), options: Mapping[str, str] | None = None) -> bool:
-    """Build what is not there, with the partitions `indexes`, or finish what was begun. Whether there was anything to do.
+    """Build what is not there, with the partitions `indexes`, or finish what was begun. Whether
+    there was anything to do.
 
-    `options`: those of Hudi that say how many file groups a record index gets. Raises InvalidRequestError for another partition,
-    InvalidOptionError, and as `build_metadata`.
+    `options`: those of Hudi that say how many file groups a record index gets. Raises
+    InvalidRequestError for another partition, InvalidOptionError, and as `build_metadata`.
     """
     refuse_unsupported(ctx.config)
     admit(options or {})
@@ -31,8 +32,8 @@ def build(ctx: TableContext, indexes: Iterable[str] = (), options: Mapping[str, 
 
 
 def wanted_partitions(names: Collection[str]) -> list[MetadataPartition]:
-    """The partitions that `names` ask for, `files` in any case. Raises InvalidRequestError for a name of none, and for both kinds of a
-    record index."""
+    """The partitions that `names` ask for, `files` in any case. Raises InvalidRequestError for a
+    name of none, and for both kinds of a record index."""
     known = sorted({*KEPT, PARTITIONED_RECORD_INDEX})
     for name in sorted(set(names).difference(known)):
         raise InvalidRequestError(f"the metadata table is not built with {name!r}; there are {', '.join(known)}")

@@ -12,7 +12,8 @@ from hudi_table.table.timeline.context import TableContext
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport:
-    """One partition: `state` is `ready` or `inflight`; `logs` and `bytes` are those of its newest slices."""
+    """One partition: `state` is `ready` or `inflight`; `logs` and `bytes` are those of its newest
+    slices."""
 
     partition: str
     state: str
@@ -22,7 +23,8 @@ class PartitionReport:
 
 
 def report(ctx: TableContext) -> list[PartitionReport]:
-    """Its partitions, sorted; none without a metadata table. Raises CorruptTableError, UnsupportedTableError."""
+    """Its partitions, sorted; none without a metadata table. Raises CorruptTableError,
+    UnsupportedTableError."""
     if not ctx.layout.reads_metadata:
         raise UnsupportedTableError(
             f"the metadata table of a table of version {ctx.config.version} is not read by this release: reads list the folders, which tell the same",

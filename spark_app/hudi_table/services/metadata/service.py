@@ -25,8 +25,9 @@ from hudi_table.table.view.listing import list_data_files
 
 @dataclass(frozen=True)
 class IndexingService(Unplanned):
-    """Partitions of the metadata table are built while writers go on; see `services.base.Service`. The plan that building leaves on the
-    timeline, as Hudi's does, is carried out by the run that makes it, and after a crash by whoever builds or writes next."""
+    """Partitions of the metadata table are built while writers go on; see `services.base.Service`.
+    The plan that building leaves on the timeline, as Hudi's does, is carried out by the run that
+    makes it, and after a crash by whoever builds or writes next."""
 
     type: ClassVar[ServiceType] = ServiceType.INDEXING
     nothing: ClassVar[str] = "all partitions are ready"
@@ -35,9 +36,9 @@ class IndexingService(Unplanned):
     def __call__(
         self, partitions: Iterable[str] = (), options: Mapping[str, str] | None = None, *, plan: str = ""
     ) -> Self:
-        """The service with these partitions beside `files`: `column_stats`, `bloom_filters`, and `record_index` or
-        `partitioned_record_index`. `plan`: digest of a dry run, which must still hold. Raises InvalidOptionError for options that name
-        others."""
+        """The service with these partitions beside `files`: `column_stats`, `bloom_filters`, and
+        `record_index` or `partitioned_record_index`. `plan`: digest of a dry run, which must still
+        hold. Raises InvalidOptionError for options that name others."""
         given, chosen = dict(options or {}), ",".join(partitions)
         named = given.setdefault(INDEXING_PARTITIONS, chosen)
         if chosen and names_in(named) != names_in(chosen):

@@ -1,6 +1,7 @@
 """After a write: the metadata table's own compaction, cleaning and archiving, where they are due.
 
-Cheap and inline. Its timeline is short: what is older than its older base files goes to its archive, in whole.
+Cheap and inline. Its timeline is short: what is older than its older base files goes to its
+archive, in whole.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def check_metadata(options: Mapping[str, str]) -> None:
 
 @relists
 def keep_metadata_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
-    """What is due after a write. Never fails it: what a store refuses now the next write does, and a metadata table that cannot be
-    read is dropped. Raises InvalidOptionError."""
+    """What is due after a write. Never fails it: what a store refuses now the next write does, and
+    a metadata table that cannot be read is dropped. Raises InvalidOptionError."""
     if not ctx.config.metadata_partitions or not set(ctx.config.metadata_partitions) <= KEPT:
         return
     deltas = whole_option(options, DELTAS, least=1)
@@ -56,7 +57,8 @@ def keep_metadata_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
 
 
 def keep_metadata(ctx: TableContext, deltas: int = DELTAS_MAX) -> None:
-    """Compact if `deltas` came, then delete old slices and archive old instants. Raises what the storage raises."""
+    """Compact if `deltas` came, then delete old slices and archive old instants. Raises what the
+    storage raises."""
     if compact_metadata(ctx, deltas):
         timeline = load_timeline(ctx)
         table = MetadataTable.load(ctx, timeline) if timeline.has_metadata else None
@@ -81,7 +83,8 @@ def archive_metadata(ctx: TableContext, table: MetadataTable) -> int:
 
 
 def _leaving(ctx: TableContext, table: MetadataTable) -> list[Instant]:
-    """The oldest completed instants, as long as each is older than the base files that stay, and than H."""
+    """The oldest completed instants, as long as each is older than the base files that stay, and
+    than H."""
     timeline = table.timeline
     done = [i for i in timeline.completed if i.action is not Action.SAVEPOINT]
     if len(done) <= INSTANTS_MOST:
@@ -100,8 +103,8 @@ def _leaving(ctx: TableContext, table: MetadataTable) -> list[Instant]:
 def _oldest_base(table: MetadataTable) -> str:
     """The instant before which every group has as many base files as are kept.
 
-    Shards of a partition that nobody writes to any more are left out while they have no log: they would hold the timeline for good, and
-    a base file counts when its instant has left it.
+    Shards of a partition that nobody writes to any more are left out while they have no log: they
+    would hold the timeline for good, and a base file counts when its instant has left it.
     """
     times = []
     for partition, groups in table.groups.items():

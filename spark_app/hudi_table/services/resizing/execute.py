@@ -1,7 +1,9 @@
-"""Executing a published plan: every group's rows into their new buckets, then one replacecommit that names the new number.
+"""Executing a published plan: every group's rows into their new buckets, then one replacecommit
+that names the new number.
 
-A plan can be executed by anybody, by several at once, and again after a crash: all write the same files, and one entry of
-the chain commits them. A table that changed all the same, by a writer that does not know the chain, makes the plan void.
+A plan can be executed by anybody, by several at once, and again after a crash: all write the same
+files, and one entry of the chain commits them. A table that changed all the same, by a writer that
+does not know the chain, makes the plan void.
 """
 
 from __future__ import annotations
@@ -60,8 +62,9 @@ def run_resize(
 ) -> ServiceResult:
     """Execute the plan of `instant`, or find it executed.
 
-    Raises WriteConflictError if the table has changed: the plan is given up then. InvalidRequestError if there is no such plan,
-    CommitStateUnknownError if the store stopped answering: run it again. Whatever else it raises, the plan stays.
+    Raises WriteConflictError if the table has changed: the plan is given up then.
+    InvalidRequestError if there is no such plan, CommitStateUnknownError if the store stopped
+    answering: run it again. Whatever else it raises, the plan stays.
     """
     refuse_unsupported(ctx.config)
     begun = ctx.clock.boot_seconds()
@@ -117,7 +120,8 @@ def _tasks(
     engine: Engine,
     max_memory: int,
 ) -> list[ResizeTask]:
-    """One task for each group; those that run at once share the memory, and what cores they leave."""
+    """One task for each group; those that run at once share the memory, and what cores they
+    leave."""
     at_once = max(1, min(engine.parallelism, len(plan.groups)))
     step = gcd(resize.before, resize.after)
     tasks, written = [], 0
@@ -147,7 +151,8 @@ def _result(
     *,
     replayed: bool = False,
 ) -> ServiceResult:
-    """The figures of a committed resize, zeros if it has been archived meanwhile; the properties have its number then."""
+    """The figures of a committed resize, zeros if it has been archived meanwhile; the properties
+    have its number then."""
     timeline = load_timeline(ctx)
     sync_bucket_properties(ctx, timeline)
     metadata = commit_of(ctx, timeline, instant)

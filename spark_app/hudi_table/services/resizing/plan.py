@@ -1,11 +1,13 @@
 """What a resize plans: all slices of the table, in groups that share no key.
 
-A key's bucket is its hash modulo their number. So with g the greatest common divisor of both numbers, old and new buckets of one
-remainder modulo g hold the same keys: every partition splits into g groups, which can be rewritten side by side.
+A key's bucket is its hash modulo their number. So with g the greatest common divisor of both
+numbers, old and new buckets of one remainder modulo g hold the same keys: every partition splits
+into g groups, which can be rewritten side by side.
 
-The plan stands on the timeline as a clustering's: Hudi refuses writes to the groups of one. It must not carry it out, which would
-lose the buckets. With a bucket index it refuses to; told another one it would use the class of its own configuration, whatever the
-plan names, and sort by null what a plan sorts by an unknown column (measured on 0.15.0). So the plan's paths lead nowhere.
+The plan stands on the timeline as a clustering's: Hudi refuses writes to the groups of one. It must
+not carry it out, which would lose the buckets. With a bucket index it refuses to; told another one
+it would use the class of its own configuration, whatever the plan names, and sort by null what a
+plan sorts by an unknown column (measured on 0.15.0). So the plan's paths lead nowhere.
 """
 
 from __future__ import annotations
@@ -49,8 +51,9 @@ def wanted_buckets(options: Mapping[str, str]) -> int:
 
 
 def resize_choice(ctx: TableContext, buckets: int, *, dry: bool = False) -> Choose:
-    """The plan for so many buckets, of any snapshot; none if the table has them, or, unless for a `dry` run, if just that plan
-    waits for its execution. Raises InvalidRequestError where none can be made."""
+    """The plan for so many buckets, of any snapshot; none if the table has them, or, unless for a
+    `dry` run, if just that plan waits for its execution. Raises InvalidRequestError where none can
+    be made."""
     _refuse(ctx)
 
     def choose(view: FileSystemView) -> Draft | None:
@@ -72,8 +75,8 @@ def resize_choice(ctx: TableContext, buckets: int, *, dry: bool = False) -> Choo
 
 
 def approved_choice(ctx: TableContext, data: bytes) -> Choose:
-    """Exactly the plan of these bytes, if the table is still as it was. Raises WriteConflictError that names what is not,
-    InvalidRequestError if the bytes hold no plan of a resize."""
+    """Exactly the plan of these bytes, if the table is still as it was. Raises WriteConflictError
+    that names what is not, InvalidRequestError if the bytes hold no plan of a resize."""
     _refuse(ctx)
     plan = parse_clustering(data)
     resize = None if plan is None else planned_resize("", plan)
@@ -101,7 +104,8 @@ def planned_resize(instant: str, plan: ClusteringPlan) -> Resize | None:
 
 
 def all_counted(view: FileSystemView) -> list[FileSlice]:
-    """Every slice with the files that a reader sees. Raises WriteConflictError while those of one are not known."""
+    """Every slice with the files that a reader sees. Raises WriteConflictError while those of one
+    are not known."""
     found = counted_slices(view, view.latest_slices())
     for item, decided in found:
         if not decided:
@@ -114,7 +118,8 @@ def all_counted(view: FileSystemView) -> list[FileSlice]:
 
 
 def check_same(ctx: TableContext, plan: ClusteringPlan, slices: Sequence[FileSlice]) -> None:
-    """Refuse if the table's slices are not those of the plan. Raises WriteConflictError that names the first other group."""
+    """Refuse if the table's slices are not those of the plan. Raises WriteConflictError that names
+    the first other group."""
     then = {(item.partition, item.file_id): frozenset(item.files) for item in plan.slices}
     now = {(item.partition, item.file_id): frozenset(PlannedSlice.of(item).files) for item in slices}
     for partition, file_id in sorted(then.keys() | now.keys()):
@@ -158,7 +163,8 @@ def _buckets_of(ctx: TableContext, timeline: Timeline) -> int:
 
 
 def _check_free(ctx: TableContext, timeline: Timeline) -> None:
-    """Refuse beside other plans, which name slices that the resize would replace. Raises InvalidRequestError."""
+    """Refuse beside other plans, which name slices that the resize would replace. Raises
+    InvalidRequestError."""
     waiting = [f"{i.action.value} {i.time}" for i in timeline.pending if i.action in PLANNED_ACTIONS]
     for instant, plan in live_clusterings(ctx, timeline).items():
         waiting.append(f"{'resize' if plan.is_resize else 'clustering'} {instant.time}")
@@ -170,7 +176,8 @@ def _check_free(ctx: TableContext, timeline: Timeline) -> None:
 
 
 def _groups(ctx: TableContext, view: FileSystemView, before: int, after: int) -> list[tuple[FileSlice, ...]]:
-    """All slices, by partition and the remainder of their bucket. Raises CorruptTableError if one is no bucket's."""
+    """All slices, by partition and the remainder of their bucket. Raises CorruptTableError if one
+    is no bucket's."""
     common = gcd(before, after)
     found: dict[tuple[str, int], list[FileSlice]] = {}
     for slot, item in bucket_index(ctx, before).groups(all_counted(view)).items():

@@ -32,8 +32,8 @@ from hudi_table.table.timeline.timeline import Timeline
 
 @dataclass(frozen=True)
 class ResizeService(Planned):
-    """A table with a bucket index gets another number of buckets; see `services.base.ScheduledService`. Until a plan is executed the table
-    takes no writes."""
+    """A table with a bucket index gets another number of buckets; see
+    `services.base.ScheduledService`. Until a plan is executed the table takes no writes."""
 
     type: ClassVar[ServiceType] = ServiceType.RESIZE
     action: ClassVar[Action] = Action.REPLACE_COMMIT
@@ -47,8 +47,8 @@ class ResizeService(Planned):
         plan: str = "",
         max_memory: int = DEFAULT_SERVICE_MEMORY,
     ) -> Self:
-        """The service with so many buckets. `plan`: digest of a dry run, of which exactly the plan is done. Raises InvalidOptionError for
-        options that name another number."""
+        """The service with so many buckets. `plan`: digest of a dry run, of which exactly the plan
+        is done. Raises InvalidOptionError for options that name another number."""
         given = (options or {}).get(BUCKETS, "").strip()
         if given and whole(given) != buckets:
             raise InvalidOptionError(

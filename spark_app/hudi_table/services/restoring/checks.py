@@ -1,4 +1,5 @@
-"""What stands against taking instants back: savepoints, pending plans, cleaned files, processes that may still be at work."""
+"""What stands against taking instants back: savepoints, pending plans, cleaned files, processes
+that may still be at work."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from hudi_table.table.view.savepoints import savepoints
 
 
 def check_savepoint(ctx: TableContext, timeline: Timeline, savepoint: str) -> None:
-    """Refuse what is no savepoint, one that a newer savepoint forbids to go back to, and one whose files are gone.
+    """Refuse what is no savepoint, one that a newer savepoint forbids to go back to, and one whose
+    files are gone.
 
     Raises InvalidRequestError.
     """

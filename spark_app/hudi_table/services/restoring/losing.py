@@ -1,4 +1,5 @@
-"""Giving up the lost files of a pending compaction, so that it can be executed and holds the archiver no longer."""
+"""Giving up the lost files of a pending compaction, so that it can be executed and holds the
+archiver no longer."""
 
 from __future__ import annotations
 
@@ -17,9 +18,11 @@ from hudi_table.table.timeline.context import TableContext
 
 
 def give_up(ctx: TableContext, time: str, paths: Iterable[str], *, writers_stopped: bool) -> ServiceResult:
-    """Plan the compaction of instant `time` again without the lost files `paths`, and execute it if `writers_stopped`; may be asked for again.
+    """Plan the compaction of instant `time` again without the lost files `paths`, and execute it if
+    `writers_stopped`; may be asked for again.
 
-    Raises InvalidRequestError unless `paths` are exactly its counted files that are gone, or were given up before.
+    Raises InvalidRequestError unless `paths` are exactly its counted files that are gone, or were
+    given up before.
     """
     lost = sorted(set(paths))
     figures = {"filesGivenUp": float(len(lost))}

@@ -1,4 +1,5 @@
-"""What a rollback or restore takes back, as plans for the chain, and what that means in rows and files."""
+"""What a rollback or restore takes back, as plans for the chain, and what that means in rows and
+files."""
 
 from __future__ import annotations
 
@@ -25,12 +26,13 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 
 CONFLICT_KEYS = frozenset({TABLE, CLEANING, METADATA})
-"""A clean or a savepoint that was planned since the snapshot may delete or keep what is taken back, and a building of the metadata
-table lists it: it plans again."""
+"""A clean or a savepoint that was planned since the snapshot may delete or keep what is taken back,
+and a building of the metadata table lists it: it plans again."""
 
 
 def rollback_choice(ctx: TableContext, instant: str, *, writers_stopped: bool, dry: bool = False) -> Choose:
-    """The plan of a rollback; raises where it must not be. A `dry` run does not ask how old the instant is."""
+    """The plan of a rollback; raises where it must not be. A `dry` run does not ask how old the
+    instant is."""
 
     def choose(view: FileSystemView) -> Draft:
         timeline = view.timeline

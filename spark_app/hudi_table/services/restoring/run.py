@@ -30,11 +30,13 @@ from hudi_table.write.checks.table_state import drop_metadata_if_any
 def rollback(
     ctx: TableContext, instant: str, *, writers_stopped: bool = False, approved: str = "", lost: Iterable[str] = ()
 ) -> ServiceResult:
-    """Take the newest write back, or a failed one that is pending. `writers_stopped`: the caller knows that every process that
-    ever wrote the table has ended or left it, so nothing late can come. `approved`: digest of a dry run. `lost`: the instant is a pending
-    compaction's, and these of its files are given up.
+    """Take the newest write back, or a failed one that is pending. `writers_stopped`: the caller
+    knows that every process that ever wrote the table has ended or left it, so nothing late can
+    come. `approved`: digest of a dry run. `lost`: the instant is a pending compaction's, and these
+    of its files are given up.
 
-    Raises InvalidRequestError for an instant that cannot be taken back, WriteConflictError if others wrote meanwhile.
+    Raises InvalidRequestError for an instant that cannot be taken back, WriteConflictError if
+    others wrote meanwhile.
     """
     refuse_unsupported(ctx.config)
     paths = list(lost)
@@ -55,7 +57,8 @@ def rollback(
 def restore(ctx: TableContext, savepoint: str, *, writers_stopped: bool = False, approved: str = "") -> ServiceResult:
     """Take back everything that was written after a savepoint, failed writes and pending plans too.
 
-    Raises InvalidRequestError if there is no such savepoint or one of its files is gone, and as `rollback`.
+    Raises InvalidRequestError if there is no such savepoint or one of its files is gone, and as
+    `rollback`.
     """
     refuse_unsupported(ctx.config)
     timeline, _ = caught_up(ctx)
@@ -128,7 +131,8 @@ def _roll_back_pending(ctx: TableContext, timeline: Timeline, time: str, *, writ
 
 
 def _drop_pending(ctx: TableContext, timeline: Timeline, savepoint: str) -> None:
-    """Roll back the failed writes and planned clusterings after a savepoint: no process of theirs is left."""
+    """Roll back the failed writes and planned clusterings after a savepoint: no process of theirs
+    is left."""
     clusterings = {i.time for i in pending_clusterings(ctx, timeline)}
     for instant in timeline.pending:
         if instant.is_write and comparable_time(instant.time) > comparable_time(savepoint):

@@ -28,8 +28,8 @@ class _GoingBack(Unplanned, ABC):
 
 @dataclass(frozen=True)
 class RollbackService(_GoingBack):
-    """The newest write, or a failed one that is pending, is taken back; see `services.base.Service`. What is decided is carried out at once:
-    no plan waits for others."""
+    """The newest write, or a failed one that is pending, is taken back; see
+    `services.base.Service`. What is decided is carried out at once: no plan waits for others."""
 
     type: ClassVar[ServiceType] = ServiceType.ROLLBACK
 
@@ -37,13 +37,15 @@ class RollbackService(_GoingBack):
     def __call__(
         self, instant: str, *, writers_stopped: bool = False, lost: Iterable[str] = (), plan: str = ""
     ) -> Self:
-        """The service with the write of `instant`. `writers_stopped`: all processes that write the table have ended. `lost`: the instant is
-        a pending compaction's, and these of its files are given up. `plan`: digest of a dry run, of which exactly the plan is done."""
+        """The service with the write of `instant`. `writers_stopped`: all processes that write the
+        table have ended. `lost`: the instant is a pending compaction's, and these of its files are
+        given up. `plan`: digest of a dry run, of which exactly the plan is done."""
         options = {WRITERS_STOPPED: "true"} if writers_stopped else {}
         return self.with_request(ServiceRequest(options, plan=plan, instant=instant, lost=tuple(lost)))
 
     def current_plan(self) -> ServicePlan | None:
-        """Which instant, rows and files would go. Raises InvalidRequestError where there is nothing to take back."""
+        """Which instant, rows and files would go. Raises InvalidRequestError where there is nothing
+        to take back."""
         ctx, request = self.ctx, self.request
         refuse_unsupported(ctx.config)
         if request.lost:
@@ -59,8 +61,8 @@ class RollbackService(_GoingBack):
 
 @dataclass(frozen=True)
 class RestoreService(_GoingBack):
-    """Everything that was written after a savepoint is taken back; see `services.base.Service`. What is decided is carried out at once: no plan
-    waits for others."""
+    """Everything that was written after a savepoint is taken back; see `services.base.Service`.
+    What is decided is carried out at once: no plan waits for others."""
 
     type: ClassVar[ServiceType] = ServiceType.RESTORE
 

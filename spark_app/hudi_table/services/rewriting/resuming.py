@@ -1,4 +1,5 @@
-"""Executors of a published plan, who have their right from the plan: all of one plan are one attempt.
+"""Executors of a published plan, who have their right from the plan: all of one plan are one
+attempt.
 
 Section 2.3 of `docs/explanation/commit-protocol.md`.
 """
@@ -24,11 +25,13 @@ from hudi_table.table.timeline.timeline import Timeline
 def resume(
     ctx: TableContext, instant: Instant, prepares: Callable[[Transaction], object] | None = None
 ) -> Transaction | None:
-    """The transaction of whoever executes the published plan of `instant`; None if it is committed. `prepares`: what is read of it while its
-    snapshot is confirmed; what that raises is left to who reads again.
+    """The transaction of whoever executes the published plan of `instant`; None if it is committed.
+    `prepares`: what is read of it while its snapshot is confirmed; what that raises is left to who
+    reads again.
 
-    All executors of a plan are one attempt: they write the same files, and one decision stands for all.
-    Raises InvalidRequestError if the timeline has no such plan, WriteConflictError if it was given up or is rolled back.
+    All executors of a plan are one attempt: they write the same files, and one decision stands for
+    all. Raises InvalidRequestError if the timeline has no such plan, WriteConflictError if it was
+    given up or is rolled back.
     """
     refuse_lost(ctx)
     tail = _tail_of_plan(ctx, instant.time)
@@ -43,7 +46,8 @@ def resume(
 
 
 def _tail_of_plan(ctx: TableContext, time: str) -> ChainTail:
-    """The chain's tail: the one that this process knows, if the plan lies before it. What was decided since the first proof finds."""
+    """The chain's tail: the one that this process knows, if the plan lies before it. What was
+    decided since the first proof finds."""
     tail = chain.known_tail(ctx)
     decision = chain.find_decision(ctx, time, tail.sequence)
     return tail if decision is not None and decision[1].kind is Kind.PLAN else chain.read_tail(ctx)

@@ -1,7 +1,7 @@
 """Executing a published plan: its slices rewritten by tasks, then one commit.
 
-A plan can be executed by anybody, by several at once, and again after a crash: all write the same files, and one entry of the chain
-commits them.
+A plan can be executed by anybody, by several at once, and again after a crash: all write the same
+files, and one entry of the chain commits them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ Task = ClusteringTask | CompactionTask | ResizeTask
 
 
 class Rewrite(ABC):
-    """A published plan that was read and checked, in the hands of one executor. `committed`: its commit, once there is one."""
+    """A published plan that was read and checked, in the hands of one executor. `committed`: its
+    commit, once there is one."""
 
     committed: CommitMetadata | None = None
 
@@ -59,10 +60,12 @@ R = TypeVar("R", bound=Rewrite)
 def run_rewrite(
     ctx: TableContext, plan: Instant, engine: Engine, read: Callable[[Transaction], R], *, excludes: bool = True
 ) -> R | None:
-    """Execute the plan of an instant, which `read` reads and checks. None if it is committed, by an earlier executor or a faster one.
+    """Execute the plan of an instant, which `read` reads and checks. None if it is committed, by an
+    earlier executor or a faster one.
 
-    `excludes`: a write to a planned slice makes the plan void, and it is given up; without it the plan stays, whatever is raised. Raises as
-    `transaction.resume`, and what tasks and storage raise.
+    `excludes`: a write to a planned slice makes the plan void, and it is given up; without it the
+    plan stays, whatever is raised. Raises as `transaction.resume`, and what tasks and storage
+    raise.
     """
     ready: list[tuple[Transaction, R, Sequence[Task]]] = []
 

@@ -1,4 +1,5 @@
-"""What every rewrite of planned slices reads and writes, a clustering's or a resize's, and when its plan is void."""
+"""What every rewrite of planned slices reads and writes, a clustering's or a resize's, and when its
+plan is void."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ from hudi_table.write.workload import FileGroupTask, LogPlace, Mode
 
 _NO_SEED = uuid.UUID("6f1a3c52-8d0e-4c0b-9a57-2b9a3c1d7e44")
 WRITER_BYTES = 32 << 20
-"""Memory that decides how long row groups are: the same for every executor, so that the files are."""
+"""Memory that decides how long row groups are: the same for every executor, so that the files
+are."""
 
 
 def give_up(ctx: TableContext, instant: Instant, error: HudiError) -> None:
@@ -47,7 +49,8 @@ def give_up(ctx: TableContext, instant: Instant, error: HudiError) -> None:
 
 
 def check_unmoved(ctx: TableContext, timeline: Timeline, plan: ClusteringPlan) -> int:
-    """The bytes of the planned slices. Raises WriteConflictError that names one that is not its group's newest any more."""
+    """The bytes of the planned slices. Raises WriteConflictError that names one that is not its
+    group's newest any more."""
     latest = {(item.partition, item.file_id): item for item in FileSystemView(ctx, timeline).latest_slices()}
     visible = VisibleInstants.of(timeline)
     read = 0
@@ -68,8 +71,9 @@ def check_unmoved(ctx: TableContext, timeline: Timeline, plan: ClusteringPlan) -
 
 
 def _counts(ctx: TableContext, item: PlannedSlice, name: str | None, visible: VisibleInstants) -> bool:
-    """Whether a file that the plan does not name holds rows that a reader sees. Of a log with the token of a write that has not
-    completed the blocks tell: Hudi 1.1.1 takes over the token of the log before its own."""
+    """Whether a file that the plan does not name holds rows that a reader sees. Of a log with the
+    token of a write that has not completed the blocks tell: Hudi 1.1.1 takes over the token of the
+    log before its own."""
     parsed = None if name is None else parse_log_file(name)
     if parsed is None:
         return name is not None
@@ -83,7 +87,8 @@ def _counts(ctx: TableContext, item: PlannedSlice, name: str | None, visible: Vi
 def rewrite_metadata(
     ctx: TableContext, txn: Transaction, plan: ClusteringPlan, stats: Iterable[WriteStat], **more: str
 ) -> CommitMetadata:
-    """The commit that puts new file groups in the place of the planned ones; `more` is said in it beside the schema."""
+    """The commit that puts new file groups in the place of the planned ones; `more` is said in it
+    beside the schema."""
     metadata = service_metadata(ctx, txn, CLUSTER, stats)
     return replace(metadata, extra_metadata={**metadata.extra_metadata, **more}, replaced=replaced_by(plan))
 
@@ -91,7 +96,8 @@ def rewrite_metadata(
 def service_metadata(
     ctx: TableContext, txn: Transaction, operation_type: str, stats: Iterable[WriteStat]
 ) -> CommitMetadata:
-    """The commit of a service, which changes no schema: with the one that the table had when it was planned."""
+    """The commit of a service, which changes no schema: with the one that the table had when it was
+    planned."""
     text = table_avro_schema(ctx, txn.timeline.until(txn.time))
     return CommitMetadata(
         operation_type=operation_type,
@@ -101,8 +107,8 @@ def service_metadata(
 
 
 def rewrite_figures(metadata: CommitMetadata | None, plan: ClusteringPlan | None) -> dict[str, float]:
-    """The figures of a committed rewrite; zeros without its metadata. Without the plan the files before are not known: one for
-    each group is counted."""
+    """The figures of a committed rewrite; zeros without its metadata. Without the plan the files
+    before are not known: one for each group is counted."""
     stats = metadata.stats if metadata else ()
     groups = len(metadata.replaced_groups) if metadata else 0
     before = groups if plan is None else sum((s.base is not None) + len(s.logs) for s in plan.slices)
@@ -130,7 +136,8 @@ def replaced_by(plan: ClusteringPlan) -> dict[str, tuple[str, ...]]:
 
 
 class SliceSources:
-    """The tasks' slices and files. `columns` are those that rows are to be sorted by, `memory` the bytes of a task's writer."""
+    """The tasks' slices and files. `columns` are those that rows are to be sorted by, `memory` the
+    bytes of a task's writer."""
 
     def __init__(
         self,
@@ -191,8 +198,8 @@ class SliceSources:
         return CompactionTask(file, item, self._visible, self._merge)
 
     def merged(self, index: int, item: PlannedSlice, found: PlannedFiles, log: LogPlace | None) -> CompactionTask:
-        """A slice whose logs become part of its base file, or one log in the place `log`. `found`: the files of the plan; what is gone
-        never counted."""
+        """A slice whose logs become part of its base file, or one log in the place `log`. `found`:
+        the files of the plan; what is gone never counted."""
         file = FileGroupTask(
             partition=item.partition,
             file_id=item.file_id,

@@ -1,4 +1,5 @@
-"""What transforms must be where rows have an order or delete others, and what expectations must be: told from their words, before anything is read."""
+"""What transforms must be where rows have an order or delete others, and what expectations must be:
+told from their words, before anything is read."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from hudi_table.services.transforming.dialect import Select, to_duckdb
 
 
 def check_chain(chain: Sequence[Mapping[str, Any]], *, arrival_decides: bool, deletes: Sequence[str] = ()) -> None:
-    """Check the chain of a stream. `arrival_decides`: of two rows with one key the later one wins. `deletes`: the columns by which tombstones name rows,
-    empty where none delete.
+    """Check the chain of a stream. `arrival_decides`: of two rows with one key the later one wins.
+    `deletes`: the columns by which tombstones name rows, empty where none delete.
 
     Raises InvalidRequestError that says what is wrong and what to do.
     """

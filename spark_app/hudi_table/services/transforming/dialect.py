@@ -1,8 +1,10 @@
-"""A SELECT in Spark's dialect as one of DuckDB's that means the same, or a refusal that names what has no counterpart.
+"""A SELECT in Spark's dialect as one of DuckDB's that means the same, or a refusal that names what
+has no counterpart.
 
-What is taken is a list, and each entry was compared with Spark on the same rows (`tests/hudi_spark/jobs/test_transforms_alike.py`): the parser knows
-many more functions, and gives some of them another meaning without a word. Where the two differ by the kind of a value, which only the rows
-tell, a macro decides (`duckdb.py`).
+What is taken is a list, and each entry was compared with Spark on the same rows
+(`tests/hudi_spark/jobs/test_transforms_alike.py`): the parser knows many more functions, and gives
+some of them another meaning without a word. Where the two differ by the kind of a value, which only
+the rows tell, a macro decides (`duckdb.py`).
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ _PLAIN_CASTS = frozenset(
     }
 )
 _PATTERN = re.compile(r"(?:%[YmdHMS](?:strict)?|[^%A-Za-z'])*")
-"""Of `date_format`, as the parser gives it: years, months, days, hours, minutes and seconds with all their digits, and what is no letter."""
+"""Of `date_format`, as the parser gives it: years, months, days, hours, minutes and seconds with
+all their digits, and what is no letter."""
 _UNORDERED = (
     exp.Group, exp.Order, exp.Distinct, exp.Window, exp.Union, exp.Subquery, exp.CTE, exp.Exists, exp.Count, exp.Min, exp.Max,
 )  # fmt: skip
@@ -70,9 +73,10 @@ _UNORDERED = (
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """One SELECT. `text`: DuckDB's. `keeps_order`: rows come out in the order in which they went in. `keeps_deletes`: no row
-    is left out but by a condition that names the column of deletes. `scans`: how often it reads `source`.
-    `is_one_expression`: it gives one value for each row, and asks nothing else."""
+    """One SELECT. `text`: DuckDB's. `keeps_order`: rows come out in the order in which they went
+    in. `keeps_deletes`: no row is left out but by a condition that names the column of deletes.
+    `scans`: how often it reads `source`. `is_one_expression`: it gives one value for each row, and
+    asks nothing else."""
 
     text: str
     keeps_order: bool
@@ -83,7 +87,8 @@ class Select:
     _all_but: frozenset[str] | None
 
     def keeps(self, names: Iterable[str]) -> set[str]:
-        """Which of these columns are of the source and come out as they are, under their own names."""
+        """Which of these columns are of the source and come out as they are, under their own
+        names."""
         found = {name for name in names if name.lower() in self._outputs}
         if self._all_but is not None:
             found |= {name for name in names if name.lower() not in self._all_but}
@@ -91,7 +96,8 @@ class Select:
 
 
 def to_duckdb(sql: str) -> Select:
-    """Raises InvalidRequestError for what is no harmless SELECT over `source`, and for what DuckDB would not do as Spark does, by name."""
+    """Raises InvalidRequestError for what is no harmless SELECT over `source`, and for what DuckDB
+    would not do as Spark does, by name."""
     check_select(sql)
     _refuse_texts_in_a_row(sql)
     statement = sqlglot.parse_one(sql, dialect="spark")
@@ -116,7 +122,8 @@ def to_duckdb(sql: str) -> Select:
 
 
 def _refuse_texts_in_a_row(sql: str) -> None:
-    """`'it''s'` is one text with a quote or two texts, by Spark's version and settings; the parser takes two."""
+    """`'it''s'` is one text with a quote or two texts, by Spark's version and settings; the parser
+    takes two."""
     kinds = [token.token_type for token in sqlglot.tokenize(sql, dialect="spark")]
     if any(one is other is sqlglot.TokenType.STRING for one, other in itertools.pairwise(kinds)):
         raise _unlike("a text right behind another, or a quote written twice within one")
@@ -258,7 +265,8 @@ def _call(name: str, *values: exp.Expr) -> exp.Expr:
 
 
 def _outputs(statement: exp.Expr) -> tuple[tuple[str, ...], frozenset[str] | None]:
-    """(the columns that come out as they are, those that do not where all others do; None where a star is missing)."""
+    """(the columns that come out as they are, those that do not where all others do; None where a
+    star is missing)."""
     source = statement.args.get("from_") if isinstance(statement, exp.Select) else None
     if source is None or not isinstance(source.this, exp.Table) or source.this.name.lower() != SOURCE:
         return (), None

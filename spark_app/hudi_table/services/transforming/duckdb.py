@@ -1,4 +1,5 @@
-"""Rows through one SELECT, by DuckDB: a database in memory that reaches no file and no network, whose zone is UTC."""
+"""Rows through one SELECT, by DuckDB: a database in memory that reaches no file and no network,
+whose zone is UTC."""
 
 from __future__ import annotations
 
@@ -76,8 +77,9 @@ class Database:
             self._connection.execute(statement)
 
     def rows(self, select: Select, source: pa.RecordBatchReader) -> pa.RecordBatchReader:
-        """What comes out, as a stream that reads the source as it goes. Raises InvalidRequestError for what DuckDB refuses; InvalidDataError,
-        also from the stream, for a row that an expression cannot take."""
+        """What comes out, as a stream that reads the source as it goes. Raises InvalidRequestError
+        for what DuckDB refuses; InvalidDataError, also from the stream, for a row that an
+        expression cannot take."""
         names = [name.lower() for name in source.schema.names]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -101,7 +103,8 @@ class Database:
         return pa.RecordBatchReader.from_batches(answer.schema, _read(answer, source.schema.names))
 
     def schema(self, columns: Mapping[str, str]) -> pa.Schema:
-        """Columns by name with types in Spark's words. Raises InvalidRequestError that names one that is none."""
+        """Columns by name with types in Spark's words. Raises InvalidRequestError that names one
+        that is none."""
         fields = []
         for name, words in columns.items():
             try:
@@ -138,7 +141,8 @@ def duckdb_errors() -> type[Exception]:
 
 @contextmanager
 def _told(names: list[str]) -> Iterator[None]:
-    """DuckDB's errors in our words: what it refuses of the statement, and what it meets in a row."""
+    """DuckDB's errors in our words: what it refuses of the statement, and what it meets in a
+    row."""
     import duckdb
 
     try:

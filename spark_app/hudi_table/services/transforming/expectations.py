@@ -1,4 +1,5 @@
-"""What rows of a source must hold: conditions in SQL, asked of all rows of a commit at once, before any transform."""
+"""What rows of a source must hold: conditions in SQL, asked of all rows of a commit at once, before
+any transform."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class Expectations:
 
     @classmethod
     def of(cls, raw: Sequence[Mapping[str, Any]]) -> Expectations:
-        """From `[{name, sql, onFail}]`. Raises InvalidRequestError that names the expectation that is wrong."""
+        """From `[{name, sql, onFail}]`. Raises InvalidRequestError that names the expectation that
+        is wrong."""
         check_expectations(raw)
         names = tuple(str(each["name"]) for each in raw)
         asked = ", ".join(f"({each['sql']}) AS e{number}" for number, each in enumerate(raw))
@@ -59,7 +61,8 @@ class Expectations:
         return bool(self.names)
 
     def failures(self, rows: pa.Table, database: Database) -> list[Failure]:
-        """The first that each row does not meet, by row; a condition that is null is not met. Rows that delete have nothing to meet."""
+        """The first that each row does not meet, by row; a condition that is null is not met. Rows
+        that delete have nothing to meet."""
         if self._select is None or not len(rows):
             return []
         answers = database.rows(self._select, rows.to_reader()).read_all()

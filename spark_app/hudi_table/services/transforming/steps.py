@@ -1,7 +1,8 @@
 """A chain of steps between a source and a table: each takes all rows of a commit and gives others.
 
-A step is a mapping as the resource has it: `{"sql": "SELECT … FROM source"}`, `{"flatten": {"separator": "_"}}`, or `{"function": "NAME"}`, a function of one's
-own from an Arrow table to another, found by the entry point NAME of the group `hudi_table.transforms`.
+A step is a mapping as the resource has it: `{"sql": "SELECT … FROM source"}`, `{"flatten":
+{"separator": "_"}}`, or `{"function": "NAME"}`, a function of one's own from an Arrow table to
+another, found by the entry point NAME of the group `hudi_table.transforms`.
 """
 
 from __future__ import annotations
@@ -133,7 +134,8 @@ class Transforms:
         return bool(self.steps)
 
     def hints(self, known: pa.Schema | None) -> pa.Schema | None:
-        """Columns of the table that the source has as they are: their types say how a text is read."""
+        """Columns of the table that the source has as they are: their types say how a text is
+        read."""
         if known is None or not self.steps:
             return known
         names = set(known.names)
@@ -144,7 +146,8 @@ class Transforms:
     def apply(
         self, rows: pa.RecordBatchReader, known: pa.Schema | None, database: Callable[[], Database]
     ) -> pa.RecordBatchReader:
-        """The rows that come out of the last step. A column that is null throughout has the type that is known, or is left out."""
+        """The rows that come out of the last step. A column that is null throughout has the type
+        that is known, or is left out."""
         for step in self.steps:
             rows = step.apply(database, rows)
         schema = rows.schema
@@ -162,8 +165,8 @@ class Transforms:
 
 
 class Chain:
-    """Steps with the databases that they need, a connection each, kept from batch to batch. Ended by `close`. `columns`: types of columns of the
-    source, in Spark's words."""
+    """Steps with the databases that they need, a connection each, kept from batch to batch. Ended
+    by `close`. `columns`: types of columns of the source, in Spark's words."""
 
     def __init__(self, transforms: Transforms, columns: Mapping[str, str] | None = None) -> None:
         self.transforms = transforms
@@ -201,7 +204,8 @@ class Chain:
 def transformed(
     data: Any, chain: Sequence[Mapping[str, Any]], known: pa.Schema | None
 ) -> Iterator[pa.RecordBatchReader]:
-    """Whatever exports an Arrow stream, after every step, within the context. `known`: the table's columns."""
+    """Whatever exports an Arrow stream, after every step, within the context. `known`: the table's
+    columns."""
     with closing(Chain(Transforms.of(chain))) as steps:
         yield steps.apply(open_stream(data), known)
 

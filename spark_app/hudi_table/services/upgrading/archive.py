@@ -1,4 +1,5 @@
-"""The archive of a table in the form of another version. What is in both archives, or on the timeline yet, is brought over once."""
+"""The archive of a table in the form of another version. What is in both archives, or on the
+timeline yet, is brought over once."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ _PLANS = {
 
 
 def archived_times(ctx: TableContext) -> dict[str, str]:
-    """When each archived instant completed, 17 digits, by its time: as its archive tells it, the time itself where that does not."""
+    """When each archived instant completed, 17 digits, by its time: as its archive tells it, the
+    time itself where that does not."""
     found: dict[str, str] = {}
     for entries in archived_entries(ctx):
         for entry in entries:
@@ -48,8 +50,9 @@ def archived_times(ctx: TableContext) -> dict[str, str]:
 def bring_archive(
     old: TableContext, new: TableContext, active: Set[str], completions: Mapping[str, str], renew: Callable[[], None]
 ) -> int:
-    """Write the archive of `old` as that of `new`. `active`: instants of the timeline; `completions`: when instants completed; `renew` is called
-    before each file. Returns how many instants were brought over."""
+    """Write the archive of `old` as that of `new`. `active`: instants of the timeline;
+    `completions`: when instants completed; `renew` is called before each file. Returns how many
+    instants were brought over."""
     return _BRINGERS[new.layout.archive](old, new, active, completions, renew)
 
 

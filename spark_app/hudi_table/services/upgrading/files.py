@@ -1,9 +1,12 @@
-"""The files of a timeline in the form of another version: their names, and what stands in them. Nothing is read or written here.
+"""The files of a timeline in the form of another version: their names, and what stands in them.
+Nothing is read or written here.
 
-Facts (measured on the upgrades of Hudi 1.0.2 and 1.1.1): version 6 has `T.commit` with JSON, versions 8 and 9 `T_<completion>.commit` with an Avro
-container; inflight files of writes likewise; plans and reports keep their bytes. Hudi takes the age of the old file for the completion time. Ours is that
-age too, but never before the instant itself, nor at or after the next one: so slices, and the order of changes, stay what they were, however the files
-were copied and whatever the clocks showed.
+Facts (measured on the upgrades of Hudi 1.0.2 and 1.1.1): version 6 has `T.commit` with JSON,
+versions 8 and 9 `T_<completion>.commit` with an Avro container; inflight files of writes likewise;
+plans and reports keep their bytes. Hudi takes the age of the old file for the completion time. Ours
+is that age too, but never before the instant itself, nor at or after the next one: so slices, and
+the order of changes, stay what they were, however the files were copied and whatever the clocks
+showed.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ from hudi_table.table.timeline.layout import decode_commit, encode_commit
 
 
 def completion_times(changed: Mapping[str, str], times: Iterable[str]) -> dict[str, str]:
-    """When each completed instant completed. `changed`: by its time, when its file was written, 17 digits in the table's zone; `times`: of all
-    instants, pending ones too."""
+    """When each completed instant completed. `changed`: by its time, when its file was written, 17
+    digits in the table's zone; `times`: of all instants, pending ones too."""
     order = sorted({comparable_time(time) for time in [*changed, *times]})
     following = dict(zip(order, [*order, ""][1:], strict=True))
     found = {}
@@ -47,7 +50,8 @@ def _before(time: str) -> str:
 
 
 def renamed(names: Iterable[str], layout: Layout, completions: Mapping[str, str]) -> dict[str, str]:
-    """The new name of each timeline file, by the old one, in a table of that layout. What is no timeline file has none."""
+    """The new name of each timeline file, by the old one, in a table of that layout. What is no
+    timeline file has none."""
     found = {}
     for name in names:
         instant = parse_instant(name)
@@ -62,7 +66,8 @@ def renamed(names: Iterable[str], layout: Layout, completions: Mapping[str, str]
 
 
 def rewritten(name: str, data: bytes, layout: Layout) -> bytes:
-    """What stands in the new file. Raises ValueError, KeyError, TypeError or AttributeError for what is no commit metadata."""
+    """What stands in the new file. Raises ValueError, KeyError, TypeError or AttributeError for
+    what is no commit metadata."""
     instant = parse_instant(name)
     if instant is None or not data.strip() or instant.state is State.REQUESTED or instant.action not in WRITE_ACTIONS:
         return data

@@ -1,4 +1,5 @@
-"""What a change of a table's version comes to: whether it can be, and what it would rewrite. Nothing is written here."""
+"""What a change of a table's version comes to: whether it can be, and what it would rewrite.
+Nothing is written here."""
 
 from __future__ import annotations
 
@@ -51,20 +52,24 @@ class Change:
 
     @property
     def merges_logs(self) -> bool:
-        """Whether all logs are merged first: another layout names them otherwise, and orders what it merges otherwise."""
+        """Whether all logs are merged first: another layout names them otherwise, and orders what
+        it merges otherwise."""
         return self.moves and self.config.type is TableType.MERGE_ON_READ
 
     @property
     def drops_older_logs(self) -> bool:
-        """Whether the logs of older slices go, too: where a log names its slice, they would hide base files."""
+        """Whether the logs of older slices go, too: where a log names its slice, they would hide
+        base files."""
         return self.merges_logs and not self.layout.logs_tell_writers
 
 
 @dataclass(frozen=True, slots=True)
 class VersionPlan:
-    """A dry run. `timeline_files` are written anew; `slices` have logs that are merged first; `waiting` are instants that are executed, or have
-    to end, first; `dropped` goes: partitions of the metadata table, index definitions, savepoints of earlier changes; `properties` get another value, None for those that go.
-    `no_longer`: a line for each reader that was named and could not read the table any more; `unproven`: of which that is not known."""
+    """A dry run. `timeline_files` are written anew; `slices` have logs that are merged first;
+    `waiting` are instants that are executed, or have to end, first; `dropped` goes: partitions of
+    the metadata table, index definitions, savepoints of earlier changes; `properties` get another
+    value, None for those that go. `no_longer`: a line for each reader that was named and could not
+    read the table any more; `unproven`: of which that is not known."""
 
     source: int
     target: int
@@ -78,8 +83,9 @@ class VersionPlan:
 
 
 def check_version(ctx: TableContext, target: int) -> Change:
-    """Whether the table can have another version. Raises InvalidOptionError for a version that is not written, UnsupportedTableError for what
-    that version, or this release in it, would not take."""
+    """Whether the table can have another version. Raises InvalidOptionError for a version that is
+    not written, UnsupportedTableError for what that version, or this release in it, would not
+    take."""
     version = written_version(target)
     refuse_lost(ctx)
     refuse_unsupported(ctx.config)
@@ -110,7 +116,8 @@ def check_version(ctx: TableContext, target: int) -> Change:
 
 
 def check_colons(ctx: TableContext, change: Change, timeline: Timeline) -> None:
-    """Refuse a table in which a key has a colon, where the place of such keys follows another rule in the other version.
+    """Refuse a table in which a key has a colon, where the place of such keys follows another rule
+    in the other version.
 
     Reads the key column of every base file. Raises InvalidRequestError that names a file.
     """
@@ -136,7 +143,8 @@ def check_colons(ctx: TableContext, change: Change, timeline: Timeline) -> None:
 
 
 def refuse_readers(ctx: TableContext, target: int, readers: Iterable[Reader]) -> None:
-    """Refuse a version that a reader of the table cannot read. Raises InvalidRequestError that names it."""
+    """Refuse a version that a reader of the table cannot read. Raises InvalidRequestError that
+    names it."""
     lost = no_longer(readers, features_of(ctx.config), features_in(ctx.config, target))
     if lost:
         raise InvalidRequestError(

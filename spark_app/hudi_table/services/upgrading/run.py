@@ -1,9 +1,12 @@
-"""Bringing a table to another version, so that whatever dies on the way leaves it whole in the one or the other, and the next run goes on.
+"""Bringing a table to another version, so that whatever dies on the way leaves it whole in the one
+or the other, and the next run goes on.
 
-The order: a note that keeps our writers away; what waits is executed, and logs are merged where the other version names them otherwise; a decision in
-the chain, which ends every attempt that began before; the timeline and the archive are written anew beside the old ones, where no reader of the old
-version looks; then one put of `hoodie.properties` makes the table the new one; then the old files go, and the note. Until that put every reader has
-the old table, from it on the new one. Section 2.9 of `docs/explanation/commit-protocol.md`.
+The order: a note that keeps our writers away; what waits is executed, and logs are merged where the
+other version names them otherwise; a decision in the chain, which ends every attempt that began
+before; the timeline and the archive are written anew beside the old ones, where no reader of the
+old version looks; then one put of `hoodie.properties` makes the table the new one; then the old
+files go, and the note. Until that put every reader has the old table, from it on the new one.
+Section 2.9 of `docs/explanation/commit-protocol.md`.
 
 Writers of other engines know no note: they must have ended.
 """
@@ -65,14 +68,15 @@ ATTEMPTS_MAX = 5
 FILES_AT_ONCE = 16
 _EVERYTHING = frozenset({TABLE, CLEANING, METADATA})
 _DECISION = "upgrade"
-"""The word behind the instant of a decision, as the file that it makes is called; no engine takes it for an instant."""
+"""The word behind the instant of a decision, as the file that it makes is called; no engine takes
+it for an instant."""
 _LATEST_ALONE = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 
 
 @dataclass(frozen=True, slots=True)
 class VersionResult:
-    """What a change of the version did. `timeline_files` and `archived` instants were written anew; `source` is `target` where only what
-    an earlier run had left was ended, or nothing was to do."""
+    """What a change of the version did. `timeline_files` and `archived` instants were written anew;
+    `source` is `target` where only what an earlier run had left was ended, or nothing was to do."""
 
     source: int
     target: int
@@ -89,7 +93,8 @@ class VersionResult:
 
 
 def plan_version(ctx: TableContext, target: int, readers: Iterable[Reader] = ()) -> VersionPlan:
-    """A dry run: what a change would do, and which of the `readers` it would take the table from. Raises as `bring_to` where it would not begin."""
+    """A dry run: what a change would do, and which of the `readers` it would take the table from.
+    Raises as `bring_to` where it would not begin."""
     return planned(ctx, check_version(ctx, target), readers)
 
 
@@ -103,12 +108,15 @@ def bring_to(
     savepoint: bool = False,
     attempt: str = "",
 ) -> VersionResult:
-    """Bring the table to version `target`. `resume`: go on with what another process has begun, which has ended. `savepoint`: keep the newest write
-    as it is before, once logs are merged. `attempt`: by which the note names this one. Afterwards `ctx` is of the new version.
+    """Bring the table to version `target`. `resume`: go on with what another process has begun,
+    which has ended. `savepoint`: keep the newest write as it is before, once logs are merged.
+    `attempt`: by which the note names this one. Afterwards `ctx` is of the new version.
 
-    Raises InvalidOptionError for a version that is not written, InvalidRequestError that names what is pending, a change that has begun, or one of the
-    `readers` that could no longer read the table; UnsupportedTableError for a table that would not be written in that version, WriteConflictError if
-    writers keep coming, WriteAbortedError if another process has gone on with it.
+    Raises InvalidOptionError for a version that is not written, InvalidRequestError that names what
+    is pending, a change that has begun, or one of the `readers` that could no longer read the
+    table; UnsupportedTableError for a table that would not be written in that version,
+    WriteConflictError if writers keep coming, WriteAbortedError if another process has gone on with
+    it.
     """
     source = ctx.config.version
     begun = noted_change(ctx.storage)
@@ -261,7 +269,8 @@ def _rewrite(ctx: TableContext, change: Change, right: ChangeRight) -> tuple[int
 
 
 def _written(ctx: TableContext, timeline: Timeline, name: str) -> str:
-    """When an instant completed: as its file tells, else when that was written, in the table's zone."""
+    """When an instant completed: as its file tells, else when that was written, in the table's
+    zone."""
     instant = parse_instant(name)
     told = instant.completion if instant else ""
     return told or format_instant_time(local_time(ctx, timeline.files[name]))
@@ -280,7 +289,8 @@ def _copy(right: ChangeRight, layout: Layout, name: str, new: str) -> None:
 
 
 def _leave(ctx: TableContext, right: ChangeRight) -> None:
-    """Leave the table as its properties tell: the timelines of other layouts go, and what the decision made."""
+    """Leave the table as its properties tell: the timelines of other layouts go, and what the
+    decision made."""
     for layout in ctx.layout.others:
         _clear(right, layout)
     for path in _files_in(ctx.storage, ctx.layout):
@@ -289,7 +299,8 @@ def _leave(ctx: TableContext, right: ChangeRight) -> None:
 
 
 def _clear(right: ChangeRight, layout: Layout) -> None:
-    """Delete the files of a timeline that is not, or not yet, the table's: of version 6 those with names of instants, of others the whole folder."""
+    """Delete the files of a timeline that is not, or not yet, the table's: of version 6 those with
+    names of instants, of others the whole folder."""
     for path in _files_in(right.ctx.storage, layout):
         right.delete(path)
 

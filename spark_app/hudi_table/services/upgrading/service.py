@@ -1,8 +1,10 @@
-"""Another table version as a table service: a dry run, its approval, a savepoint, and the change itself.
+"""Another table version as a table service: a dry run, its approval, a savepoint, and the change
+itself.
 
-A run that was cut short leaves a note, which keeps writers away until another run goes on. Whose note it is stands in it: the next attempt at the same
-plan goes on by itself, since its caller lets one begin only when the one before has ended. What any other process has begun is gone on with only where
-the plan that was approved says so.
+A run that was cut short leaves a note, which keeps writers away until another run goes on. Whose
+note it is stands in it: the next attempt at the same plan goes on by itself, since its caller lets
+one begin only when the one before has ended. What any other process has begun is gone on with only
+where the plan that was approved says so.
 """
 
 from __future__ import annotations
@@ -34,16 +36,17 @@ from hudi_table.table.view.file_system_view import FileSystemView
 
 @dataclass(frozen=True)
 class UpgradeService(Unplanned):
-    """The table gets another table version, later or earlier, after a savepoint of its newest write; see `services.base.Service`. Until it has
-    ended the table takes no writes."""
+    """The table gets another table version, later or earlier, after a savepoint of its newest
+    write; see `services.base.Service`. Until it has ended the table takes no writes."""
 
     type: ClassVar[ServiceType] = ServiceType.UPGRADE
     nothing: ClassVar[str] = "the table has that version"
 
     @checked_call
     def __call__(self, to: int, *, readers: Iterable[str] = (), plan: str = "") -> Self:
-        """The service with the version `to`. `readers`: who reads the table, as `engine:version`: a version that one of them is known not to read is
-        refused. `plan`: digest of a dry run, of which exactly the plan is done."""
+        """The service with the version `to`. `readers`: who reads the table, as `engine:version`: a
+        version that one of them is known not to read is refused. `plan`: digest of a dry run, of
+        which exactly the plan is done."""
         options = {UPGRADE_VERSION: str(to)}
         named = ",".join(readers)
         return self.with_request(ServiceRequest(options | ({READERS: named} if named else {}), plan=plan))
@@ -75,7 +78,8 @@ class UpgradeService(Unplanned):
         )
 
     def unmoved(self) -> ServicePlan | None:
-        """An approval is held against the plan as it is now, unless an attempt at it has begun, or has ended."""
+        """An approval is held against the plan as it is now, unless an attempt at it has begun, or
+        has ended."""
         begun = noted_change(self.ctx.storage)
         ended = begun is None and self.ctx.config.version == self._target
         return None if ended or (begun is not None and self._is_own(begun)) else super().unmoved()
@@ -139,6 +143,7 @@ def _details(plan: VersionPlan, begun: VersionChange | None) -> Iterator[str]:
 
 
 def _digest(plan: VersionPlan, begun: VersionChange | None) -> str:
-    """Names what is decided, and not how much there is: writes that come before the approval do not change it."""
+    """Names what is decided, and not how much there is: writes that come before the approval do not
+    change it."""
     decided = (plan.source, plan.target, plan.dropped, sorted(plan.properties.items()), plan.no_longer, plan.unproven)
     return hashlib.sha256(repr((decided, begun)).encode()).hexdigest()[:16]

@@ -1,4 +1,5 @@
-"""Files of digests below `.hoodie/.ingest`: what a checkpoint of files holds beyond what a commit has room for."""
+"""Files of digests below `.hoodie/.ingest`: what a checkpoint of files holds beyond what a commit
+has room for."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ ORPHAN_AGE = timedelta(days=1)
 
 
 def store_digests(ctx: TableContext, ingest: str, before: Checkpoint | None, checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint as the next commit is to hold it: small, what is too much for a commit in a file that is there already.
+    """The checkpoint as the next commit is to hold it: small, what is too much for a commit in a
+    file that is there already.
 
     Files of digests that no commit of the timeline names any more, nor `before`, are swept then.
     """

@@ -1,4 +1,5 @@
-"""Source files as one Arrow stream, without Spark: Parquet, CSV and JSON lines, read through the storage port."""
+"""Source files as one Arrow stream, without Spark: Parquet, CSV and JSON lines, read through the
+storage port."""
 
 from __future__ import annotations
 
@@ -23,9 +24,11 @@ def read_files(
     csv: Mapping[str, object],
     known: pa.Schema | None,
 ) -> tuple[pa.Schema, pa.RecordBatchReader]:
-    """(schema, stream) of all files. The schema is the union of theirs; text files take known columns' types.
+    """(schema, stream) of all files. The schema is the union of theirs; text files take known
+    columns' types.
 
-    Raises InvalidDataError that names a file which cannot be read, InvalidSchemaError if files contradict each other.
+    Raises InvalidDataError that names a file which cannot be read, InvalidSchemaError if files
+    contradict each other.
     """
     paths = [f.path for f in files]
     schema = unified_schema({path: file_schema(storage, path, form, csv, known) for path in paths})

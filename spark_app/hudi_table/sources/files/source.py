@@ -14,7 +14,8 @@ from hudi_table.table.store.ports import Storage
 
 
 def list_source(storage: Storage) -> tuple[SourceFile, ...]:
-    """Every object of a source. Its version is the store's etag, or the time of change where there is none."""
+    """Every object of a source. Its version is the store's etag, or the time of change where there
+    is none."""
     found = storage.list()
     return tuple(SourceFile(f.path, f.size, f.etag or f.modified.isoformat(), f.modified) for f in found)
 

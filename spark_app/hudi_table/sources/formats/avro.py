@@ -1,4 +1,5 @@
-"""Avro records, one a message: with the id of their schema in a registry before them, or all of one schema that is known.
+"""Avro records, one a message: with the id of their schema in a registry before them, or all of one
+schema that is known.
 
 Facts: Confluent's framing is a zero byte, the id in four bytes, the greatest first, and the record.
 """
@@ -39,7 +40,8 @@ class Reader:
         self._parsed: Any = parsed_schema(text) if self._fields is None else None
 
     def read(self, messages: Sequence[bytes], skip: int) -> pa.Table:
-        """One row a message, whose first `skip` bytes are none of it; every column may be null. Raises MalformedError."""
+        """One row a message, whose first `skip` bytes are none of it; every column may be null.
+        Raises MalformedError."""
         return self._rows(messages, skip).cast(self._loose)
 
     def _rows(self, messages: Sequence[bytes], skip: int) -> pa.Table:
@@ -67,7 +69,8 @@ class Reader:
 
 
 def _loose(field: pa.Field) -> pa.Field:
-    """A field that may be null, as may all in it: what one schema requires another may not have, and a record that is null has no fields."""
+    """A field that may be null, as may all in it: what one schema requires another may not have,
+    and a record that is null has no fields."""
     kind = field.type
     if pt.is_struct(kind):
         kind = pa.struct([_loose(child) for child in kind])
@@ -91,14 +94,16 @@ class AvroDecoder:
 
 
 class RegistryDecoder:
-    """Records whose schemas a registry has: `schema_of` brings the text of an id, and raises InvalidDataError where there is none."""
+    """Records whose schemas a registry has: `schema_of` brings the text of an id, and raises
+    InvalidDataError where there is none."""
 
     def __init__(self, schema_of: Callable[[int], str]) -> None:
         self._schema_of = schema_of
         self._readers: Bounded[int, Reader] = Bounded(SCHEMAS_MAX)
 
     def decode(self, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
-        """See `Decoder`. Messages of several schemas are one table with the union of their columns."""
+        """See `Decoder`. Messages of several schemas are one table with the union of their
+        columns."""
         del known
         ids = ids_of(messages)
         found, places = [], []

@@ -1,7 +1,10 @@
-"""Change events in Avro, whose schemas a registry has: those of one schema together, decoded into columns.
+"""Change events in Avro, whose schemas a registry has: those of one schema together, decoded into
+columns.
 
-Facts (Kafka Connect's converter to Avro): what a type means to Connect stands beside it, `connect.name` and `connect.parameters`; a decimal without a precision of its own is said to have
-64 digits. So the names are what is read, Avro's own logical types where there are none, and records are decoded as their bare numbers, texts and bytes.
+Facts (Kafka Connect's converter to Avro): what a type means to Connect stands beside it,
+`connect.name` and `connect.parameters`; a decimal without a precision of its own is said to have 64
+digits. So the names are what is read, Avro's own logical types where there are none, and records
+are decoded as their bare numbers, texts and bytes.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ _LOGICAL = {
 
 
 class AvroEnvelopes:
-    """`schema_of` brings the text of an id, and raises InvalidDataError where there is none. No column may have a name of `dialect`'s own."""
+    """`schema_of` brings the text of an id, and raises InvalidDataError where there is none. No
+    column may have a name of `dialect`'s own."""
 
     def __init__(self, schema_of: Callable[[int], str], dialect: Dialect) -> None:
         self._schema_of = schema_of

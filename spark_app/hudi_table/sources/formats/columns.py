@@ -1,7 +1,10 @@
-"""Values as Kafka Connect writes them, a column at a time: base64, decimals, dates, times, moments of ISO 8601.
+"""Values as Kafka Connect writes them, a column at a time: base64, decimals, dates, times, moments
+of ISO 8601.
 
-Facts (Debezium 3.3.1 on PostgreSQL, default modes; samples in `tests/data/debezium`): a decimal is its unscaled number, the greatest byte first; dates are days,
-times and timestamps microseconds or milliseconds; with a zone they are ISO 8601 text; infinite dates are numbers beyond any year, or the text `infinity`. In JSON bytes are base64.
+Facts (Debezium 3.3.1 on PostgreSQL, default modes; samples in `tests/data/debezium`): a decimal is
+its unscaled number, the greatest byte first; dates are days, times and timestamps microseconds or
+milliseconds; with a zone they are ISO 8601 text; infinite dates are numbers beyond any year, or the
+text `infinity`. In JSON bytes are base64.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ _DAYS = ((date.min - _EPOCH.date()).days, (date.max - _EPOCH.date()).days)
 _MICROS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
 _INFINITE = pa.array(["infinity", "-infinity"])
 _WIDE, _SURE = 16, 15
-"""Bytes of a decimal of Arrow, and those of a number that surely has no more digits than it may have."""
+"""Bytes of a decimal of Arrow, and those of a number that surely has no more digits than it may
+have."""
 _SIX = np.full(256, 255, np.uint8)
 _SIX[np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)] = np.arange(64)
 _PAD = ord("=")
@@ -66,7 +70,8 @@ def cast(raw: pa.Array, kind: pa.DataType) -> pa.Array:
 def _located(
     raw: pa.Array, read: Callable[[pa.Array], pa.Array], words: Callable[[Any, str], str] | None = None
 ) -> pa.Array:
-    """What a kernel makes of a column; where it fails, of which row, in its own words or in `words` of the value and these."""
+    """What a kernel makes of a column; where it fails, of which row, in its own words or in `words`
+    of the value and these."""
 
     def fails(some: Any) -> str:
         try:
@@ -179,7 +184,8 @@ def decimals(kind: pa.DataType) -> Reader:
 
 
 def variable_decimals(raw: pa.Array, null_infinite: bool) -> pa.Array:
-    """Decimals of any scale, a struct of both: their text, for no column has a scale of its own for each row."""
+    """Decimals of any scale, a struct of both: their text, for no column has a scale of its own for
+    each row."""
     del null_infinite
     fields = fields_of(raw)
     scales, unscaled = fields["scale"], fields["value"]
@@ -266,7 +272,8 @@ def moments(raw: pa.Array, null_infinite: bool) -> pa.Array:
 
 
 def clocks(unit: int) -> Reader:
-    """Numbers of so many microseconds: a time of day as text, for Spark has no type of it. 24:00:00 is one, too, and MySQL has times below zero."""
+    """Numbers of so many microseconds: a time of day as text, for Spark has no type of it. 24:00:00
+    is one, too, and MySQL has times below zero."""
 
     def read(raw: pa.Array, null_infinite: bool) -> pa.Array:
         del null_infinite

@@ -1,7 +1,9 @@
-"""Fields of Kafka Connect: by their schema which Arrow type a column has, how its values stand in a message, and how they are read.
+"""Fields of Kafka Connect: by their schema which Arrow type a column has, how its values stand in a
+message, and how they are read.
 
-Facts (Debezium 3.3.1; samples in `tests/data/debezium`): what a value means is said by the name of its type, `io.debezium.time.Date` and the like; the scale of a decimal
-is in the schema alone; numbers that are none (NaN, Infinity) are text in JSON.
+Facts (Debezium 3.3.1; samples in `tests/data/debezium`): what a value means is said by the name of
+its type, `io.debezium.time.Date` and the like; the scale of a decimal is in the schema alone;
+numbers that are none (NaN, Infinity) are text in JSON.
 """
 
 from __future__ import annotations
@@ -136,7 +138,8 @@ NAMED: Mapping[str, Kind] = {
 
 
 def declared(kind: pa.DataType) -> Kind:
-    """Of a column whose type is said elsewhere, where messages come without a schema. Raises ValueError for a type that JSON alone does not tell."""
+    """Of a column whose type is said elsewhere, where messages come without a schema. Raises
+    ValueError for a type that JSON alone does not tell."""
     if pt.is_decimal(kind):
         return Kind(kind, pa.string(), written_decimals(kind))
     if pt.is_date(kind):

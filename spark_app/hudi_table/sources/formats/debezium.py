@@ -1,7 +1,10 @@
-"""Change events of a database, as Debezium writes them: each is the newest state of a row, or its end.
+"""Change events of a database, as Debezium writes them: each is the newest state of a row, or its
+end.
 
-Facts (Debezium 3.3.1; samples in `tests/data/debezium`): `op` is r (snapshot), c, u, d, t (truncate) or m (message). `after` is the row; `before` of a delete holds the key and
-invented values unless the replica identity is full, so the key alone is taken from it. A change of the key is a delete and a create.
+Facts (Debezium 3.3.1; samples in `tests/data/debezium`): `op` is r (snapshot), c, u, d, t
+(truncate) or m (message). `after` is the row; `before` of a delete holds the key and invented
+values unless the replica identity is full, so the key alone is taken from it. A change of the key
+is a delete and a create.
 """
 
 from __future__ import annotations
@@ -28,8 +31,9 @@ _ROWS = pa.array(["r", "c", "u", "d"])
 
 
 class DebeziumDecoder:
-    """`key`: columns of the record key. `columns`: types that are asked for. `infinite_is_null`: what becomes of dates without an end. `fills`: the
-    table keeps what a marker stands for, so that markers may go on to it."""
+    """`key`: columns of the record key. `columns`: types that are asked for. `infinite_is_null`:
+    what becomes of dates without an end. `fills`: the table keeps what a marker stands for, so that
+    markers may go on to it."""
 
     def __init__(
         self,
@@ -50,7 +54,8 @@ class DebeziumDecoder:
         self._fills = fills
 
     def decode(self, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
-        """See `Decoder`. The columns of the dialect come behind those of the rows. Markers are left for `settled`."""
+        """See `Decoder`. The columns of the dialect come behind those of the rows. Markers are left
+        for `settled`."""
         groups = self._envelopes.groups(messages)
         found = [self._table(group) for group in groups]
         if not found:
@@ -67,11 +72,13 @@ class DebeziumDecoder:
         return joined.select([*(name for name in joined.column_names if name not in self._own.names), *self._own.names])
 
     def settled(self, rows: pa.Table) -> tuple[pa.Table, list[tuple[int, str]]]:
-        """Rows of one commit, in their order, with what their markers stand for; and (row, why) of those where nothing says."""
+        """Rows of one commit, in their order, with what their markers stand for; and (row, why) of
+        those where nothing says."""
         return filled(rows, [name for name in self._key if name in rows.column_names], fills=self._fills)
 
     def _as_wanted(self, rows: pa.Table, known: pa.Schema | None) -> pa.Table:
-        """In the types that are asked for, and else in the table's where those hold every value: a database widens its columns as it goes."""
+        """In the types that are asked for, and else in the table's where those hold every value: a
+        database widens its columns as it goes."""
         for number, field in enumerate(rows.schema):
             asked = _type_in(self._columns, field.name)
             wanted = asked or _type_in(known, field.name)

@@ -31,8 +31,8 @@ class Decoder(Protocol):
 
 
 def first_bad(messages: Sequence[bytes], fails: Callable[[Sequence[bytes]], str]) -> tuple[int, str]:
-    """(place, why) of the message with which the first messages begin to fail; all of them do. `fails`: why messages do, "" if they
-    do not. As many looks as the count has bits."""
+    """(place, why) of the message with which the first messages begin to fail; all of them do.
+    `fails`: why messages do, "" if they do not. As many looks as the count has bits."""
     good, bad, why = 0, len(messages), fails(messages)
     while bad - good > 1:
         middle = (good + bad) // 2
@@ -47,10 +47,11 @@ def first_bad(messages: Sequence[bytes], fails: Callable[[Sequence[bytes]], str]
 def without_bad(
     messages: Sequence[bytes], decode: Callable[[Sequence[bytes]], Decoded], most: int
 ) -> tuple[Decoded | None, list[tuple[int, str]]]:
-    """What those messages decode to that can be decoded together, None if there are none, and (place, why) of the others, in order.
+    """What those messages decode to that can be decoded together, None if there are none, and
+    (place, why) of the others, in order.
 
-    Those that are bad by themselves are found by halves; of those that contradict others, the later one is bad. Raises UndecodableError where more than
-    `most` are bad.
+    Those that are bad by themselves are found by halves; of those that contradict others, the later
+    one is bad. Raises UndecodableError where more than `most` are bad.
     """
     bad: dict[int, str] = {}
 

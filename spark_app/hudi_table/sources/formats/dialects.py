@@ -1,8 +1,12 @@
-"""Which connectors write change events, and where in their database's log an event stands: the columns beside those of the row.
+"""Which connectors write change events, and where in their database's log an event stands: the
+columns beside those of the row.
 
-Facts (Debezium 3.3.1): PostgreSQL's LSN grows with every change, and a key that changes is a delete and a create of one LSN. The place in the binlog of MySQL and MariaDB is a file, whose number grows,
-a position in it, and the number of the row in the event at that position. Columns are named as those of Hudi's own sources: `PostgresDebeziumAvroPayload` orders by `_event_lsn`, and takes
-`_change_operation_type` = d for a delete. Hudi's order in a binlog is the text `file.position`, which does not sort as its numbers do; ours has their digits in full, and the row.
+Facts (Debezium 3.3.1): PostgreSQL's LSN grows with every change, and a key that changes is a delete
+and a create of one LSN. The place in the binlog of MySQL and MariaDB is a file, whose number grows,
+a position in it, and the number of the row in the event at that position. Columns are named as
+those of Hudi's own sources: `PostgresDebeziumAvroPayload` orders by `_event_lsn`, and takes
+`_change_operation_type` = d for a delete. Hudi's order in a binlog is the text `file.position`,
+which does not sort as its numbers do; ours has their digits in full, and the row.
 """
 
 from __future__ import annotations
@@ -24,7 +28,8 @@ _FILE_DIGITS, _POSITION_DIGITS, _ROW_DIGITS = 10, 15, 10
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Connectors of one kind of log. `order`: the column that orders events. `source`: fields of an event's source; `own`: the columns that become of them."""
+    """Connectors of one kind of log. `order`: the column that orders events. `source`: fields of an
+    event's source; `own`: the columns that become of them."""
 
     connectors: tuple[str, ...]
     order: str

@@ -1,7 +1,9 @@
 """Change events in JSON, taken apart: those of one schema together, parsed into columns.
 
-With schemas a message is `{"schema", "payload"}`, and its schema is nine tenths of it. Messages of one table begin with the same bytes up to their payload, so a schema is parsed
-once, and Arrow compares and cuts the others. What stands in `before` and `after` is read in the types that the schema says.
+With schemas a message is `{"schema", "payload"}`, and its schema is nine tenths of it. Messages of
+one table begin with the same bytes up to their payload, so a schema is parsed once, and Arrow
+compares and cuts the others. What stands in `before` and `after` is read in the types that the
+schema says.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Events of one shape: the place of each among the messages, and structs of `op`, `source`, `before` and `after`."""
+    """Events of one shape: the place of each among the messages, and structs of `op`, `source`,
+    `before` and `after`."""
 
     places: Places
     shape: Shape
@@ -56,7 +59,8 @@ class Envelopes(Protocol):
 
 
 class JsonEnvelopes:
-    """`columns`: the types of a row where messages come without schemas. No column may have a name of `dialect`'s own."""
+    """`columns`: the types of a row where messages come without schemas. No column may have a name
+    of `dialect`'s own."""
 
     def __init__(self, columns: pa.Schema | None, dialect: Dialect) -> None:
         self._columns = columns
@@ -99,7 +103,8 @@ class JsonEnvelopes:
         return found
 
     def _head(self, message: bytes) -> tuple[bytes | None, Shape]:
-        """What the message begins with up to its payload, None where something else stands there, and the shape that its schema has."""
+        """What the message begins with up to its payload, None where something else stands there,
+        and the shape that its schema has."""
         for head in self._shapes:
             shape = self._shapes.get(head)
             if shape is not None and message.startswith(head):

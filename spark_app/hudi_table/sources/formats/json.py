@@ -1,7 +1,9 @@
 """JSON objects, one a message, by pyarrow's columnar parser: all messages in one block.
 
-The parser takes objects as they come, wherever lines end. So each message stands as the value of an object of its own, `{"v":…}`: no message can end
-what another one began, since a quote and a `v` come between any two, and one that holds two values makes a row too many, or a column. (All tried: pyarrow 26.)
+The parser takes objects as they come, wherever lines end. So each message stands as the value of an
+object of its own, `{"v":…}`: no message can end what another one began, since a quote and a `v`
+come between any two, and one that holds two values makes a row too many, or a column. (All tried:
+pyarrow 26.)
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ class JsonDecoder:
     """Objects. A column that is null in every message is left out: it has no type yet."""
 
     def decode(self, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
-        """See `Decoder`. Dates and times are ISO 8601 text. Raises InvalidSchemaError for a known column that JSON cannot fill."""
+        """See `Decoder`. Dates and times are ISO 8601 text. Raises InvalidSchemaError for a known
+        column that JSON cannot fill."""
         if not messages:
             return (known if known is not None else pa.schema([])).empty_table()
         wanted = _readable(known)
@@ -52,7 +55,8 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def joined(messages: Sequence[bytes] | pa.Array) -> pa.Buffer:
-    """Messages as one block for `parsed`; of a column of them no message becomes an object of Python."""
+    """Messages as one block for `parsed`; of a column of them no message becomes an object of
+    Python."""
     if not isinstance(messages, pa.Array):
         return pa.py_buffer(b"".join((_BEGIN, _BETWEEN.join(messages), _END)))
     whole = pa.LargeListArray.from_arrays(pa.array([0, len(messages)], pa.int64()), messages)
@@ -61,7 +65,8 @@ def joined(messages: Sequence[bytes] | pa.Array) -> pa.Buffer:
 
 
 def parsed(block: pa.Buffer, count: int, wanted: pa.Schema | None) -> pa.StructArray:
-    """The `count` objects of a block. Raises pa.ArrowInvalid, or ValueError where messages are no objects, one each."""
+    """The `count` objects of a block. Raises pa.ArrowInvalid, or ValueError where messages are no
+    objects, one each."""
     explicit = pa.schema([pa.field("v", pa.struct(list(wanted)))]) if wanted is not None else None
     found = pj.read_json(
         pa.BufferReader(block),

@@ -1,6 +1,8 @@
-"""Large values that a change left alone: PostgreSQL sends none, and Debezium a marker in their place.
+"""Large values that a change left alone: PostgreSQL sends none, and Debezium a marker in their
+place.
 
-Facts (Debezium 3.3.1): the marker is text, of bytes its bytes, of an array of text the one item. A large value that is left alone is not null: null is sent as null.
+Facts (Debezium 3.3.1): the marker is text, of bytes its bytes, of an array of text the one item. A
+large value that is left alone is not null: null is sent as null.
 """
 
 from __future__ import annotations
@@ -30,9 +32,10 @@ _CREATES = pa.array(["c", "r"])
 
 
 def filled(rows: pa.Table, key: Sequence[str], *, fills: bool) -> tuple[pa.Table, list[tuple[int, str]]]:
-    """Rows in which a marker has the value of the change of its key before it, if that is here; and (row, why) of those whose marker nothing
-    fills. `fills`: the table keeps what a marker of text stands for, so that it may go on to it; but not that of a row that has just been created, as
-    a change of its key does: the table has nothing under that key."""
+    """Rows in which a marker has the value of the change of its key before it, if that is here; and
+    (row, why) of those whose marker nothing fills. `fills`: the table keeps what a marker of text
+    stands for, so that it may go on to it; but not that of a row that has just been created, as a
+    change of its key does: the table has nothing under that key."""
     bad: dict[int, str] = {}
     order: _Order | None = None
     for number, field in enumerate(rows.schema):
@@ -70,7 +73,8 @@ def _marked(column: pa.ChunkedArray) -> npt.NDArray[np.bool_] | None:
 
 
 class _Order:
-    """Rows by their keys, of each key in the order of its changes. A delete parts what comes before from what comes behind."""
+    """Rows by their keys, of each key in the order of its changes. A delete parts what comes before
+    from what comes behind."""
 
     def __init__(self, rows: pa.Table, key: Sequence[str]) -> None:
         codes = np.zeros(len(rows), np.int64)
@@ -90,7 +94,8 @@ class _Order:
     def before(
         self, marked: npt.NDArray[np.bool_], valid: npt.NDArray[np.bool_]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Of each row the row whose value it has: of a marker the change before; and the rows that have none."""
+        """Of each row the row whose value it has: of a marker the change before; and the rows that
+        have none."""
         marks = marked[self._rows]
         places = np.arange(len(marks))
         giver = np.maximum.accumulate(np.where(marks, -1, places))

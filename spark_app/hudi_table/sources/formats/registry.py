@@ -1,7 +1,9 @@
-"""A schema registry with Confluent's API: the text of a schema by its id, with what it refers to put in its place.
+"""A schema registry with Confluent's API: the text of a schema by its id, with what it refers to
+put in its place.
 
-Facts: `GET /schemas/ids/N` answers `schema`, `schemaType` (absent for Avro) and `references`, each with the `name`, `subject` and `version` under
-which `GET /subjects/S/versions/V` has it. A schema never changes under its id, so it is asked for once.
+Facts: `GET /schemas/ids/N` answers `schema`, `schemaType` (absent for Avro) and `references`, each
+with the `name`, `subject` and `version` under which `GET /subjects/S/versions/V` has it. A schema
+never changes under its id, so it is asked for once.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class Registry:
             self._headers["Authorization"] = f"Basic {base64.b64encode(text.encode()).decode()}"
 
     def avro_schema(self, number: int) -> str:
-        """The Avro schema of an id, whole. Raises InvalidDataError if there is none, or it is of another type."""
+        """The Avro schema of an id, whole. Raises InvalidDataError if there is none, or it is of
+        another type."""
         answer = self._get(f"/schemas/ids/{number}", f"schema {number}")
         kind = answer.get("schemaType", "AVRO")
         if kind != "AVRO":

@@ -30,7 +30,8 @@ class Brokers:
             raise unmade(error, settings) from error
 
     def extent(self) -> Extent:
-        """What is there now. Raises InvalidRequestError for a topic that is not there, UnavailableError, AccessDeniedError."""
+        """What is there now. Raises InvalidRequestError for a topic that is not there,
+        UnavailableError, AccessDeniedError."""
         topics = self.topics()
         described = self.described(topics)
         cluster = self.cluster()
@@ -88,7 +89,8 @@ class Brokers:
         return found
 
     def at_time(self, places: Iterable[Place], millis: int) -> dict[Place, int]:
-        """The first offset of each partition with that timestamp or a later one, -1 where there is none. It may be that of a control marker."""
+        """The first offset of each partition with that timestamp or a later one, -1 where there is
+        none. It may be that of a control marker."""
         return self._offsets(list(places), _specs().for_timestamp(millis))
 
     def _ends(self, places: list[Place]) -> tuple[dict[Place, int], dict[Place, int], dict[Place, int]]:
@@ -120,7 +122,8 @@ def _specs() -> Any:
 
 
 def unmade(error: Exception, settings: KafkaSettings) -> InvalidRequestError:
-    """The client takes its configuration or does not; what it says of it may quote a secret, so the message names its kind alone."""
+    """The client takes its configuration or does not; what it says of it may quote a secret, so the
+    message names its kind alone."""
     del error
     return InvalidRequestError(
         f"the client refuses its configuration for {settings.brokers} ({settings.protocol}): look at the brokers' addresses, "

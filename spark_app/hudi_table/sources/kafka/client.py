@@ -27,7 +27,8 @@ def load_client() -> Any:
 
 
 class Complaints:
-    """What the client says beside its calls: a call that times out does not tell that the password was wrong."""
+    """What the client says beside its calls: a call that times out does not tell that the password
+    was wrong."""
 
     def __init__(self) -> None:
         self.worst: Any = None
@@ -74,7 +75,8 @@ def results(admin: Any, futures: Mapping[Any, Any], brokers: str, complaints: Co
 
 
 def result(admin: Any, future: Any, brokers: str, complaints: Complaints) -> Any:
-    """What a future of an admin client came to. Raises HudiError: at once where the brokers refuse, which the client itself tries over and over."""
+    """What a future of an admin client came to. Raises HudiError: at once where the brokers refuse,
+    which the client itself tries over and over."""
     kafka = load_client()
     for _ in range(int((TIMEOUT_SECONDS + 5) / LOOK_SECONDS)):
         try:

@@ -1,7 +1,9 @@
-"""Messages as the client hands them out, in batches, until a bound is reached; and the positions that were come to.
+"""Messages as the client hands them out, in batches, until a bound is reached; and the positions
+that were come to.
 
-Facts (librdkafka 2.16, `read_committed`): markers and aborted messages are passed over, so offsets have holes; the event of a partition's end tells its
-offset, which is the last stable one. A batch call yields at most so many messages and holds them all.
+Facts (librdkafka 2.16, `read_committed`): markers and aborted messages are passed over, so offsets
+have holes; the event of a partition's end tells its offset, which is the last stable one. A batch
+call yields at most so many messages and holds them all.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ Offsets = npt.NDArray[np.int64]
 
 @dataclass(slots=True)
 class Messages:
-    """What was read, in the order in which it came: of a partition in the order of its offsets. `places`: the number of each message's
-    (topic, partition) in `names`."""
+    """What was read, in the order in which it came: of a partition in the order of its offsets.
+    `places`: the number of each message's (topic, partition) in `names`."""
 
     names: list[Place]
     values: list[bytes | None] = field(default_factory=list)
@@ -42,7 +44,8 @@ class Messages:
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """When reading ends: at so many rows or bytes, at these positions, at a moment of the boot clock, or when told."""
+    """When reading ends: at so many rows or bytes, at these positions, at a moment of the boot
+    clock, or when told."""
 
     rows: int
     bytes: int
@@ -85,7 +88,8 @@ class Consumer:
         self._client.assign([kafka.TopicPartition(topic, part, positions[topic, part]) for topic, part in self._names])
 
     def read(self, until: Until) -> Messages:
-        """Read on. Raises DataLossError where the brokers no longer have what comes next, UnavailableError, AccessDeniedError."""
+        """Read on. Raises DataLossError where the brokers no longer have what comes next,
+        UnavailableError, AccessDeniedError."""
         found = Messages(self._names)
         heard = self._clock.boot_seconds()
         stops = self._stops(until.stops)
@@ -113,7 +117,8 @@ class Consumer:
         return full or late or (stops is not None and bool((self._at >= stops).all())) or until.told()
 
     def _call_rows(self, found: Messages, until: Until) -> int:
-        """As many as are wanted still, by the size of those before: what a call yields is held, whatever its size."""
+        """As many as are wanted still, by the size of those before: what a call yields is held,
+        whatever its size."""
         left = until.rows - len(found.values)
         if self._row_bytes:
             fit = int((until.bytes - found.size) / self._row_bytes) + 1

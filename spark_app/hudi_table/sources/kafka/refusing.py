@@ -1,4 +1,5 @@
-"""Messages that are not taken, as rows of an error table: where they stand, why, and their bytes."""
+"""Messages that are not taken, as rows of an error table: where they stand, why, and their
+bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ ERROR_SCHEMA = pa.schema(
         pa.field("attempt", pa.string()),
     ]
 )
-"""Of an error table. `rule`: name of the expectation that a row did not meet, null where a message could not be read."""
+"""Of an error table. `rule`: name of the expectation that a row did not meet, null where a message
+could not be read."""
 ERROR_KEY = ("ingest", "topic", "topic_id", "partition", "offset")
 
 

@@ -21,7 +21,8 @@ from hudi_table.sources.kafka.where import METADATA_TYPES, PREFIX, Where
 
 CHUNK_BYTES = 16 << 20
 ERRORS_FREE = 10
-"""So many messages of a run may be refused whatever part they are: else one bad message in a quiet minute would end an ingest."""
+"""So many messages of a run may be refused whatever part they are: else one bad message in a quiet
+minute would end an ingest."""
 
 
 def errors_most(messages: int, ratio: float) -> int:
@@ -40,10 +41,12 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How messages become rows. `record_key` and `needed`: the columns of the record key, and those that a delete needs, the partition's
-    among them. `keys` decodes the keys of tombstones; None: a key is the text of the record key's one column. `error_ratio`: a message that
-    cannot be read is reported instead of raised, up to this part of those of one commit; None: it is raised. `settle`: what is left to do with the rows of all
-    values of a commit, and (row, why) of those with which it cannot be done."""
+    """How messages become rows. `record_key` and `needed`: the columns of the record key, and those
+    that a delete needs, the partition's among them. `keys` decodes the keys of tombstones; None: a
+    key is the text of the record key's one column. `error_ratio`: a message that cannot be read is
+    reported instead of raised, up to this part of those of one commit; None: it is raised.
+    `settle`: what is left to do with the rows of all values of a commit, and (row, why) of those
+    with which it cannot be done."""
 
     settings: KafkaSettings
     values: Decoder
@@ -53,7 +56,8 @@ class Decoding:
     settle: Callable[[pa.Table], tuple[pa.Table, list[tuple[int, str]]]] | None = None
 
     def rows(self, messages: Messages, known: pa.Schema | None, where: Where) -> Decoded:
-        """One row for each message that is one. Raises InvalidDataError that names topic, partition and offset."""
+        """One row for each message that is one. Raises InvalidDataError that names topic, partition
+        and offset."""
         faults: list[Fault] = []
         gone = np.fromiter((value is None for value in messages.values), bool, len(messages.values))
         if gone.any() and self.settings.tombstones == "Refuse":

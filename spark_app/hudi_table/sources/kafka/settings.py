@@ -1,4 +1,5 @@
-"""What is asked of a Kafka source, as a JobSpec says it, and the client's configuration. Secrets come from the environment alone."""
+"""What is asked of a Kafka source, as a JobSpec says it, and the client's configuration. Secrets
+come from the environment alone."""
 
 from __future__ import annotations
 
@@ -21,10 +22,11 @@ PREFETCH_KIB = 32 << 10
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
-    """A source of type Kafka. `topics` or `pattern`; `position` is Earliest, Latest, Timestamp (`timestamp`, milliseconds since 1970) or Offsets
-    (`offsets`). `format` is json, avro or raw, `key_format` that of the keys of tombstones. `schema_file`: URI of an Avro schema. `keeps_keys`:
-    keys are wanted in any case, as those of messages that are refused. `debezium`: messages are change events, whose dates without an end are null
-    if `infinite_is_null`."""
+    """A source of type Kafka. `topics` or `pattern`; `position` is Earliest, Latest, Timestamp
+    (`timestamp`, milliseconds since 1970) or Offsets (`offsets`). `format` is json, avro or raw,
+    `key_format` that of the keys of tombstones. `schema_file`: URI of an Avro schema. `keeps_keys`:
+    keys are wanted in any case, as those of messages that are refused. `debezium`: messages are
+    change events, whose dates without an end are null if `infinite_is_null`."""
 
     brokers: str
     topics: tuple[str, ...] = ()
@@ -123,13 +125,14 @@ def _whole(pattern: str) -> str:
 
 
 def _found(pattern: str, text: str) -> bool:
-    """By RE2, as the API server judges patterns. It takes time as the text is long; Python's own would take for ever with some, and lets no
-    other thread of the process work meanwhile."""
+    """By RE2, as the API server judges patterns. It takes time as the text is long; Python's own
+    would take for ever with some, and lets no other thread of the process work meanwhile."""
     return bool(pc.match_substring_regex(pa.scalar(text), pattern).as_py())
 
 
 def explicit_offsets(texts: Any) -> Positions | None:
-    """Offsets to begin at, one text a topic, as Hudi Streamer writes them. Raises InvalidRequestError."""
+    """Offsets to begin at, one text a topic, as Hudi Streamer writes them. Raises
+    InvalidRequestError."""
     topics: dict[str, TopicPositions] = {}
     for text in texts:
         try:
@@ -143,7 +146,8 @@ def explicit_offsets(texts: Any) -> Positions | None:
 
 
 def client_config(settings: KafkaSettings, environment: Mapping[str, str]) -> Secrets:
-    """What every client of the source is made with. Raises InvalidRequestError if the environment lacks what the protocol needs."""
+    """What every client of the source is made with. Raises InvalidRequestError if the environment
+    lacks what the protocol needs."""
     config: dict[str, Any] = {
         "bootstrap.servers": settings.brokers,
         "security.protocol": PROTOCOLS[settings.protocol],
@@ -169,7 +173,8 @@ def client_config(settings: KafkaSettings, environment: Mapping[str, str]) -> Se
 
 
 def consumer_config(settings: KafkaSettings, environment: Mapping[str, str]) -> Secrets:
-    """What the consumer is made with: no group is joined and nothing is stored in the cluster, for the table holds the positions."""
+    """What the consumer is made with: no group is joined and nothing is stored in the cluster, for
+    the table holds the positions."""
     return Secrets(
         {
             **client_config(settings, environment).config,

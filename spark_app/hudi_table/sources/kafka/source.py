@@ -99,7 +99,8 @@ class KafkaSource:
     def plan(self, found: Extent, before: Positions | None) -> KafkaBatch | None:
         """All that is there, within `maxRows` and `maxBytes`; None where everything is read.
 
-        Raises DataLossError where the brokers no longer have what comes next, unless `onDataLoss` is Continue.
+        Raises DataLossError where the brokers no longer have what comes next, unless `onDataLoss`
+        is Continue.
         """
         start = self.start(found, before)
         stops = {(t, p): end for t, topic in found.topics.items() for p, end in topic.end.items()}
@@ -115,7 +116,8 @@ class KafkaSource:
         return KafkaBatch(self, start, until)
 
     def start(self, found: Extent, before: Positions | None) -> Positions:
-        """Where to read on: at the positions before; at the beginning of partitions and topics that came since; at first where `startFrom` says."""
+        """Where to read on: at the positions before; at the beginning of partitions and topics that
+        came since; at first where `startFrom` says."""
         losses = lost(found, before if before is not None else self.settings.offsets)
         if losses and not self.settings.continues:
             raise DataLossError(f"{words_of(losses)}; {_REMEDY}")
@@ -134,7 +136,8 @@ class KafkaSource:
         return replace(before or Positions("", {}), cluster=found.cluster, topics=topics, attempt=self.attempt)
 
     def confirm(self, start: Positions) -> None:
-        """Raise DataLossError if a topic was made again since it was planned: what was read may be of the other one."""
+        """Raise DataLossError if a topic was made again since it was planned: what was read may be
+        of the other one."""
         for name, (number, _) in self.brokers.described(list(start.topics)).items():
             if start.topics[name].id != number:
                 raise DataLossError(

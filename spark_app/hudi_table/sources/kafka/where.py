@@ -1,4 +1,5 @@
-"""Where messages stand: in words, and as the columns that an ingest may have beside those of the values."""
+"""Where messages stand: in words, and as the columns that an ingest may have beside those of the
+values."""
 
 from __future__ import annotations
 

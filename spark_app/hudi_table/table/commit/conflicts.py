@@ -1,7 +1,9 @@
-"""Which later decision of another excludes one's own: by conflict keys, and beside clusterings by the file groups.
+"""Which later decision of another excludes one's own: by conflict keys, and beside clusterings by
+the file groups.
 
-A large insert touches its whole partition, since it names no keys, and yet writes to none of the groups that are there: a
-clustering, which changes no row, stands beside it. Of a commit its body tells the groups, of a clustering's plan its conflict keys.
+A large insert touches its whole partition, since it names no keys, and yet writes to none of the
+groups that are there: a clustering, which changes no row, stands beside it. Of a commit its body
+tells the groups, of a clustering's plan its conflict keys.
 """
 
 from __future__ import annotations
@@ -22,10 +24,12 @@ CLUSTER = "CLUSTER"
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What one is about to decide: the conflict keys, and of a commit the keys of the groups that it writes to or replaces.
+    """What one is about to decide: the conflict keys, and of a commit the keys of the groups that
+    it writes to or replaces.
 
-    `metadata`: conflict keys of what it wrote to the metadata table, or None if it writes nothing there. `compacts_metadata`: it plans a
-    compaction of that table, whose logs are those of all commits before it.
+    `metadata`: conflict keys of what it wrote to the metadata table, or None if it writes nothing
+    there. `compacts_metadata`: it plans a compaction of that table, whose logs are those of all
+    commits before it.
     """
 
     conflict_keys: tuple[str, ...]
@@ -40,7 +44,8 @@ class Claimed:
         return cls(conflict_keys, groups_of(metadata), metadata.operation_type == CLUSTER)
 
     def excluded_by(self, entry: ChainEntry, seen: Container[str]) -> bool:
-        """Whether a decision of another that is not in the snapshot, whose files are `seen`, makes this one void."""
+        """Whether a decision of another that is not in the snapshot, whose files are `seen`, makes
+        this one void."""
         if entry.kind is Kind.ABORT or entry.name in seen:
             return False
         if entry.kind is Kind.PLAN and TABLE in entry.conflict_keys:
@@ -56,7 +61,8 @@ class Claimed:
         return meet(self.conflict_keys, entry.conflict_keys) if clustered is None else bool(self.groups & clustered)
 
     def moved_by(self, entry: ChainEntry) -> bool:
-        """Whether a plan of another moved what this one wrote to the metadata table: it is written again, and nothing else."""
+        """Whether a plan of another moved what this one wrote to the metadata table: it is written
+        again, and nothing else."""
         return (
             self.metadata is not None
             and entry.kind is Kind.PLAN

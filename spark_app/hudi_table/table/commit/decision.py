@@ -1,7 +1,8 @@
-"""Steps 5 and 6 of `docs/explanation/commit-protocol.md`: deciding in the chain, and publishing what was decided.
+"""Steps 5 and 6 of `docs/explanation/commit-protocol.md`: deciding in the chain, and publishing
+what was decided.
 
-The decision is one exclusive create of a chain entry; everything before it can be thrown away, everything after it can
-be done by anybody.
+The decision is one exclusive create of a chain entry; everything before it can be thrown away,
+everything after it can be done by anybody.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ SLOT_ATTEMPTS_MAX = 1_000
 class Decider:
     """Who decides: an attempt at an instant, from the chain's tail that it knows.
 
-    `seen` are the timeline files of its snapshot: the decisions that made them exclude nothing any more. `rewrite` writes to the
-    metadata table again, because a plan has moved what was written there, and returns what it touched. `neighbours` are the other
-    engines on its timeline, None for what excludes nobody.
+    `seen` are the timeline files of its snapshot: the decisions that made them exclude nothing any
+    more. `rewrite` writes to the metadata table again, because a plan has moved what was written
+    there, and returns what it touched. `neighbours` are the other engines on its timeline, None for
+    what excludes nobody.
     """
 
     ctx: TableContext
@@ -51,10 +53,11 @@ class Decider:
     neighbours: Neighbours | None = None
 
     def decide(self, kind: Kind, claimed: Claimed, file: Instant | str, data: bytes) -> tuple[ChainEntry, float]:
-        """Create the next chain slot, walking every slot that others took first. `data` are the bytes of the file that it makes: of this name,
-        or that of an instant that completes.
+        """Create the next chain slot, walking every slot that others took first. `data` are the
+        bytes of the file that it makes: of this name, or that of an instant that completes.
 
-        Returns the entry and the boot-clock second before it was sent: its file may be created for H/2 from then on.
+        Returns the entry and the boot-clock second before it was sent: its file may be created for
+        H/2 from then on.
         """
         sequence, newest = self.tail.sequence, self.tail.max_instant
         seen = self.tail.seen_boot_seconds
@@ -99,7 +102,8 @@ class Decider:
         )
 
     def _entry(self, kind: Kind, claimed: Claimed, file: Instant | str, data: bytes, newest: str) -> ChainEntry:
-        """The entry that is asked for. When a write completes is said by its slot: later than all before it, and the same whoever publishes it."""
+        """The entry that is asked for. When a write completes is said by its slot: later than all
+        before it, and the same whoever publishes it."""
         if isinstance(file, Instant) and self.ctx.layout.tells_completions:
             newest = draw_completion(self.ctx, newest)
         name = file if isinstance(file, str) else self.ctx.layout.completed(file, newest).file_name
@@ -109,8 +113,9 @@ class Decider:
     def publish(self, entry: ChainEntry, requested_at: float) -> None:
         """Step 6. It is decided: if the store fails now, any later writer publishes it.
 
-        A process that slept since it asked for the decision lists first: a helper may have published it long ago, and
-        a completed file that comes back after its archiving moves the start of the timeline back.
+        A process that slept since it asked for the decision lists first: a helper may have
+        published it long ago, and a completed file that comes back after its archiving moves the
+        start of the timeline back.
         """
         slept = self.ctx.clock.boot_seconds() - requested_at
         try:
@@ -127,7 +132,8 @@ class Decider:
             ) from error
 
     def _check_neighbours(self, sequence: int, claimed: Claimed) -> ChainEntry | None:
-        """Look for what other engines did since the snapshot. The next slot, if it is taken, may say what is new: its entry."""
+        """Look for what other engines did since the snapshot. The next slot, if it is taken, may
+        say what is new: its entry."""
         now = None if self.neighbours is None else self.neighbours.relist()
         if self.neighbours is None or now is None:
             return None
@@ -137,7 +143,8 @@ class Decider:
         return occupant
 
     def _confirm_tail(self, seen: float, requested_at: float | None) -> float:
-        """When the known tail was last seen: a tail may be trimmed, and then its next slot would be free again.
+        """When the known tail was last seen: a tail may be trimmed, and then its next slot would be
+        free again.
 
         `requested_at`: when a decision was sent of which nothing is known yet.
         """

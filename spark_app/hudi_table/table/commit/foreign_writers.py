@@ -1,8 +1,10 @@
-"""Other engines on the same timeline: what they complete or plan has no entry in the decision chain.
+"""Other engines on the same timeline: what they complete or plan has no entry in the decision
+chain.
 
-Section 2.6 of `docs/explanation/commit-protocol.md`: just before a decision the timeline is listed again, and what appeared since the snapshot
-without an entry is held against the attempt by the rules that hold between our own. Between that listing and the decision another
-engine is not seen; only a lock that both take would close it.
+Section 2.6 of `docs/explanation/commit-protocol.md`: just before a decision the timeline is listed
+again, and what appeared since the snapshot without an entry is held against the attempt by the
+rules that hold between our own. Between that listing and the decision another engine is not seen;
+only a lock that both take would close it.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from hudi_table.table.view.clustering_plans import planned_clustering
 from hudi_table.table.view.compaction_plans import planned_slices
 
 COMMITS_MAX = 50
-"""Writes that are looked at to see whether another engine writes: one read of a chain entry each, once."""
+"""Writes that are looked at to see whether another engine writes: one read of a chain entry each,
+once."""
 _SERVICES = frozenset({"COMPACT", "LOG_COMPACT"})
 """Operations that move rows without a change of any: their plan is what excludes others."""
 _PLANS = PLANNED_ACTIONS | {Action.REPLACE_COMMIT, Action.CLUSTERING, Action.CLEAN, Action.RESTORE, Action.ROLLBACK}
@@ -38,8 +41,9 @@ _PLANS = PLANNED_ACTIONS | {Action.REPLACE_COMMIT, Action.CLUSTERING, Action.CLE
 
 @dataclass(slots=True)
 class Neighbours:
-    """What else happens on the timeline of an attempt at the instant `time`, whose claim is the file `claim` and whose snapshot is
-    `snapshot`. `walked` are the decisions of the chain that it has come across since."""
+    """What else happens on the timeline of an attempt at the instant `time`, whose claim is the
+    file `claim` and whose snapshot is `snapshot`. `walked` are the decisions of the chain that it
+    has come across since."""
 
     ctx: TableContext
     time: str
@@ -55,17 +59,20 @@ class Neighbours:
         self.metadata_moved = self.metadata_moved or conflict_keys.moves_metadata(entry.conflict_keys)
 
     def relist_ahead(self) -> None:
-        """List the timeline for the first `relist`, while something else is waited for that comes before the decision as well."""
+        """List the timeline for the first `relist`, while something else is waited for that comes
+        before the decision as well."""
         self.listed = list_timeline(self.ctx)
 
     def relist(self) -> Timeline | None:
-        """List the timeline: None if nothing is there that the snapshot and the chain do not tell."""
+        """List the timeline: None if nothing is there that the snapshot and the chain do not
+        tell."""
         now, self.listed = self.listed or list_timeline(self.ctx), None
         quiet = self.claim in now.files and not self._news(now) and not self._metadata_appeared(now)
         return None if quiet else now
 
     def check(self, now: Timeline, claimed: Claimed, upto: int) -> None:
-        """Hold what `relist` found against what is about to be decided; the chain is known up to number `upto`, and free behind it.
+        """Hold what `relist` found against what is about to be decided; the chain is known up to
+        number `upto`, and free behind it.
 
         Raises WriteConflictError, WriteAbortedError and CorruptTableError.
         """
@@ -151,7 +158,8 @@ class Neighbours:
 
 
 def foreign_commits(ctx: TableContext, timeline: Timeline) -> tuple[Instant, ...]:
-    """Of the newest completed writes of a timeline those that the chain did not decide: other engines', the oldest first."""
+    """Of the newest completed writes of a timeline those that the chain did not decide: other
+    engines', the oldest first."""
     newest = timeline.commits[-COMMITS_MAX:]
     return tuple(_unchained(ctx, newest, chain.read_tail(ctx).sequence)) if newest else ()
 

@@ -1,7 +1,7 @@
 """Unfinished files on local disk that killed writers left behind.
 
-Where the file system has files without a name there are next to none: a file is staged under a name only where it has none, and where
-it replaces another.
+Where the file system has files without a name there are next to none: a file is staged under a name
+only where it has none, and where it replaces another.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from hudi_table.table.timeline.instants import store_now
 
 
 def abandoned(ctx: TableContext, present: Callable[[], datetime]) -> list[ObjectInfo]:
-    """Those that nobody has written to for four quarantines: whoever staged them has lost its right to write long ago.
+    """Those that nobody has written to for four quarantines: whoever staged them has lost its right
+    to write long ago.
 
     `present` gives the moment that their ages are held against; it is asked if there are any.
     """
@@ -29,7 +30,8 @@ def abandoned(ctx: TableContext, present: Callable[[], datetime]) -> list[Object
 
 
 def sweep(ctx: TableContext) -> int:
-    """Delete them, by the store's present: this process's clock may be hours ahead of that of who writes them. Returns how many went."""
+    """Delete them, by the store's present: this process's clock may be hours ahead of that of who
+    writes them. Returns how many went."""
     found = abandoned(ctx, partial(store_now, ctx))
     for info in found:
         assert isinstance(ctx.storage, LocalStorage)

@@ -1,11 +1,14 @@
-"""Planned files of a compaction that are lost for good: the plan written again without them, as a further entry of the chain.
+"""Planned files of a compaction that are lost for good: the plan written again without them, as a
+further entry of the chain.
 
-Section 2.3 of `docs/explanation/commit-protocol.md`. A compaction's plan cannot be withdrawn, for writers name their logs by it; so what is gone is taken
-out of it. Whoever began by an earlier plan of the instant finds the new one by his proof or in his walk, and ends. What he sent under an older
+Section 2.3 of `docs/explanation/commit-protocol.md`. A compaction's plan cannot be withdrawn, for
+writers name their logs by it; so what is gone is taken out of it. Whoever began by an earlier plan
+of the instant finds the new one by his proof or in his walk, and ends. What he sent under an older
 proof is there when the quarantine has passed: until then nobody executes the new plan.
 
-Fact (Hudi's `CompactionAdminClient`): it overwrites the requested file when it takes a file group out of a plan, with all writers
-stopped; to unschedule a compaction it deletes that file, and logs that writers named by it are left behind.
+Fact (Hudi's `CompactionAdminClient`): it overwrites the requested file when it takes a file group
+out of a plan, with all writers stopped; to unschedule a compaction it deletes that file, and logs
+that writers named by it are left behind.
 """
 
 from __future__ import annotations
@@ -33,7 +36,8 @@ _GIVEN_UP = "given-up-"
 
 
 def last_plan(ctx: TableContext, instant: Instant, upto: int) -> list[PlannedSlice]:
-    """The operations of a compaction as the chain's entries up to number `upto` plan it, or as the requested file does if they do not."""
+    """The operations of a compaction as the chain's entries up to number `upto` plan it, or as the
+    requested file does if they do not."""
     found = chain.find_decision(ctx, instant.time, upto)
     if found is None or found[1].kind is not Kind.PLAN:
         return planned_slices(ctx, instant)
@@ -41,7 +45,8 @@ def last_plan(ctx: TableContext, instant: Instant, upto: int) -> list[PlannedSli
 
 
 def seconds_left(ctx: TableContext, time: str, upto: int) -> float:
-    """For how many more seconds nobody executes the plan of an instant, because it was written again; 0 if anybody may."""
+    """For how many more seconds nobody executes the plan of an instant, because it was written
+    again; 0 if anybody may."""
     found = chain.find_decision(ctx, time, upto)
     if found is None or not _written_again(found[1]):
         return 0.0
@@ -50,16 +55,19 @@ def seconds_left(ctx: TableContext, time: str, upto: int) -> float:
 
 
 def waits(ctx: TableContext, time: str) -> bool:
-    """Whether the plan of an instant was written again, and executors of the earlier one may still be at work."""
+    """Whether the plan of an instant was written again, and executors of the earlier one may still
+    be at work."""
     return seconds_left(ctx, time, chain.read_tail(ctx).sequence) > 0
 
 
 def lost_files(
     ctx: TableContext, timeline: Timeline, instant: Instant, paths: Iterable[str], upto: int
 ) -> frozenset[str]:
-    """Those of `paths`, the planned files that a user gives up, that the plan still names: none if they were given up before.
+    """Those of `paths`, the planned files that a user gives up, that the plan still names: none if
+    they were given up before.
 
-    Raises InvalidRequestError for a file that is there or that no plan of the instant named, and if another counted one is gone too.
+    Raises InvalidRequestError for a file that is there or that no plan of the instant named, and if
+    another counted one is gone too.
     """
     lost_paths = frozenset(paths)
     slices = last_plan(ctx, instant, upto)
@@ -83,7 +91,8 @@ def lost_files(
 
 
 def plan_again(ctx: TableContext, instant: Instant, paths: Iterable[str]) -> bool:
-    """Decide that the planned files `paths` are lost: a new plan of the instant without them. Whether the plan stands; False if it was executed.
+    """Decide that the planned files `paths` are lost: a new plan of the instant without them.
+    Whether the plan stands; False if it was executed.
 
     Raises InvalidRequestError as `lost_files`, and if the timeline has no such plan.
     """
@@ -114,9 +123,11 @@ def plan_again(ctx: TableContext, instant: Instant, paths: Iterable[str]) -> boo
 
 
 def _show(ctx: TableContext, instant: Instant, tail: ChainTail, begun: float) -> bool:
-    """Overwrite the requested file, by which other engines execute the plan. Nothing of ours depends on it.
+    """Overwrite the requested file, by which other engines execute the plan. Nothing of ours
+    depends on it.
 
-    Who slept since his listing leaves it: the plan may have been executed and archived, and its file would be a new claim.
+    Who slept since his listing leaves it: the plan may have been executed and archived, and its
+    file would be a new claim.
     """
     found = chain.find_decision(ctx, instant.time, tail.sequence)
     if (

@@ -1,8 +1,11 @@
-"""The markers of an instant: which files its attempts began, and which of them none of its write stats names.
+"""The markers of an instant: which files its attempts began, and which of them none of its write
+stats names.
 
-Facts (read by the rollbacks of Apache Hudi 0.15.0 and 1.1.1, measured): in the direct form a marker is an empty file. In the batched form, which Hudi calls
-TIMELINE_SERVER_BASED, the file `MARKERS.type` says so, without a newline, and the files `MARKERS<number>` hold a marker's path a line, relative to the
-instant's folder. Of a folder with `MARKERS.type` Hudi reads no direct markers.
+Facts (read by the rollbacks of Apache Hudi 0.15.0 and 1.1.1, measured): in the direct form a marker
+is an empty file. In the batched form, which Hudi calls TIMELINE_SERVER_BASED, the file
+`MARKERS.type` says so, without a newline, and the files `MARKERS<number>` hold a marker's path a
+line, relative to the instant's folder. Of a folder with `MARKERS.type` Hudi reads no direct
+markers.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ class MarkedFile:
 
 @dataclass(slots=True)
 class Marks:
-    """The markers that one process has made of one instant: the paths of the marked files, and of the objects that mark them."""
+    """The markers that one process has made of one instant: the paths of the marked files, and of
+    the objects that mark them."""
 
     files: set[str] = field(default_factory=set)
     objects: list[str] = field(default_factory=list)
@@ -57,10 +61,12 @@ def batch_of(files: Iterable[MarkedFile]) -> bytes:
 
 
 def reconcile_attempts(ctx: TableContext, time: str, keep: set[str], marks: Marks | None = None) -> Marks:
-    """Delete the marked files that no write stat names: what retried or speculative tasks left behind. Returns the markers.
+    """Delete the marked files that no write stat names: what retried or speculative tasks left
+    behind. Returns the markers.
 
-    `marks`: all markers that the instant has, where this process alone wrote for it; else they are listed. Raises InvariantError if a
-    deleted file is still there, or a named one never had a marker.
+    `marks`: all markers that the instant has, where this process alone wrote for it; else they are
+    listed. Raises InvariantError if a deleted file is still there, or a named one never had a
+    marker.
     """
     marks = marks_of(ctx, time) if marks is None else marks
     marked = marks.files

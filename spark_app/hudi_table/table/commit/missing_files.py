@@ -1,8 +1,9 @@
 """Files that a plan or a savepoint names and that are gone: those that never counted, and damage.
 
-A log of a write that was not decided when it was named goes with that write, and no reader ever saw a row of it: without it all is as it
-was. Anything else that is gone held rows. Facts: a log's token names its writer if it is ours, but Hudi 1.1.1 takes over the token of the
-log before its own (measured): what such a write completed names its log.
+A log of a write that was not decided when it was named goes with that write, and no reader ever saw
+a row of it: without it all is as it was. Anything else that is gone held rows. Facts: a log's token
+names its writer if it is ours, but Hudi 1.1.1 takes over the token of the log before its own
+(measured): what such a write completed names its log.
 """
 
 from __future__ import annotations
@@ -23,16 +24,19 @@ from hudi_table.table.view.listing import list_partitions
 
 @dataclass(frozen=True, slots=True)
 class PlannedFiles:
-    """The files of a plan as they are listed: the `sizes` of those that are there, in bytes; the paths of those that are `gone`."""
+    """The files of a plan as they are listed: the `sizes` of those that are there, in bytes; the
+    paths of those that are `gone`."""
 
     sizes: Mapping[str, int]
     gone: tuple[str, ...]
 
 
 def never_counted(ctx: TableContext, timeline: Timeline, slices: Iterable[PlannedSlice], what: str) -> PlannedFiles:
-    """The planned files. Of those that are gone no block counts on this timeline; `what` names the plan.
+    """The planned files. Of those that are gone no block counts on this timeline; `what` names the
+    plan.
 
-    Lists the plan's partitions. Raises CorruptTableError that names a planned file whose rows count and that is gone.
+    Lists the plan's partitions. Raises CorruptTableError that names a planned file whose rows count
+    and that is gone.
     """
     found = _listed(ctx, slices)
     for path in found.gone:
@@ -61,7 +65,8 @@ def _listed(ctx: TableContext, slices: Iterable[PlannedSlice]) -> PlannedFiles:
 
 
 def counted_log(ctx: TableContext, timeline: Timeline, path: str) -> bool:
-    """Whether a file that is gone held rows that this timeline shows; so says any but a log of ours whose write has not completed."""
+    """Whether a file that is gone held rows that this timeline shows; so says any but a log of ours
+    whose write has not completed."""
     name = parse_log_file(path.rpartition("/")[2])
     writer = None if name is None else LogFile(path, 0, name).instant
     if writer is None or writer in VisibleInstants.of(timeline):

@@ -1,4 +1,5 @@
-"""Which file groups a pending plan holds: no other plan takes them, and no writer that would be lost on them."""
+"""Which file groups a pending plan holds: no other plan takes them, and no writer that would be
+lost on them."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ Groups = dict[tuple[str, str], str]
 
 
 def held_groups(ctx: TableContext, timeline: Timeline) -> Groups:
-    """The groups of every pending compaction, log compaction and clustering. Raises CorruptTableError."""
+    """The groups of every pending compaction, log compaction and clustering. Raises
+    CorruptTableError."""
     plans = pending_plans(ctx, timeline)
     gone = given_up_log_compactions(ctx, timeline)
     return groups_of({i: slices for i, slices in plans.items() if i not in gone}) | clustered_groups(ctx, timeline)
@@ -43,13 +45,15 @@ def live_clusterings(ctx: TableContext, timeline: Timeline) -> dict[Instant, Clu
 
 
 def pending_resize(ctx: TableContext, timeline: Timeline) -> str | None:
-    """The instant of the plan that is to change the number of buckets, if one waits for its execution."""
+    """The instant of the plan that is to change the number of buckets, if one waits for its
+    execution."""
     found = [i.time for i, plan in live_clusterings(ctx, timeline).items() if plan.is_resize]
     return found[0] if found else None
 
 
 def refuse_while_resizing(ctx: TableContext, timeline: Timeline) -> None:
-    """Refuse to write while the table waits to be rewritten into other buckets. Raises WriteConflictError that names the plan."""
+    """Refuse to write while the table waits to be rewritten into other buckets. Raises
+    WriteConflictError that names the plan."""
     waiting = pending_resize(ctx, timeline)
     if waiting is not None:
         raise WriteConflictError(

@@ -18,12 +18,14 @@ ATTEMPTS_MAX = 5
 
 
 def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
-    """Create the file of a decided entry if its claim is there and it was not archived. Returns whether a listing that shows neither the file nor
-    the instant's end is out of date: the file is there now, whoever created it, or the instant has left the timeline.
+    """Create the file of a decided entry if its claim is there and it was not archived. Returns
+    whether a listing that shows neither the file nor the instant's end is out of date: the file is
+    there now, whoever created it, or the instant has left the timeline.
 
-    An entry whose claim is gone, or older than the first completed instant, was archived or aborted: putting its
-    file back would move the timeline's start backwards and make rows vanish (measured on Hudi). And if the chain, read
-    after that listing, aborts the instant behind this entry, it was given up or taken back.
+    An entry whose claim is gone, or older than the first completed instant, was archived or
+    aborted: putting its file back would move the timeline's start backwards and make rows vanish
+    (measured on Hudi). And if the chain, read after that listing, aborts the instant behind this
+    entry, it was given up or taken back.
     """
     if entry.kind is Kind.ABORT:
         return False
@@ -60,10 +62,12 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
 
 
 def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, upto: int) -> bool:
-    """Step 3: materialise the decided entries up to number `upto` that are not visible yet, in chain order.
+    """Step 3: materialise the decided entries up to number `upto` that are not visible yet, in
+    chain order.
 
-    Only instants that are pending in the listing can be concerned. Returns whether the listing is out of date, by whatever was published since, by
-    this process or another: a snapshot of it would lack what was decided before its tail, and the walk behind the tail would not meet it.
+    Only instants that are pending in the listing can be concerned. Returns whether the listing is
+    out of date, by whatever was published since, by this process or another: a snapshot of it would
+    lack what was decided before its tail, and the walk behind the tail would not meet it.
     """
     planners = timeline.planner_claims
     writes = [i.time for i in timeline.pending if i.time != own and i.grouped_action in WRITE_ACTIONS]
@@ -76,7 +80,8 @@ def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, up
 
 
 def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> None:
-    """Create the entry's timeline file exclusively; a file that is there already is a helper's success.
+    """Create the entry's timeline file exclusively; a file that is there already is a helper's
+    success.
 
     `seen`: the boot-clock second of what shows that the instant was not archived.
     """
@@ -89,10 +94,12 @@ def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> None:
 
 
 def withdraw_if_late(ctx: TableContext, time: str, name: str, seen: float) -> None:
-    """Delete the timeline file `name` of the instant `time`, just created, if it came back after the instant was archived.
+    """Delete the timeline file `name` of the instant `time`, just created, if it came back after
+    the instant was archived.
 
-    A process cannot look at its clock and send a request in one step. Who slept in between finds by his clock that H has passed
-    since `seen`, and by a new listing that no other file of the instant is left: archiving takes the completed one last.
+    A process cannot look at its clock and send a request in one step. Who slept in between finds by
+    his clock that H has passed since `seen`, and by a new listing that no other file of the instant
+    is left: archiving takes the completed one last.
     """
     if ctx.clock.boot_seconds() - seen <= ctx.settings.quarantine_seconds:
         return

@@ -1,7 +1,9 @@
-"""Failed writes: abort in the chain, roll back, wait out the quarantine, finish. Any process, any time.
+"""Failed writes: abort in the chain, roll back, wait out the quarantine, finish. Any process, any
+time.
 
-The steps are those of `docs/explanation/commit-protocol.md` section 2.2. Every one is idempotent, and wrong suspicion is safe:
-the chain decides once. Hudi's own pending table services (compaction, clustering, …) are left to Hudi.
+The steps are those of `docs/explanation/commit-protocol.md` section 2.2. Every one is idempotent,
+and wrong suspicion is safe: the chain decides once. Hudi's own pending table services (compaction,
+clustering, …) are left to Hudi.
 """
 
 from __future__ import annotations
@@ -37,11 +39,12 @@ ABORT_ATTEMPTS_MAX = 1_000
 
 
 def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, eager: bool = False) -> tuple[str, ...]:
-    """Roll forward or back every pending write that seems dead; returns the instants that were dealt with: none if all is as the
-    timeline shows it.
+    """Roll forward or back every pending write that seems dead; returns the instants that were
+    dealt with: none if all is as the timeline shows it.
 
-    `own` is the name of the caller's claim, never touched, whose age is the store's present. `eager`: the caller knows that no
-    other writer is alive, so every undecided instant is taken for dead at once (its quarantine still runs).
+    `own` is the name of the caller's claim, never touched, whose age is the store's present.
+    `eager`: the caller knows that no other writer is alive, so every undecided instant is taken for
+    dead at once (its quarantine still runs).
     """
     done = _drop_leftovers(ctx, timeline) + _drop_withdrawn(ctx, timeline)
     undone = {i.time for i in timeline.pending if i.action in UNDOING}
@@ -76,8 +79,8 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
 
 @dataclass(frozen=True, slots=True)
 class _Recovery:
-    """What a recovery goes by: a listing, the store's time, decisions in the chain by instant, pending rollbacks of what has not
-    completed, and pending plans of clusterings."""
+    """What a recovery goes by: a listing, the store's time, decisions in the chain by instant,
+    pending rollbacks of what has not completed, and pending plans of clusterings."""
 
     ctx: TableContext
     timeline: Timeline
@@ -88,7 +91,8 @@ class _Recovery:
     eager: bool
 
     def is_late(self, instant: Instant) -> bool:
-        """Whether an instant is older than the timeline: nothing live can be, so its claim arrived late, and its files are archived."""
+        """Whether an instant is older than the timeline: nothing live can be, so its claim arrived
+        late, and its files are archived."""
         return bool(self.timeline.commits) and instant.time < self.timeline.commits[0].time
 
     def may_be_ended(self, time: str) -> bool:
@@ -97,7 +101,8 @@ class _Recovery:
 
 
 def _finish_instant(recovery: _Recovery, instant: Instant) -> list[str]:
-    """What becomes of one pending write or clustering: the chain decides, and without a decision whether it seems dead."""
+    """What becomes of one pending write or clustering: the chain decides, and without a decision
+    whether it seems dead."""
     ctx, rollback = recovery.ctx, recovery.rollbacks.get(instant.time)
     decision = _of_write(recovery.decisions.get(instant.time))
     if decision is not None and decision[1].kind is Kind.COMMIT:
@@ -118,7 +123,8 @@ def _finish_instant(recovery: _Recovery, instant: Instant) -> list[str]:
 
 
 def _of_write(decision: tuple[int, ChainEntry] | None) -> tuple[int, ChainEntry] | None:
-    """The decision of a write's instant: the plan of a planner that had drawn the same one is none."""
+    """The decision of a write's instant: the plan of a planner that had drawn the same one is
+    none."""
     other = decision is not None and decision[1].kind is Kind.PLAN and not decision[1].is_plan_of_instant
     return None if other else decision
 
@@ -138,7 +144,8 @@ def _finish_commit(
 
 
 def _drop_withdrawn(ctx: TableContext, timeline: Timeline) -> list[str]:
-    """Delete the late inflight files of rollbacks that were withdrawn for others of the same instant: their plans are gone for good."""
+    """Delete the late inflight files of rollbacks that were withdrawn for others of the same
+    instant: their plans are gone for good."""
     done = []
     for instant in timeline.pending:
         plan = instant.with_state(State.REQUESTED).file_name
@@ -154,8 +161,8 @@ def _drop_withdrawn(ctx: TableContext, timeline: Timeline) -> list[str]:
 
 
 def recover_failed_writes(ctx: TableContext, timeline: Timeline, options: Mapping[str, str]) -> tuple[str, ...]:
-    """What cleaning does first: take back the writes without a sign of life, unless the policy is NEVER; returns the instants that it has
-    changed.
+    """What cleaning does first: take back the writes without a sign of life, unless the policy is
+    NEVER; returns the instants that it has changed.
 
     Several at once come to one rollback of each. Raises InvalidOptionError.
     """
@@ -164,7 +171,8 @@ def recover_failed_writes(ctx: TableContext, timeline: Timeline, options: Mappin
 
 
 def abort_and_roll_back(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = False) -> list[str]:
-    """Section 2.2 steps 2 to 4: create the abort entry, delete the files, finish when nothing late can come.
+    """Section 2.2 steps 2 to 4: create the abort entry, delete the files, finish when nothing late
+    can come.
 
     An instant that was committed meanwhile is published instead; a published plan is left alone.
     """
@@ -178,10 +186,12 @@ def abort_and_roll_back(ctx: TableContext, instant: Instant, *, confirmed_dead: 
 
 
 def give_up_unclaimed(ctx: TableContext, time: str, *, confirmed_dead: bool) -> None:
-    """What an attempt wrote behind another engine's rollback of its instant is deleted: no recovery finds an instant without a claim, and files
-    of an instant that the timeline has passed count as committed.
+    """What an attempt wrote behind another engine's rollback of its instant is deleted: no recovery
+    finds an instant without a claim, and files of an instant that the timeline has passed count as
+    committed.
 
-    Only of what can never count: it has no decision and no completed file, and it is not older than the timeline, where it may be archived.
+    Only of what can never count: it has no decision and no completed file, and it is not older than
+    the timeline, where it may be archived.
     """
     tail = chain.read_tail(ctx)
     timeline = load_timeline(ctx)
@@ -193,8 +203,8 @@ def give_up_unclaimed(ctx: TableContext, time: str, *, confirmed_dead: bool) -> 
 
 
 def _roll_back_aborted(ctx: TableContext, instant: Instant, *, over: bool) -> list[str]:
-    """Roll back, unless a fresh listing shows the instant completed: its abort is that of a rollback or restore then, which
-    deletes the files after the completed one."""
+    """Roll back, unless a fresh listing shows the instant completed: its abort is that of a
+    rollback or restore then, which deletes the files after the completed one."""
     timeline = load_timeline(ctx)
     return [] if timeline.is_completed(instant.time) else roll_back(ctx, timeline, instant, over=over)
 
@@ -202,8 +212,9 @@ def _roll_back_aborted(ctx: TableContext, instant: Instant, *, over: bool) -> li
 def _finish_foreign(
     ctx: TableContext, timeline: Timeline, instant: Instant, rollback: Instant, now: datetime
 ) -> list[str]:
-    """A committed write whose completed file another engine has turned back, to delete its files next (of merge-on-read tables,
-    measured on Hudi 0.15.0): left to it, unless it seems to have died. Then the chain aborts the write, and all of it goes."""
+    """A committed write whose completed file another engine has turned back, to delete its files
+    next (of merge-on-read tables, measured on Hudi 0.15.0): left to it, unless it seems to have
+    died. Then the chain aborts the write, and all of it goes."""
     begun = timeline.files.get(rollback.with_state(State.REQUESTED).file_name, now)
     if (now - begun).total_seconds() < ctx.settings.quarantine_seconds:
         return []
@@ -214,11 +225,13 @@ def _finish_foreign(
 
 
 def abort_plan(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = False) -> list[str]:
-    """Give up the published plan of a clustering, whose groups have moved, or of a log compaction, and roll back what its executors wrote.
+    """Give up the published plan of a clustering, whose groups have moved, or of a log compaction,
+    and roll back what its executors wrote.
 
-    Never a compaction's: writers name their logs by its plan. Executors that go on find the abort at their commit;
-    one that committed before stands. `confirmed_dead`: every process that ever wrote the table has ended, since anybody may be
-    executing the plan; else its rollback waits for the quarantine. Returns the instants that were dealt with.
+    Never a compaction's: writers name their logs by its plan. Executors that go on find the abort
+    at their commit; one that committed before stands. `confirmed_dead`: every process that ever
+    wrote the table has ended, since anybody may be executing the plan; else its rollback waits for
+    the quarantine. Returns the instants that were dealt with.
     """
     entry = _decide_dead(ctx, instant.time, planned=True)
     if entry is None or entry.kind is not Kind.ABORT:
@@ -227,7 +240,8 @@ def abort_plan(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = Fa
 
 
 def _drop_leftovers(ctx: TableContext, timeline: Timeline) -> list[str]:
-    """Inflight files of cleans and rollbacks that were archived, once the timeline has passed them: nothing else is there of them."""
+    """Inflight files of cleans and rollbacks that were archived, once the timeline has passed them:
+    nothing else is there of them."""
     first = timeline.commits[0].time if timeline.commits else ""
     left = [i for i in timeline.pending if i.time < first and timeline.is_leftover(i)]
     for instant in left:
@@ -238,7 +252,8 @@ def _drop_leftovers(ctx: TableContext, timeline: Timeline) -> list[str]:
 def recover_planner(ctx: TableContext, time: str) -> list[str]:
     """A planner that died: its plan appears if the chain has it, and never if not; its claim goes.
 
-    Nothing is written under a planner's claim, so there is nothing to roll back and no quarantine to wait for.
+    Nothing is written under a planner's claim, so there is nothing to roll back and no quarantine
+    to wait for.
     """
     entry = _decide_dead(ctx, time, planner=True)
     if entry is not None and entry.kind is Kind.PLAN:
@@ -248,11 +263,12 @@ def recover_planner(ctx: TableContext, time: str) -> list[str]:
 
 
 def _decide_dead(ctx: TableContext, time: str, *, planned: bool = False, planner: bool = False) -> ChainEntry | None:
-    """What the chain says of an instant whose holder seems dead: an abort, unless it was decided before. `planned`: a
-    published plan is no such decision. `planner`: the holder is one, else a plan under the same instant that is another's is none.
+    """What the chain says of an instant whose holder seems dead: an abort, unless it was decided
+    before. `planned`: a published plan is no such decision. `planner`: the holder is one, else a
+    plan under the same instant that is another's is none.
 
-    None if its claim is gone: archived or rolled back since it was suspected, and its entry trimmed; what is there of
-    it is not ours.
+    None if its claim is gone: archived or rolled back since it was suspected, and its entry
+    trimmed; what is there of it is not ours.
     """
     for _ in range(ABORT_ATTEMPTS_MAX):
         begun = ctx.clock.boot_seconds()
@@ -287,8 +303,8 @@ def _quarantine_over(
 ) -> bool:
     """Whether H has passed since the abort became visible, by the store's timestamps.
 
-    `planned`: the age of the rollback's plan, as listed. It comes behind the abort, so one younger than H saves the read of the entry;
-    an older one, another engine's perhaps, says nothing.
+    `planned`: the age of the rollback's plan, as listed. It comes behind the abort, so one younger
+    than H saves the read of the entry; an older one, another engine's perhaps, says nothing.
     """
     young = planned is not None and (now - planned).total_seconds() < ctx.settings.quarantine_seconds
     if decision is None or young:

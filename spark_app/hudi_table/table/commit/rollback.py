@@ -1,7 +1,8 @@
 """Rolling an aborted instant back: its files deleted, the rollback on the timeline, its claim gone.
 
-Facts (measured on Hudi 0.15.0): base files of the instant are deleted; of a log that holds other instants too, its blocks
-are taken back by a rollback block in a new log file. Logs of ours hold one instant each and are deleted.
+Facts (measured on Hudi 0.15.0): base files of the instant are deleted; of a log that holds other
+instants too, its blocks are taken back by a rollback block in a new log file. Logs of ours hold one
+instant each and are deleted.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
 
 
 def take_back_unclaimed(ctx: TableContext, timeline: Timeline, time: str, *, over: bool) -> None:
-    """Delete what was written for an instant whose claim another engine has taken back. `over`: nothing late can come, so its markers, which
-    tell a later archiving of its files, go too."""
+    """Delete what was written for an instant whose claim another engine has taken back. `over`:
+    nothing late can come, so its markers, which tell a later archiving of its files, go too."""
     target = frozenset([time])
     taken = [take_back(ctx, path, target, time) for path in _files_of(ctx, time)]
     drop_rings(ctx, target)
@@ -97,8 +98,8 @@ def take_back_unclaimed(ctx: TableContext, timeline: Timeline, time: str, *, ove
 
 
 def _record_in_metadata(ctx: TableContext, timeline: Timeline, time: str, taken: Iterable[TakenBack | None]) -> None:
-    """Take the instant's delta back. A log that takes blocks back is part of its slice and of no commit, so the metadata table would miss
-    it: it goes. So does one that is not kept."""
+    """Take the instant's delta back. A log that takes blocks back is part of its slice and of no
+    commit, so the metadata table would miss it: it goes. So does one that is not kept."""
     if not timeline.has_metadata_folder:
         return
     if not timeline.has_metadata:
@@ -110,7 +111,8 @@ def _record_in_metadata(ctx: TableContext, timeline: Timeline, time: str, taken:
 
 
 def complete(ctx: TableContext, rollback: Instant, report: bytes) -> None:
-    """Create the completed file of a rollback or restore; one that is there already is a helper's success."""
+    """Create the completed file of a rollback or restore; one that is there already is a helper's
+    success."""
     path = ctx.layout.timeline_path(ctx.layout.completed(rollback).file_name)
     with suppress(ObjectExistsError):
         retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, report))
@@ -123,7 +125,8 @@ def sweep(ctx: TableContext, time: str) -> None:
 
 
 def open_rollbacks(ctx: TableContext, timeline: Timeline) -> dict[str, PendingRollback]:
-    """Instant that is rolled back → its oldest pending rollback. One without its plan is a leftover, see `recovery`."""
+    """Instant that is rolled back → its oldest pending rollback. One without its plan is a
+    leftover, see `recovery`."""
     _, pending = _pending_rollbacks(ctx, timeline)
     found: dict[str, PendingRollback] = {}
     for rollback in pending:
@@ -132,8 +135,8 @@ def open_rollbacks(ctx: TableContext, timeline: Timeline) -> dict[str, PendingRo
 
 
 def _pending_rollbacks(ctx: TableContext, timeline: Timeline) -> tuple[Timeline, list[PendingRollback]]:
-    """The rollbacks that wait, oldest first, and the listing that shows them: a newer one if a plan went since the timeline was listed,
-    withdrawn for another of the same instant."""
+    """The rollbacks that wait, oldest first, and the listing that shows them: a newer one if a plan
+    went since the timeline was listed, withdrawn for another of the same instant."""
     for _ in range(LISTINGS_MAX):
         waiting = [
             instant
@@ -159,7 +162,8 @@ def _target_of(plan: dict[str, Any]) -> Instant:
 
 
 def _only_rollback(ctx: TableContext, time: str) -> Instant | None:
-    """The oldest of the pending rollbacks of an instant; the others, which recoveries claimed at the same moment, are withdrawn."""
+    """The oldest of the pending rollbacks of an instant; the others, which recoveries claimed at
+    the same moment, are withdrawn."""
     timeline, pending = _pending_rollbacks(ctx, load_timeline(ctx))
     only = _oldest(pending, time)
     for other in pending:
@@ -173,8 +177,9 @@ def _oldest(pending: Iterable[PendingRollback], time: str) -> Instant | None:
 
 
 def delete_claim(ctx: TableContext, timeline: Timeline, instant: Instant) -> None:
-    """Delete the requested and inflight files of an instant, and nothing that another action or a planner has at its time: whoever
-    owns that would lose an instant that he holds, and another could draw it."""
+    """Delete the requested and inflight files of an instant, and nothing that another action or a
+    planner has at its time: whoever owns that would lose an instant that he holds, and another
+    could draw it."""
     ended = timeline.ended(instant)
     for name in timeline.own_names(instant):
         if ended is None or name != ended.file_name:
@@ -183,8 +188,8 @@ def delete_claim(ctx: TableContext, timeline: Timeline, instant: Instant) -> Non
 
 @dataclass(frozen=True, slots=True)
 class TakenBack:
-    """One file of instants that were taken back: deleted, or followed by the log `by` of `by_bytes` bytes, whose blocks cancel
-    theirs."""
+    """One file of instants that were taken back: deleted, or followed by the log `by` of `by_bytes`
+    bytes, whose blocks cancel theirs."""
 
     path: str
     instants: frozenset[str]
@@ -194,8 +199,8 @@ class TakenBack:
 
 
 def take_back(ctx: TableContext, path: str, instants: frozenset[str], rollback: str) -> TakenBack | None:
-    """Delete a file of instants that are given up; of a log that other instants wrote to as well, as Hudi may, take back the
-    blocks. None for a log that others alone wrote to."""
+    """Delete a file of instants that are given up; of a log that other instants wrote to as well,
+    as Hudi may, take back the blocks. None for a log that others alone wrote to."""
     folder, _, name = path.rpartition("/")
     log = parse_log_file(name)
     wrote = instants & {_instant_of(ctx, path)} if log is None else written_by(ctx, path)
@@ -244,8 +249,8 @@ def _claim_rollback(ctx: TableContext, instant: Instant, files: list[str]) -> In
 
 
 def _files_of(ctx: TableContext, time: str) -> list[str]:
-    """Data files of an instant: those with a marker (logs whose name carries another instant have only that), and those
-    whose name carries it."""
+    """Data files of an instant: those with a marker (logs whose name carries another instant have
+    only that), and those whose name carries it."""
     listed = {info.path for info in list_data_files(ctx.storage) if _instant_of(ctx, info.path) == time}
     return sorted(listed.union(marked_files(ctx, time)))
 

@@ -22,7 +22,8 @@ DECIDED_LISTINGS_MAX = 100
 
 
 def caught_up(ctx: TableContext) -> tuple[Timeline, ChainTail]:
-    """The timeline once everything that is decided is published, and what is to be taken back is taken back; and the chain's tail."""
+    """The timeline once everything that is decided is published, and what is to be taken back is
+    taken back; and the chain's tail."""
     tail = chain.read_tail(ctx)
     return decided_timeline(ctx, "", "", tail), tail
 
@@ -30,8 +31,9 @@ def caught_up(ctx: TableContext) -> tuple[Timeline, ChainTail]:
 def decided_timeline(
     ctx: TableContext, time: str, claim: str, tail: ChainTail, reads: Callable[[Timeline], object] = lambda _: None
 ) -> Timeline:
-    """A listing that shows everything that was decided up to the tail, and no rollback or restore that is pending: one may come
-    while another is carried out. Or one in which the claim, if any, does not stand."""
+    """A listing that shows everything that was decided up to the tail, and no rollback or restore
+    that is pending: one may come while another is carried out. Or one in which the claim, if any,
+    does not stand."""
     for _ in range(DECIDED_LISTINGS_MAX):
         timeline, _ = timeline_with(ctx, reads)
         if claim and not holds(timeline, time, claim):
@@ -57,6 +59,6 @@ def restless(ctx: TableContext) -> UnavailableError:
 
 
 def holds(timeline: Timeline, time: str, claim: str) -> bool:
-    """Whether the claim stands: still there, alone at its time (writers and planners claim under different names), and
-    newer than everything that had completed."""
+    """Whether the claim stands: still there, alone at its time (writers and planners claim under
+    different names), and newer than everything that had completed."""
     return comparable_time(timeline.newest_settled) < time and timeline.is_alone(time, claim)

@@ -1,8 +1,9 @@
 """One attempt at one instant: claim, snapshot, files, decision, publication.
 
-The steps are those of `docs/explanation/commit-protocol.md` sections 2.1 and 2.3, and carry its numbers. A writer claims its instant
-by its requested file. That of a table service is its plan, and appears only when the chain has decided it: so a planner
-claims by a file of its own, which Hudi does not know, and an executor has its right from the plan.
+The steps are those of `docs/explanation/commit-protocol.md` sections 2.1 and 2.3, and carry its
+numbers. A writer claims its instant by its requested file. That of a table service is its plan, and
+appears only when the chain has decided it: so a planner claims by a file of its own, which Hudi
+does not know, and an executor has its right from the plan.
 """
 
 from __future__ import annotations
@@ -55,12 +56,14 @@ CLAIM_ATTEMPTS_MAX = 100
 BEAT_SECONDS_LEAST = 1.0
 FIRST_COMMIT_LISTINGS = 10
 FIRST_COMMIT_SECONDS, FIRST_COMMIT_SECONDS_MAX = 1.0, 16.0
-"""How long who was aborted in a table's first commit waits for that of another, at first and at most; up to twice that, by chance."""
+"""How long who was aborted in a table's first commit waits for that of another, at first and at
+most; up to twice that, by chance."""
 
 
 @dataclass(slots=True)
 class Transaction:
-    """A claimed instant and the snapshot that its work is based on. Made by `begin`, ended by `commit` or `abort`."""
+    """A claimed instant and the snapshot that its work is based on. Made by `begin`, ended by
+    `commit` or `abort`."""
 
     ctx: TableContext
     instant: Instant
@@ -126,10 +129,12 @@ class Transaction:
         *,
         compacts_metadata: bool = False,
     ) -> None:
-        """Decide and publish the requested file of a table service (or `file`: one of that name, or of an instant that completes), whose claim has then served.
+        """Decide and publish the requested file of a table service (or `file`: one of that name, or
+        of an instant that completes), whose claim has then served.
 
-        `compacts_metadata`: it takes the logs of all commits so far, so one that was decided since excludes it.
-        Raises WriteConflictError if what it was planned on has moved, WriteAbortedError and CommitStateUnknownError.
+        `compacts_metadata`: it takes the logs of all commits so far, so one that was decided since
+        excludes it. Raises WriteConflictError if what it was planned on has moved,
+        WriteAbortedError and CommitStateUnknownError.
         """
         claimed = Claimed(tuple(sorted(set(conflict_keys))), compacts_metadata=compacts_metadata)
         self._decide(Kind.PLAN, claimed, file or self.instant.file_name, body)
@@ -141,8 +146,9 @@ class Transaction:
 
     @contextmanager
     def signs_of_life(self) -> Iterator[None]:
-        """Tell other processes that this attempt is alive, however long its work takes: a heartbeat file, renewed three
-        times before they would take it for dead. Work shorter than that writes none."""
+        """Tell other processes that this attempt is alive, however long its work takes: a heartbeat
+        file, renewed three times before they would take it for dead. Work shorter than that writes
+        none."""
         done = threads.event()
         pause = max(self.ctx.settings.suspect_after_seconds / 3, BEAT_SECONDS_LEAST)
 
@@ -163,8 +169,9 @@ class Transaction:
     def abort(self, *, confirmed_dead: bool = True) -> None:
         """Give up: abort the instant in the chain and roll its files back.
 
-        `confirmed_dead`: every process of this attempt has ended, so nothing late can appear and the quarantine
-        is not needed. Nothing happens to an instant that was decided otherwise meanwhile.
+        `confirmed_dead`: every process of this attempt has ended, so nothing late can appear and
+        the quarantine is not needed. Nothing happens to an instant that was decided otherwise
+        meanwhile.
         """
         if not recovery.abort_and_roll_back(self.ctx, self.instant, confirmed_dead=confirmed_dead):
             recovery.give_up_unclaimed(self.ctx, self.time, confirmed_dead=confirmed_dead)
@@ -210,12 +217,14 @@ def begin(
     failed_writes: FailedWrites | None = None,
     reads: Callable[[Timeline], object] | None = None,
 ) -> Transaction:
-    """Steps 1 to 3: tail, claim, snapshot. Failed writes of others are recovered on the way, if `failed_writes`, by default the
-    table's policy, is eager. `reads`: what is read of the snapshot while it is confirmed, beside the first proof of the right; what it raises
-    is left to who reads again.
+    """Steps 1 to 3: tail, claim, snapshot. Failed writes of others are recovered on the way, if
+    `failed_writes`, by default the table's policy, is eager. `reads`: what is read of the snapshot
+    while it is confirmed, beside the first proof of the right; what it raises is left to who reads
+    again.
 
-    The table gets a founding commit of no files first if it has no completed write: without one, Hudi's readers
-    take files of pending instants for committed ones as soon as a later instant completes.
+    The table gets a founding commit of no files first if it has no completed write: without one,
+    Hudi's readers take files of pending instants for committed ones as soon as a later instant
+    completes.
 
     Raises UnavailableError if no instant can be claimed within the bound.
     """
@@ -252,7 +261,8 @@ def begin_plan(ctx: TableContext, action: Action) -> Transaction:
 
 @contextmanager
 def planning(ctx: TableContext, action: Action) -> Iterator[Transaction]:
-    """`begin_plan` for a block that ends it: the claim is given up where the block fails, unless nobody knows whether its plan counts."""
+    """`begin_plan` for a block that ends it: the claim is given up where the block fails, unless
+    nobody knows whether its plan counts."""
     txn = begin_plan(ctx, action)
     try:
         yield txn
@@ -265,10 +275,12 @@ def planning(ctx: TableContext, action: Action) -> Iterator[Transaction]:
 
 
 def _recovered(ctx: TableContext, txn: Transaction, policy: FailedWrites | None, *, eager: bool = False) -> bool:
-    """Whether the attempt may go on once failed writes are recovered, as the policy says, or with `eager` all that is undecided.
+    """Whether the attempt may go on once failed writes are recovered, as the policy says, or with
+    `eager` all that is undecided.
 
-    What recovery publishes, deletes or ends is not as the snapshot shows it any more, so the snapshot is taken anew. If the claim does not
-    stand in that one, as beside a rollback that has just completed at a later instant, it is given up: claim another.
+    What recovery publishes, deletes or ends is not as the snapshot shows it any more, so the
+    snapshot is taken anew. If the claim does not stand in that one, as beside a rollback that has
+    just completed at a later instant, it is given up: claim another.
     """
     if not eager and (policy or ctx.settings.failed_writes) is not FailedWrites.EAGER:
         return True
@@ -321,7 +333,8 @@ def _claim(
 def _read_ahead(
     ctx: TableContext, right: RightToWrite, reads: Callable[[Timeline], object] | None
 ) -> Callable[[Timeline], object]:
-    """What a writer asks while its snapshot is confirmed. Nothing is decided by it, so what fails is asked again by who needs it."""
+    """What a writer asks while its snapshot is confirmed. Nothing is decided by it, so what fails
+    is asked again by who needs it."""
 
     def ask(timeline: Timeline) -> None:
         if reads is not None:
@@ -333,10 +346,11 @@ def _read_ahead(
 
 
 def _commit_empty(ctx: TableContext, claimed: Transaction) -> None:
-    """Give up a claim on a table without completed writes, and commit an empty one, its schema the table's own.
+    """Give up a claim on a table without completed writes, and commit an empty one, its schema the
+    table's own.
 
-    What is pending now was left by a failed first write: its files are deleted before they could be taken for
-    committed ones.
+    What is pending now was left by a failed first write: its files are deleted before they could be
+    taken for committed ones.
     """
     claimed.withdraw()
     txn = _claim(ctx, write_action(ctx.config), f"{claimed.attempt}/founding")

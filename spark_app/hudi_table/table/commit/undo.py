@@ -1,13 +1,14 @@
 """Taking completed instants back: rollbacks and restores that were decided as plans of the chain.
 
-The plan, `R.rollback.requested` or `R.restore.requested`, touches the whole table, so every attempt whose snapshot is older than it
-fails, and whoever claims an instant later carries the plan out first: nobody works beside it. Each instant is aborted in the chain, behind
-its commit: a claim of it that a paused process creates late is that of an aborted instant, which nobody publishes again. Then, the
-newest first, requested and inflight files go before the completed one, and its files, and at last R completes. Every step is
-idempotent, by anybody.
+The plan, `R.rollback.requested` or `R.restore.requested`, touches the whole table, so every attempt
+whose snapshot is older than it fails, and whoever claims an instant later carries the plan out
+first: nobody works beside it. Each instant is aborted in the chain, behind its commit: a claim of
+it that a paused process creates late is that of an aborted instant, which nobody publishes again.
+Then, the newest first, requested and inflight files go before the completed one, and its files, and
+at last R completes. Every step is idempotent, by anybody.
 
-Facts (measured on Hudi 0.15.0): all timeline files of the instants go, base files are deleted, blocks of logs taken back; a restore
-also removes the rollbacks that are newer than its savepoint.
+Facts (measured on Hudi 0.15.0): all timeline files of the instants go, base files are deleted,
+blocks of logs taken back; a restore also removes the rollbacks that are newer than its savepoint.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ TAKEN_BACK = "completed commits were taken back by a rollback or a restore"
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """A plan: `targets` are taken back, the newest first; `savepoint` is that of a restore, '' for a rollback."""
+    """A plan: `targets` are taken back, the newest first; `savepoint` is that of a restore, '' for
+    a rollback."""
 
     instant: Instant
     targets: tuple[Instant, ...]
@@ -88,12 +90,14 @@ def planned_undo(ctx: TableContext, instant: Instant) -> Undo:
 
 
 def is_decided(ctx: TableContext, instant: Instant) -> bool:
-    """Whether a pending rollback or restore was decided as a plan of the chain: those of other engines, and of failed writes, were not."""
+    """Whether a pending rollback or restore was decided as a plan of the chain: those of other
+    engines, and of failed writes, were not."""
     return bool(_decided(ctx, [instant]))
 
 
 def _decided(ctx: TableContext, instants: list[Instant]) -> list[Instant]:
-    """Those of the pending instants that were decided as plans. However many there are, the chain is read to its end once."""
+    """Those of the pending instants that were decided as plans. However many there are, the chain
+    is read to its end once."""
     times = {instant.time for instant in instants}
     found = chain.find_decisions(ctx, times, chain.known_tail(ctx).sequence) if times else {}
     if len(found) < len(times):
@@ -103,7 +107,8 @@ def _decided(ctx: TableContext, instants: list[Instant]) -> list[Instant]:
 
 
 def finish_undos(ctx: TableContext, timeline: Timeline) -> bool:
-    """Carry out the decided rollbacks and restores that are pending; whether there was one: then the timeline is another."""
+    """Carry out the decided rollbacks and restores that are pending; whether there was one: then
+    the timeline is another."""
     waiting = _decided(ctx, [i for i in timeline.pending if i.action in UNDOING])
     for instant in waiting:
         carry_out(ctx, planned_undo(ctx, instant))
@@ -144,8 +149,8 @@ def carry_out(ctx: TableContext, undo: Undo) -> None:
 
 
 def _drop_metadata(ctx: TableContext) -> None:
-    """The metadata table goes first, and with it what is being built of it: taking back its deltas too would be no less work than
-    building it again."""
+    """The metadata table goes first, and with it what is being built of it: taking back its deltas
+    too would be no less work than building it again."""
     timeline = load_timeline(ctx)
     if timeline.has_metadata_folder or ctx.config.metadata_partitions:
         drop_metadata_table(ctx, TAKEN_BACK)
@@ -155,9 +160,11 @@ def _drop_metadata(ctx: TableContext) -> None:
 
 
 def files_of(ctx: TableContext, instants: frozenset[str]) -> list[str]:
-    """The data files that instants wrote, in whole or in part: told by the names of base files and by the blocks of logs.
+    """The data files that instants wrote, in whole or in part: told by the names of base files and
+    by the blocks of logs.
 
-    A log's token is no proof: Hudi 1.1.1 takes that of the log before its own, which may be one of ours (measured).
+    A log's token is no proof: Hudi 1.1.1 takes that of the log before its own, which may be one of
+    ours (measured).
     """
     paths = [info.path for info in list_data_files(ctx.storage)]
 

@@ -1,8 +1,10 @@
-"""The right to write: a process proves it by seeing its own claim and a chain without a decision of its instant.
+"""The right to write: a process proves it by seeing its own claim and a chain without a decision of
+its instant.
 
-Driver and task processes prove it before their first file, and again whenever the last proof is older than H/4, so a
-recovery that waits H after its abort knows that nothing of the instant can appear any more. A proof whose reply
-is lost is no proof. One serves all threads of a process. Markers go before files: a file without one could never be found by a rollback.
+Driver and task processes prove it before their first file, and again whenever the last proof is
+older than H/4, so a recovery that waits H after its abort knows that nothing of the instant can
+appear any more. A proof whose reply is lost is no proof. One serves all threads of a process.
+Markers go before files: a file without one could never be found by a rollback.
 """
 
 from __future__ import annotations
@@ -38,11 +40,13 @@ _DRAWS_MAX = 10
 
 @dataclass(slots=True)
 class RightToWrite:
-    """The right of one instant. Picklable: another process opens the storage anew and proves for itself.
+    """The right of one instant. Picklable: another process opens the storage anew and proves for
+    itself.
 
-    `claim_path` is the requested file, relative to the base path, `tail` the last chain entry known to hold no abort.
-    `doubts` are files whose creation had no definite reply, `marks` the markers that this process has made. `batched`: they stand in
-    Hudi's batched form. `is_shared`: another process may write for the instant, too. `is_own`: it was claimed for this attempt, so what it
+    `claim_path` is the requested file, relative to the base path, `tail` the last chain entry known
+    to hold no abort. `doubts` are files whose creation had no definite reply, `marks` the markers
+    that this process has made. `batched`: they stand in Hudi's batched form. `is_shared`: another
+    process may write for the instant, too. `is_own`: it was claimed for this attempt, so what it
     has not committed is nobody else's.
     """
 
@@ -85,10 +89,12 @@ class RightToWrite:
         return self._storage
 
     def prove(self) -> None:
-        """Prove the right by two reads. Raises WriteAbortedError if it is gone, UnavailableError if unproved.
+        """Prove the right by two reads. Raises WriteAbortedError if it is gone, UnavailableError if
+        unproved.
 
-        A new plan of the instant ends it for whoever executes an earlier one. A commit ends it too: a file that a stray attempt adds to a committed instant could outlive the clustering
-        that replaced its group. So does a gap: an abort may have stood in what was trimmed.
+        A new plan of the instant ends it for whoever executes an earlier one. A commit ends it too:
+        a file that a stray attempt adds to a committed instant could outlive the clustering that
+        replaced its group. So does a gap: an abort may have stood in what was trimmed.
         """
         with self._lock:
             self._prove()
@@ -137,10 +143,12 @@ class RightToWrite:
         return True
 
     def mark(self, files: Iterable[MarkedFile], *beside: Callable[[], object], batched: bool = False) -> None:
-        """Markers of files that are about to be written, all at once, and at once with what is to be done `beside`.
+        """Markers of files that are about to be written, all at once, and at once with what is to
+        be done `beside`.
 
-        `batched`: in Hudi's batched form, two requests for any number of files. All markers of an instant have one form, so who has
-        begun with it goes on with it. Whoever writes for an instant that others write for, too, takes the direct form.
+        `batched`: in Hudi's batched form, two requests for any number of files. All markers of an
+        instant have one form, so who has begun with it goes on with it. Whoever writes for an
+        instant that others write for, too, takes the direct form.
         """
         new = [file for file in files if file.path not in self.marks.files]
         self.renew_if_due()
@@ -180,9 +188,11 @@ class RightToWrite:
 
     @contextmanager
     def create_file(self, partition: str, name: str, kind: MarkerType) -> Iterator[BinaryIO]:
-        """A sink for one data file of this instant: proof, marker, then the file, which appears whole or not at all.
+        """A sink for one data file of this instant: proof, marker, then the file, which appears
+        whole or not at all.
 
-        If the reply of the file's creation is lost it is read back: it counts as written if its size is right.
+        If the reply of the file's creation is lost it is read back: it counts as written if its
+        size is right.
         """
         self.mark([MarkedFile(partition, name, kind)])
         path = join(partition, name)
@@ -202,8 +212,9 @@ class RightToWrite:
         self._take_back_if_late(path)
 
     def _take_back_if_late(self, path: str) -> None:
-        """A process may sleep between its proof and the moment at which its file appears, longer than a recovery waits. Who wakes finds out,
-        and deletes the file of an instant that was given up: else its rows would appear once the timeline begins behind it."""
+        """A process may sleep between its proof and the moment at which its file appears, longer
+        than a recovery waits. Who wakes finds out, and deletes the file of an instant that was
+        given up: else its rows would appear once the timeline begins behind it."""
         assert self._proved_at is not None
         if self._clock.boot_seconds() - self._proved_at <= 2 * self.renew_seconds:
             return
@@ -229,7 +240,8 @@ class RightToWrite:
 
 
 def right_of(ctx: TableContext, time: str, claim: str, tail: ChainTail, *, is_own: bool = False) -> RightToWrite:
-    """The right of an instant by its claim, whose chain is known up to `tail`. `is_own`: the claim is this attempt's."""
+    """The right of an instant by its claim, whose chain is known up to `tail`. `is_own`: the claim
+    is this attempt's."""
     return RightToWrite(
         ctx.storage.reopen(), time, ctx.layout.timeline_path(claim), tail.sequence, ctx.settings.renew_seconds,
         is_own=is_own,
@@ -238,7 +250,8 @@ def right_of(ctx: TableContext, time: str, claim: str, tail: ChainTail, *, is_ow
 
 
 def planned_again(base_path: str, instant: str) -> WriteAbortedError:
-    """What ends whoever executes a plan when another of the same instant stands behind it in the chain."""
+    """What ends whoever executes a plan when another of the same instant stands behind it in the
+    chain."""
     return WriteAbortedError(
         f"lost files of the plan of {instant} were given up, so it is not executed as it was; execute it again", base_path=base_path,
         instant=instant,

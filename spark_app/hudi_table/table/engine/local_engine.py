@@ -38,7 +38,8 @@ class LocalEngine:
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """`function` of each item, in the order of the items.
 
-        At an error, what has not begun is dropped, what runs is waited for, and the first item's error is raised.
+        At an error, what has not begun is dropped, what runs is waited for, and the first item's
+        error is raised.
         """
         if len(items) <= 1 or self._parallelism == 1:
             return [function(item) for item in items]
@@ -47,8 +48,8 @@ class LocalEngine:
     def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Like `map`, lazily: at most `parallelism` results wait to be taken.
 
-        Tasks see the context variables of the caller as they are when each is taken up. Leaving the iterator early stops
-        it the same way as an error.
+        Tasks see the context variables of the caller as they are when each is taken up. Leaving the
+        iterator early stops it the same way as an error.
         """
         ahead = self._parallelism + 1
         waiting: deque[Future[R]] = deque()
@@ -67,8 +68,9 @@ class LocalEngine:
 
 
 def at_a_store(engine: Engine, storage: Storage, held: int, memory: int) -> Engine:
-    """The engine for tasks that hold `held` bytes each and wait for a store: of this process's threads there may be as many at once as requests,
-    as far as `memory` goes. Those that work share the processors."""
+    """The engine for tasks that hold `held` bytes each and wait for a store: of this process's
+    threads there may be as many at once as requests, as far as `memory` goes. Those that work share
+    the processors."""
     if not isinstance(engine, LocalEngine) or not is_remote(storage):
         return engine
     return engine.with_threads(max(engine.parallelism, min(REQUESTS_AT_ONCE, memory // max(1, held))))

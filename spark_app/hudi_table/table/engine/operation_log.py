@@ -1,7 +1,9 @@
-"""What operations say of themselves through `logging`: one line of INFO each, with counts and seconds; DEBUG when one begins.
+"""What operations say of themselves through `logging`: one line of INFO each, with counts and
+seconds; DEBUG when one begins.
 
-The loggers are `hudi_table.<operation>`: write, compaction, clustering, cleaning, and so on. Nothing here configures logging. A
-line holds the table's location, which has no secret in it, counts and the name of an error, never its text.
+The loggers are `hudi_table.<operation>`: write, compaction, clustering, cleaning, and so on.
+Nothing here configures logging. A line holds the table's location, which has no secret in it,
+counts and the name of an error, never its text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""An engine that reports how far it is. All long work of this library goes through an engine, so all of it can be followed."""
+"""An engine that reports how far it is. All long work of this library goes through an engine, so
+all of it can be followed."""
 
 from __future__ import annotations
 
@@ -92,7 +93,8 @@ class _Reporting(LocalEngine):
 
 
 class _Around:
-    """Tasks in other processes: a function of this one cannot go along, so only beginning and end of a step are reported."""
+    """Tasks in other processes: a function of this one cannot go along, so only beginning and end
+    of a step are reported."""
 
     def __init__(self, inner: Engine, task_report: TaskReport) -> None:
         self._inner = inner

@@ -1,6 +1,8 @@
-"""Files that are about to be read, asked for before they are opened: one after the other each would wait for the store.
+"""Files that are about to be read, asked for before they are opened: one after the other each would
+wait for the store.
 
-A file of known size that is small is fetched whole, by one request. Of a larger one comes its end, where Parquet keeps the footer.
+A file of known size that is small is fetched whole, by one request. Of a larger one comes its end,
+where Parquet keeps the footer.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from hudi_table.table.store.narrowed import StorageBelow
 from hudi_table.table.store.ports import Storage, is_remote
 
 WHOLE_MAX: Final = 1 << 20
-"""Bytes up to which a file is fetched whole: to transfer them takes about as long as to ask a second time."""
+"""Bytes up to which a file is fetched whole: to transfer them takes about as long as to ask a
+second time."""
 AHEAD_BYTES: Final = 64 << 20
 """Of files that are held before they are opened; more wait until others have been read."""
 _END_BYTES = 64 << 10
@@ -48,9 +51,11 @@ def open_sized(storage: Storage, path: str, size: int) -> Any:
 
 
 class ReadAhead:
-    """Groups of files that are read in this order, several groups at once. Closing it drops what nobody has opened.
+    """Groups of files that are read in this order, several groups at once. Closing it drops what
+    nobody has opened.
 
-    `within`: bytes that are fetched before their group is opened, 0 for none; what is on a local disk is read when it is opened.
+    `within`: bytes that are fetched before their group is opened, 0 for none; what is on a local
+    disk is read when it is opened.
     """
 
     def __init__(self, storage: Storage, groups: Sequence[Sequence[SizedFile]], *, within: int = AHEAD_BYTES) -> None:
@@ -76,7 +81,8 @@ class ReadAhead:
 
     @contextmanager
     def opened(self, number: int) -> Iterator[Storage]:
-        """The storage, on which the files of a group are opened as they were fetched. They are held until the context ends."""
+        """The storage, on which the files of a group are opened as they were fetched. They are held
+        until the context ends."""
         if self._pool is None:
             yield self._storage
             return
@@ -116,7 +122,8 @@ class ReadAhead:
 
 @dataclass(frozen=True, slots=True)
 class _Fetched(StorageBelow):
-    """The storage, on which some files are there already: small ones as bytes, of others the open file."""
+    """The storage, on which some files are there already: small ones as bytes, of others the open
+    file."""
 
     files: dict[str, Future[Any]] = field(default_factory=dict, repr=False)
 

@@ -14,15 +14,18 @@ from hudi_table.table.rows.merge import one_chunk
 
 
 def change_schema(image: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-    """`columns` of a change: the operation, the instant and the record key are text, images are structs of `image`."""
+    """`columns` of a change: the operation, the instant and the record key are text, images are
+    structs of `image`."""
     structs = {BEFORE: pa.struct(list(image)), AFTER: pa.struct(list(image))}
     return pa.schema([pa.field(name, structs.get(name, pa.string())) for name in columns])
 
 
 def change_rows(op: str, instant: str, before: pa.Table | None, after: pa.Table | None, schema: pa.Schema) -> pa.Table:
-    """One row in `schema` (see `change_schema`) for each row of `before` and `after`, which belong together by position.
+    """One row in `schema` (see `change_schema`) for each row of `before` and `after`, which belong
+    together by position.
 
-    Both have the columns of the images and, where `schema` tells the key, `_hoodie_record_key`; one of them may be None.
+    Both have the columns of the images and, where `schema` tells the key, `_hoodie_record_key`; one
+    of them may be None.
     """
     known = after if after is not None else before
     if known is None:

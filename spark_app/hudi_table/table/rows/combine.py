@@ -1,9 +1,12 @@
-"""Rows of one key put together column by column: partial updates among the rows of a batch or the entries of a log.
+"""Rows of one key put together column by column: partial updates among the rows of a batch or the
+entries of a log.
 
-Facts (PartialUpdateAvroPayload, measured on Hudi 0.15.0): rows are taken as they come. One whose ordering value is not smaller
-than any before it overwrites, but with its nulls; an older one fills the nulls that are left. A delete that is not older takes
-all before it away; a row that is older than such a delete stands alone, one that is not fills its nulls from the columns
-of the delete. A delete that is older than such a delete does nothing. Meta columns are those of the row that came last.
+Facts (PartialUpdateAvroPayload, measured on Hudi 0.15.0): rows are taken as they come. One whose
+ordering value is not smaller than any before it overwrites, but with its nulls; an older one fills
+the nulls that are left. A delete that is not older takes all before it away; a row that is older
+than such a delete stands alone, one that is not fills its nulls from the columns of the delete. A
+delete that is older than such a delete does nothing. Meta columns are those of the row that came
+last.
 """
 
 from __future__ import annotations
@@ -21,10 +24,12 @@ _NOT_FILLED = frozenset({*ALL_META_COLUMNS, ALWAYS_DELETE, FLAGGED})
 
 @dataclass(frozen=True, slots=True)
 class _Sequence:
-    """Entries key by key, in the order in which they came: the entry at each place, and each key's first place.
+    """Entries key by key, in the order in which they came: the entry at each place, and each key's
+    first place.
 
-    `alive`: no delete took it away, and it is no delete that came behind a newer one. `newer`: it was not older than any that was alive when it came. `gone`: of each key, whether
-    a delete came last.
+    `alive`: no delete took it away, and it is no delete that came behind a newer one. `newer`: it
+    was not older than any that was alive when it came. `gone`: of each key, whether a delete came
+    last.
     """
 
     entries: Rows
@@ -37,7 +42,8 @@ class _Sequence:
 def combine(rows: pa.Table, codes: Rows, ranks: Rows, deletes: Mask) -> pa.Table:
     """One row for each key, in the order of the keys' first entries.
 
-    `codes` number the keys from 0 without gaps, `ranks` are dense ranks of ordering values, -1 for a delete without one.
+    `codes` number the keys from 0 without gaps, `ranks` are dense ranks of ordering values, -1 for
+    a delete without one.
     """
     seen = _sequence(codes, ranks, deletes)
     places = np.arange(len(codes), dtype=np.int64)
@@ -55,7 +61,8 @@ def combine(rows: pa.Table, codes: Rows, ranks: Rows, deletes: Mask) -> pa.Table
 
 
 def combined_per_key(rows: pa.Table, key: str, ordering: str | None) -> pa.Table:
-    """`combine` of incoming rows, of which those without an ordering column are taken in their order."""
+    """`combine` of incoming rows, of which those without an ordering column are taken in their
+    order."""
     codes = key_groups(rows.column(key))
     if len(codes) == int(codes.max(initial=-1)) + 1:
         return rows
@@ -69,7 +76,8 @@ def _counts(seen: _Sequence) -> Rows:
 
 
 def _chosen(seen: _Sequence, valid: Mask, places: Rows) -> Rows:
-    """Of each key the place whose value counts: the last newer one that is not null, else the first older one."""
+    """Of each key the place whose value counts: the last newer one that is not null, else the first
+    older one."""
     newest = np.maximum.reduceat(np.where(seen.alive & seen.newer, places, -1), seen.starts)
     newer = np.maximum.reduceat(np.where(seen.alive & seen.newer & valid, places, -1), seen.starts)
     older = np.minimum.reduceat(np.where(seen.alive & ~seen.newer & valid, places, len(places)), seen.starts)
@@ -96,7 +104,8 @@ def _sequence(codes: Rows, ranks: Rows, deletes: Mask) -> _Sequence:
 def _with_deletes(
     keys: Rows, starts: Rows, counts: Rows, ranks: Rows, deletes: Mask, masks: tuple[Mask, Mask, Mask]
 ) -> None:
-    """Fill in `alive`, `newer` and `gone` of keys that have deletes: entry by entry, all keys at once."""
+    """Fill in `alive`, `newer` and `gone` of keys that have deletes: entry by entry, all keys at
+    once."""
     alive, newer, gone = masks
     top = np.full(len(starts), -1, dtype=np.int64)
     begin = starts.copy()

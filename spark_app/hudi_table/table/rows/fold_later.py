@@ -1,9 +1,12 @@
-"""Log entries of one key folded into one, as table versions 8 and 9 merge: one rule for rows and deletes.
+"""Log entries of one key folded into one, as table versions 8 and 9 merge: one rule for rows and
+deletes.
 
-Facts (read in Hudi's source, measured on 1.0.2 and 1.1.1): entries are taken in their order. A delete without an ordering value beats what is
-before it, and anything after beats it. Else the later entry wins unless its ordering value is smaller, be it a row or a delete. Where
-rows hold changed columns alone, or null means unchanged, the winner takes what it lacks from the other one; never from a delete.
-Meta columns are those of the winner. What is left meets the base row by the same rule (`Merger`).
+Facts (read in Hudi's source, measured on 1.0.2 and 1.1.1): entries are taken in their order. A
+delete without an ordering value beats what is before it, and anything after beats it. Else the
+later entry wins unless its ordering value is smaller, be it a row or a delete. Where rows hold
+changed columns alone, or null means unchanged, the winner takes what it lacks from the other one;
+never from a delete. Meta columns are those of the winner. What is left meets the base row by the
+same rule (`Merger`).
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ _OF_WINNER = frozenset({*ALL_META_COLUMNS, ALWAYS_DELETE, FLAGGED})
 def fold_later(tables: list[pa.Table], codes: Rows, ranks: Rows, partial: PartialUpdates | None) -> pa.Table:
     """One entry for each key, in the order of the keys' first entries. Empties the list.
 
-    `codes` number the keys from 0 without gaps; `ranks` are dense ranks of ordering values, -1 of a delete without one.
+    `codes` number the keys from 0 without gaps; `ranks` are dense ranks of ordering values, -1 of a
+    delete without one.
     """
     rows = pa.concat_tables(tables)
     tables.clear()
@@ -58,8 +62,8 @@ def fold_later(tables: list[pa.Table], codes: Rows, ranks: Rows, partial: Partia
 class _Sequence:
     """Entries key by key, in the order in which they came, and which of them take part.
 
-    Nothing before the last delete that won when it came takes part, and no delete but that one. After it a row takes part from the first
-    on that was not older.
+    Nothing before the last delete that won when it came takes part, and no delete but that one.
+    After it a row takes part from the first on that was not older.
     """
 
     def __init__(self, codes: Rows, ranks: Rows, deletes: Mask) -> None:
@@ -89,7 +93,8 @@ class _Sequence:
         return self._ordered(np.where(last >= 0, last, self._begins))
 
     def filled(self, winners: Rows, there: Mask) -> Rows:
-        """Of each key the entry whose value of a column counts: of those that have it the last that won, else the first that lost."""
+        """Of each key the entry whose value of a column counts: of those that have it the last that
+        won, else the first that lost."""
         has = there[self._entries]
         newest = self._last(self._newer & has, self._places)
         masked = np.where(self._older & has, self._places, len(self._places))

@@ -1,6 +1,8 @@
-"""The record keys that a slice of a file group has now: those of its rows after its logs are merged in.
+"""The record keys that a slice of a file group has now: those of its rows after its logs are merged
+in.
 
-Where they are many, a base file's keys come in batches; those of a slice with logs within the memory that merging may take.
+Where they are many, a base file's keys come in batches; those of a slice with logs within the
+memory that merging may take.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from hudi_table.table.view.file_system_view import FileSlice
 
 
 class LiveKeys:
-    """The keys of any slice of one snapshot of a table that stores them (`hoodie.populate.meta.fields`). Picklable."""
+    """The keys of any slice of one snapshot of a table that stores them
+    (`hoodie.populate.meta.fields`). Picklable."""
 
     def __init__(self, ctx: TableContext, timeline: Timeline, memory_bytes: int = MERGE_BYTES) -> None:
         self._visible = VisibleInstants.of(timeline)
@@ -40,7 +43,8 @@ class LiveKeys:
         self._memory = memory_bytes
 
     def of(self, storage: Storage, item: FileSlice) -> Iterator[pa.Array]:
-        """The record keys, strings, in pieces. Raises CorruptTableError, ObjectNotFoundError if a file was cleaned meanwhile."""
+        """The record keys, strings, in pieces. Raises CorruptTableError, ObjectNotFoundError if a
+        file was cleaned meanwhile."""
         if not item.logs:
             yield from (
                 one_chunk(batch.column(RECORD_KEY)).cast(pa.string())
@@ -54,7 +58,8 @@ class LiveKeys:
             yield one_chunk(table.column(RECORD_KEY))
 
     def dead_of(self, storage: Storage, item: FileSlice) -> pa.Array:
-        """The distinct record keys, strings, that the slice's files hold and no reader sees, since its logs delete them. Raises as `of` does."""
+        """The distinct record keys, strings, that the slice's files hold and no reader sees, since
+        its logs delete them. Raises as `of` does."""
         rows_delete = IS_DELETED in self._columns.names or self._merge.combines
         found = []
         for block in slice_blocks(storage, item.logs, self._visible):

@@ -1,7 +1,9 @@
-"""Whether the damaged part of a log holds what a completed commit wrote: then rows are lost; else it is what a write left that failed.
+"""Whether the damaged part of a log holds what a completed commit wrote: then rows are lost; else
+it is what a write left that failed.
 
-Facts (table version 6, measured on Hudi 0.15.0): a write stat names its log, the byte at which the commit began in it
-(`logOffset`) and the log's size after it (`fileSizeInBytes`), which later appends may exceed.
+Facts (table version 6, measured on Hudi 0.15.0): a write stat names its log, the byte at which the
+commit began in it (`logOffset`) and the log's size after it (`fileSizeInBytes`), which later
+appends may exceed.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ def refuse_damage(
     completed: Collection[str],
     paths: Mapping[str, str],
 ) -> None:
-    """Raise CorruptTableError if a commit of the instants `completed` accounts for what is damaged in the open log `source`. Their files lie
-    at `paths`, or where those of version 6 do.
+    """Raise CorruptTableError if a commit of the instants `completed` accounts for what is damaged
+    in the open log `source`. Their files lie at `paths`, or where those of version 6 do.
 
     Commits that have been archived tell nothing any more, and neither do those of other folders.
     """

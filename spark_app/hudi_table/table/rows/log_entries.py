@@ -1,7 +1,9 @@
-"""The entries of log blocks, rows and deletes, as tables in the schema of the table and in the order of the log.
+"""The entries of log blocks, rows and deletes, as tables in the schema of the table and in the
+order of the log.
 
-A changelog of Flink's (`hoodie.allow.operation.metadata.field`) has its deletes among the rows: those whose `_hoodie_operation` is `D`, and
-the old rows of updates, `-U`. They count as flagged deletes, as for Hudi 1.1.1; 0.15.0 takes `-U` for a row (measured).
+A changelog of Flink's (`hoodie.allow.operation.metadata.field`) has its deletes among the rows:
+those whose `_hoodie_operation` is `D`, and the old rows of updates, `-U`. They count as flagged
+deletes, as for Hudi 1.1.1; 0.15.0 takes `-U` for a row (measured).
 """
 
 from __future__ import annotations
@@ -30,10 +32,12 @@ _PARQUET_WEIGHT = 8
 def entry_tables(
     storage: Storage, blocks: Sequence[LogBlock], schema: pa.Schema, how: SliceMerge
 ) -> Iterator[tuple[float, pa.Table]]:
-    """For each block the share of all blocks that is read when it is, about, and its entries: `schema`, `ALWAYS_DELETE` and `FLAGGED`,
-    and where some blocks hold changed columns alone, which of those columns each entry has (`present_column`).
+    """For each block the share of all blocks that is read when it is, about, and its entries:
+    `schema`, `ALWAYS_DELETE` and `FLAGGED`, and where some blocks hold changed columns alone, which
+    of those columns each entry has (`present_column`).
 
-    Deletes have nulls but for their key, and their ordering values where they count. One block is held at a time.
+    Deletes have nulls but for their key, and their ordering values where they count. One block is
+    held at a time.
     """
     held = {number: _held(block) for number, block in enumerate(blocks) if block.is_partial}
     lacking = [name for name in schema.names if any(name not in names for names in held.values())]
@@ -66,7 +70,8 @@ def _held(block: LogBlock) -> frozenset[str]:
 
 
 def _ordered(deletes: pa.Table, how: SliceMerge) -> Mask:
-    """Which deletes lose against a row with a larger ordering value, where deletes take part in that."""
+    """Which deletes lose against a row with a larger ordering value, where deletes take part in
+    that."""
     if not how.later or how.ordering is None:
         return np.zeros(len(deletes), dtype=bool)
     return np.asarray(one_chunk(deletes.column(how.ordering)).is_valid())

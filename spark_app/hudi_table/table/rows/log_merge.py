@@ -1,12 +1,15 @@
-"""The rows of a slice: its log blocks folded into one row or delete per key, then merged into the base file.
+"""The rows of a slice: its log blocks folded into one row or delete per key, then merged into the
+base file.
 
-Facts (merge-on-read, measured on Hudi 0.15.0, both payloads): between log entries the later one wins, unless the
-earlier row's ordering value is strictly greater; after a delete the next row wins whatever its ordering. A delete entry
-is ignored only if it has an ordering value (not the integer 0) of the same Java class as the row's, and the row's is
-strictly greater. What is left meets the base row: by commit time it always wins; by event time the base row stays
-if its ordering is strictly greater, but a delete entry always deletes.
+Facts (merge-on-read, measured on Hudi 0.15.0, both payloads): between log entries the later one
+wins, unless the earlier row's ordering value is strictly greater; after a delete the next row wins
+whatever its ordering. A delete entry is ignored only if it has an ordering value (not the integer
+0) of the same Java class as the row's, and the row's is strictly greater. What is left meets the
+base row: by commit time it always wins; by event time the base row stays if its ordering is
+strictly greater, but a delete entry always deletes.
 
-Folding a log's beginning first changes nothing, so entries that outgrow their budget are folded before anything goes to disk.
+Folding a log's beginning first changes nothing, so entries that outgrow their budget are folded
+before anything goes to disk.
 """
 
 from __future__ import annotations
@@ -46,15 +49,16 @@ from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.ports import Storage
 
 _SHARES = 8
-"""Parts of the budget: entries held, their copy when they are folded and when they are merged, base rows held and merged, and
-the blocks that are being decoded."""
+"""Parts of the budget: entries held, their copy when they are folded and when they are merged, base
+rows held and merged, and the blocks that are being decoded."""
 _ABSENT = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a reader asks of a slice: the columns of `schema` alone. `largest` gives a value that no value of a column of the base is above, where
-    the file tells one, and `base` the rows of the base with the columns that it is given."""
+    """What a reader asks of a slice: the columns of `schema` alone. `largest` gives a value that no
+    value of a column of the base is above, where the file tells one, and `base` the rows of the
+    base with the columns that it is given."""
 
     schema: pa.Schema
     largest: Callable[[str], Any]
@@ -72,11 +76,13 @@ def merged_rows(
     counts: MergeCounts | None = None,
     asked: Asked | None = None,
 ) -> Iterator[pa.Table]:
-    """The rows of a slice: tables of `schema`, those of the base first, in their order, then what the logs insert.
+    """The rows of a slice: tables of `schema`, those of the base first, in their order, then what
+    the logs insert.
 
-    `base` are tables of `schema`, which holds `_hoodie_record_key` and what `how` needs. Logs of more than the memory are
-    merged in parts by key, by way of disk, and the rows follow each other part by part. A block is decoded whole.
-    What was done is added to `counts`. `asked`: these columns are given, and `base` is what it tells.
+    `base` are tables of `schema`, which holds `_hoodie_record_key` and what `how` needs. Logs of
+    more than the memory are merged in parts by key, by way of disk, and the rows follow each other
+    part by part. A block is decoded whole. What was done is added to `counts`. `asked`: these
+    columns are given, and `base` is what it tells.
     """
     out = schema if asked is None or how.rule.function is not None else asked.schema
     held = _Held(entry_tables(storage, blocks, schema, how), schema, how, max(1, memory_bytes // _SHARES))
@@ -108,7 +114,8 @@ def merged_rows(
 
 
 def _is_newer(entries: pa.Table, rule: MergeRule, asked: Asked) -> bool:
-    """Whether no row of the base can be newer than an entry: by whole numbers and times alone, of which statistics tell the very values."""
+    """Whether no row of the base can be newer than an entry: by whole numbers and times alone, of
+    which statistics tell the very values."""
     if rule.ordering is None or rule.then_by or rule.ordering in asked.schema.names:
         return False
     kind = entries.schema.field(rule.ordering).type
@@ -137,8 +144,8 @@ def folded_entries(
     *,
     memory_bytes: int = MERGE_BYTES,
 ) -> Iterator[pa.Table]:
-    """One row for each key of the blocks, in `schema`, `ALWAYS_DELETE` and `FLAGGED`: the row that won, or the delete (null but for
-    its key and ordering)."""
+    """One row for each key of the blocks, in `schema`, `ALWAYS_DELETE` and `FLAGGED`: the row that
+    won, or the delete (null but for its key and ordering)."""
     held = _Held(entry_tables(storage, blocks, schema, how), schema, how, max(1, memory_bytes // _SHARES))
     if held.take_in():
         yield held.folded()
@@ -149,7 +156,8 @@ def folded_entries(
 
 
 def _grouped(tables: Iterable[pa.Table], rows: int, max_bytes: int) -> Iterator[pa.Table]:
-    """The tables, joined until they have so many rows or bytes: each lookup hashes all keys of the log anew."""
+    """The tables, joined until they have so many rows or bytes: each lookup hashes all keys of the
+    log anew."""
     pending: list[pa.Table] = []
     for table in tables:
         pending.append(table)
@@ -162,7 +170,8 @@ def _grouped(tables: Iterable[pa.Table], rows: int, max_bytes: int) -> Iterator[
 
 @dataclass(slots=True)
 class _Held:
-    """The entries of a log, read as far as `limit` bytes of them (folded, if that helps) can be held."""
+    """The entries of a log, read as far as `limit` bytes of them (folded, if that helps) can be
+    held."""
 
     entries: Iterator[tuple[float, pa.Table]]
     schema: pa.Schema
@@ -172,7 +181,8 @@ class _Held:
     parts: int = 1
 
     def take_in(self) -> bool:
-        """Read on; false, with the number of `parts` that the whole log takes, if it does not fit."""
+        """Read on; false, with the number of `parts` that the whole log takes, if it does not
+        fit."""
         size = seen = 0
         for share, table in self.entries:
             self.tables.append(table)
@@ -202,7 +212,8 @@ class _Held:
 
 
 def folded(tables: list[pa.Table], schema: pa.Schema, how: SliceMerge) -> pa.Table:
-    """One entry for each key of these, in their order. Empties the list, so that memory is free as early as can be."""
+    """One entry for each key of these, in their order. Empties the list, so that memory is free as
+    early as can be."""
     if not tables:
         return schema.append(pa.field(ALWAYS_DELETE, pa.bool_())).append(pa.field(FLAGGED, pa.bool_())).empty_table()
     keys = pa.chunked_array([chunk for table in tables for chunk in table.column(RECORD_KEY).chunks], pa.string())
@@ -225,7 +236,8 @@ def folded(tables: list[pa.Table], schema: pa.Schema, how: SliceMerge) -> pa.Tab
 
 
 def _ranks(tables: Sequence[pa.Table], deletes: Mask, orderings: Sequence[str]) -> Rows:
-    """Dense ranks of the ordering values of all entries in a row; -1 of deletes whose ordering does not count."""
+    """Dense ranks of the ordering values of all entries in a row; -1 of deletes whose ordering does
+    not count."""
     ranks: Rows | None = None
     for ordering in orderings:
         values = one_chunk(pa.chunked_array([chunk for table in tables for chunk in table.column(ordering).chunks]))

@@ -1,15 +1,22 @@
-"""Which blocks of a slice's logs apply, and in which order: the scan of Hudi 0.15.0, but for what stands behind a later block.
+"""Which blocks of a slice's logs apply, and in which order: the scan of Hudi 0.15.0, but for what
+stands behind a later block.
 
-Facts (measured on Hudi 0.15.0, read from its class files where no bytes tell): blocks are taken log after log, in order.
+Facts (measured on Hudi 0.15.0, read from its class files where no bytes tell): blocks are taken log
+after log, in order.
 
-1. A block of a later instant than the read's ends the whole scan of Hudi. Here it is left out alone: a writer or log compaction with a
-   later instant that has not completed may have put its log before that of a write which has.
-2. Data and delete blocks of an instant that has not completed are skipped; one older than the timeline counts.
-3. A rollback block takes back every block before it that carries its target instant, wherever it stands.
-4. Corrupt stretches count for nothing. Here they are damage where a completed commit wrote (`log_damage`).
+1. A block of a later instant than the read's ends the whole scan of Hudi. Here it is left out
+   alone: a writer or log compaction with a later instant that has not completed may have put its
+   log before that of a write which has.
+2. Data and delete blocks of an instant that has not completed are skipped; one older than the
+   timeline counts.
+3. A rollback block takes back every block before it that carries its target instant, wherever it
+   stands.
+4. Corrupt stretches count for nothing. Here they are damage where a completed commit wrote
+   (`log_damage`).
 
-A log compaction's block names the instants whose blocks it replaces. 0.15.0 applies both, which comes to the same
-unless a write lay between; we leave the replaced ones out and put the block in their place, as its optimised scan does.
+A log compaction's block names the instants whose blocks it replaces. 0.15.0 applies both, which
+comes to the same unless a write lay between; we leave the replaced ones out and put the block in
+their place, as its optimised scan does.
 """
 
 from __future__ import annotations
@@ -50,8 +57,9 @@ class ShownInstants(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class VisibleInstants:
-    """The instants whose blocks a reader sees. None is later than `latest`; '' is before everything. `completions`: when each completed, where that
-    and not its own time says what a moment shows."""
+    """The instants whose blocks a reader sees. None is later than `latest`; '' is before
+    everything. `completions`: when each completed, where that and not its own time says what a
+    moment shows."""
 
     latest: str
     completed: frozenset[str]
@@ -86,7 +94,8 @@ class VisibleInstants:
 
 
 def rows_of(storage: Storage, path: str) -> frozenset[str] | None:
-    """The instants of a log's data and delete blocks: who wrote its rows, whatever its token says. None if it is gone."""
+    """The instants of a log's data and delete blocks: who wrote its rows, whatever its token says.
+    None if it is gone."""
     try:
         with storage.open_read(path) as source:
             blocks = scan_blocks(source, path=path)
@@ -96,7 +105,8 @@ def rows_of(storage: Storage, path: str) -> frozenset[str] | None:
 
 
 def slice_blocks(storage: Storage, logs: Sequence[LogFile], visible: ShownInstants) -> list[LogBlock]:
-    """The data and delete blocks that apply, in their order. Raises CorruptTableError and what the storage raises."""
+    """The data and delete blocks that apply, in their order. Raises CorruptTableError and what the
+    storage raises."""
     kept: list[LogBlock] = []
     for log in logs:
         with storage.open_read(log.path) as source:

@@ -1,12 +1,12 @@
 """Merging incoming rows into the rows of a base file, column by column.
 
-Facts (copy-on-write, measured on Hudi 0.15.0): by commit time the incoming row always wins; by event time it
-wins unless its ordering value is strictly smaller, flagged deletes included. A row that loses leaves the
-stored one untouched, its meta columns too. Deletes of keys that are not there are dropped. The operation
-DELETE deletes whatever the ordering.
+Facts (copy-on-write, measured on Hudi 0.15.0): by commit time the incoming row always wins; by
+event time it wins unless its ordering value is strictly smaller, flagged deletes included. A row
+that loses leaves the stored one untouched, its meta columns too. Deletes of keys that are not there
+are dropped. The operation DELETE deletes whatever the ordering.
 
-The base arrives batch by batch; the incoming rows of one file group are held in memory. Rows keep their
-place, new rows follow at the end.
+The base arrives batch by batch; the incoming rows of one file group are held in memory. Rows keep
+their place, new rows follow at the end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from hudi_table.model.table.merging import UNAVAILABLE
 ALWAYS_DELETE = "_lakeops_delete"
 """Boolean column of incoming rows: true deletes whatever the ordering. Never stored."""
 FLAGGED = "_lakeops_flagged"
-"""Boolean column of incoming rows: true is a flagged delete, like `_hoodie_is_deleted`. Never stored."""
+"""Boolean column of incoming rows: true is a flagged delete, like `_hoodie_is_deleted`. Never
+stored."""
 
 
 _PRESENT = "_lakeops_has_"
@@ -37,13 +38,16 @@ _UNTOUCHED: tuple[Rows, Rows] = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=
 
 @dataclass(frozen=True, slots=True)
 class MergeRule:
-    """Which row wins: the incoming one (`ordering` is None), or the one with the larger ordering value.
+    """Which row wins: the incoming one (`ordering` is None), or the one with the larger ordering
+    value.
 
-    `partial`: values of the winner that leave the other's. `combines`: an older row too fills what is null, and takes part with its
-    meta columns. `deletes_always`: flagged deletes do not look at ordering values. `marker`: column and text, in any case, that
-    flag a delete. `function`: what makes one row of a stored and an incoming one, for tables of them, row by row; what it marks by
-    `_hoodie_is_deleted` goes. `then_by`: columns that are compared where the ordering values are equal, in turn. `later`: as table versions 8 and 9
-    have it, a flagged delete that loses does nothing, and a row that an older one fills keeps its meta columns.
+    `partial`: values of the winner that leave the other's. `combines`: an older row too fills what
+    is null, and takes part with its meta columns. `deletes_always`: flagged deletes do not look at
+    ordering values. `marker`: column and text, in any case, that flag a delete. `function`: what
+    makes one row of a stored and an incoming one, for tables of them, row by row; what it marks by
+    `_hoodie_is_deleted` goes. `then_by`: columns that are compared where the ordering values are
+    equal, in turn. `later`: as table versions 8 and 9 have it, a flagged delete that loses does
+    nothing, and a row that an older one fills keeps its meta columns.
     """
 
     ordering: str | None = None
@@ -89,8 +93,9 @@ class MergeCounts:
 class Merger:
     """Merges one file group.
 
-    `incoming` has unique values in `_hoodie_record_key`, the columns of `schema` and perhaps `ALWAYS_DELETE`;
-    `schema` is what `apply` and `rest` return. Deletes are rows with `ALWAYS_DELETE`, `FLAGGED` or `_hoodie_is_deleted` true.
+    `incoming` has unique values in `_hoodie_record_key`, the columns of `schema` and perhaps
+    `ALWAYS_DELETE`; `schema` is what `apply` and `rest` return. Deletes are rows with
+    `ALWAYS_DELETE`, `FLAGGED` or `_hoodie_is_deleted` true.
     """
 
     def __init__(self, incoming: pa.Table, schema: pa.Schema, rule: MergeRule) -> None:
@@ -108,7 +113,8 @@ class Merger:
 
     @property
     def met(self) -> tuple[Rows, Mask]:
-        """Rows of the base that the last `apply` replaced or deleted, ascending, and which of them it deleted."""
+        """Rows of the base that the last `apply` replaced or deleted, ascending, and which of them
+        it deleted."""
         replaced, removed = self._touched
         changed = np.union1d(replaced, removed)
         return changed, np.isin(changed, removed)
@@ -151,7 +157,8 @@ class Merger:
         return self._put(table, (rows, positions, wins), new_columns, keep)
 
     def rest(self) -> pa.Table:
-        """Incoming rows whose key no batch held, without deletes; to be called after the last `apply`."""
+        """Incoming rows whose key no batch held, without deletes; to be called after the last
+        `apply`."""
         new = np.flatnonzero(~self._seen & ~self._deletes)
         self.counts.inserted += len(new)
         rows = pa.array(new)
@@ -172,8 +179,8 @@ class Merger:
         return always[positions] | ~less
 
     def _put(self, base: pa.Table, met: tuple[Rows, Rows, Mask], new_columns: list[pa.Array], keep: Mask) -> pa.Table:
-        """Those rows of the base that are kept, with the given ones in the place of those that were `met`: their rows, the places of
-        the incoming rows, and whether these win."""
+        """Those rows of the base that are kept, with the given ones in the place of those that were
+        `met`: their rows, the places of the incoming rows, and whether these win."""
         rows, positions, wins = met
         places = np.arange(len(base), dtype=np.int64)
         places[rows] = len(base) + np.arange(len(rows))
@@ -196,7 +203,8 @@ class Merger:
         return pa.Table.from_arrays(arrays, schema=self._schema)
 
     def _made(self, base: pa.Table, rows: Rows, new_columns: list[pa.Array]) -> tuple[list[pa.Array], Mask]:
-        """What the rule's function makes of these rows of the base and the given ones, and which of them are to go."""
+        """What the rule's function makes of these rows of the base and the given ones, and which of
+        them are to go."""
         assert self._rule.function is not None
         fields = [(i, field.name) for i, field in enumerate(self._schema) if field.name not in ALL_META_COLUMNS]
         names = [name for _, name in fields]
@@ -220,7 +228,8 @@ class Merger:
 
 
 def present_column(name: str) -> str:
-    """The boolean column of log entries that says whether an entry holds the column `name` at all. Never stored."""
+    """The boolean column of log entries that says whether an entry holds the column `name` at all.
+    Never stored."""
     return f"{_PRESENT}{name}"
 
 
@@ -230,9 +239,11 @@ def partial_columns(entries: pa.Table) -> list[str]:
 
 
 def newest(groups: Rows, ordering: pa.Array | None) -> Mask | None:
-    """Which rows survive when one row per group is kept: the largest ordering value, among equals the last.
+    """Which rows survive when one row per group is kept: the largest ordering value, among equals
+    the last.
 
-    `groups` are numbers from 0 that stand for keys. None means all rows survive. Null orderings count as smallest.
+    `groups` are numbers from 0 that stand for keys. None means all rows survive. Null orderings
+    count as smallest.
     """
     size = int(groups.max()) + 1 if len(groups) else 0
     seen = np.zeros(size, dtype=bool)
@@ -261,7 +272,8 @@ def newest_per_key(rows: pa.Table, key: str, ordering: str | None) -> pa.Table:
 
 
 def strictly_less(left: pa.Array, right: pa.Array) -> Mask:
-    """Row by row, whether `left` orders before `right`; false if either is null. NaN orders last, as in Java."""
+    """Row by row, whether `left` orders before `right`; false if either is null. NaN orders last,
+    as in Java."""
     less = np.asarray(pc.fill_null(pc.less(left, right), False))
     if pa.types.is_floating(left.type):
         left_nan = np.asarray(pc.fill_null(pc.is_nan(left), False))
@@ -303,7 +315,8 @@ def deleted(rows: pa.Table) -> Mask:
 
 
 def flags(rows: pa.Table, column: str) -> Mask:
-    """The boolean column as a numpy mask; null, a missing column and one of another type are false, as for Hudi."""
+    """The boolean column as a numpy mask; null, a missing column and one of another type are false,
+    as for Hudi."""
     if column not in rows.schema.names or not pa.types.is_boolean(rows.schema.field(column).type):
         return np.zeros(len(rows), dtype=bool)
     return np.asarray(pc.fill_null(one_chunk(rows.column(column)), False)).astype(bool)

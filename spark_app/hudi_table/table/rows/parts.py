@@ -1,7 +1,8 @@
-"""File groups whose new rows are more than may be held at once: the same work in parts that fit, by way of disk.
+"""File groups whose new rows are more than may be held at once: the same work in parts that fit, by
+way of disk.
 
-Rows of one key always fall into the same part, so each part is combined and merged on its own. Sorted rows are cut
-by key range, so that the parts in their order are sorted as a whole.
+Rows of one key always fall into the same part, so each part is combined and merged on its own.
+Sorted rows are cut by key range, so that the parts in their order are sorted as a whole.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def hash_part(keys: pa.Array, parts: int) -> Codes:
 
 
 def whole_parts(batches: Iterable[pa.RecordBatch], parts: int, *, ordered: bool, max_bytes: int) -> Iterator[pa.Table]:
-    """The rows as tables that hold all rows of their keys; `ordered`: every key of a table precedes those of the next."""
+    """The rows as tables that hold all rows of their keys; `ordered`: every key of a table precedes
+    those of the next."""
     if parts == 1:
         found = list(batches)
         if found:
@@ -59,9 +61,11 @@ def merge_in_parts(
     parts: int,
     max_bytes: int,
 ) -> Iterator[tuple[pa.Table, MergeCounts | None]]:
-    """Merged tables, and with the last table of each part its counts. Rows leave their place: parts follow each other.
+    """Merged tables, and with the last table of each part its counts. Rows leave their place: parts
+    follow each other.
 
-    `start` makes a merger of one part's incoming rows. While rows are taken in, at most `max_bytes` of them are held.
+    `start` makes a merger of one part's incoming rows. While rows are taken in, at most `max_bytes`
+    of them are held.
     """
     with GroupedRows(max_bytes) as new, GroupedRows(max_bytes) as old:
         for table in incoming:
@@ -121,7 +125,8 @@ def _range_part(keys: pa.Array, boundaries: list[pa.Scalar]) -> Codes:
 
 
 def range_split(keys: pa.Array, groups: int) -> Codes:
-    """Groups of equal size by key order: the group of each key, for files of one partition that do not overlap."""
+    """Groups of equal size by key order: the group of each key, for files of one partition that do
+    not overlap."""
     ranks = np.empty(len(keys), dtype=np.int64)
     ranks[pc.sort_indices(keys).to_numpy()] = np.arange(len(keys))
     codes: Codes = (ranks * groups // max(1, len(keys))).astype(np.int32)

@@ -1,7 +1,9 @@
-"""In which order rows lie in their files: by columns, along a space-filling curve through them, or as they come.
+"""In which order rows lie in their files: by columns, along a space-filling curve through them, or
+as they come.
 
-A curve needs coordinates of one scale, so each column's values are ranked against a sample of the rows: equally many
-rows fall into each interval, whatever the values are. Sample and ranks follow from the rows and their order alone.
+A curve needs coordinates of one scale, so each column's values are ranked against a sample of the
+rows: equally many rows fall into each interval, whatever the values are. Sample and ranks follow
+from the rows and their order alone.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ class Layout(StrEnum):
 
 
 class RowSample:
-    """Every n-th row of a stream, n doubling as it grows: between `limit` and twice as many rows of a long one."""
+    """Every n-th row of a stream, n doubling as it grows: between `limit` and twice as many rows of
+    a long one."""
 
     def __init__(self, columns: Sequence[str], limit: int = SAMPLE_ROWS) -> None:
         self._columns = columns
@@ -77,7 +80,8 @@ class RowSample:
 
 @dataclass(frozen=True, slots=True)
 class RowOrder:
-    """An order by `columns`; none leaves rows as they come. A single column has no curve: it is its own order."""
+    """An order by `columns`; none leaves rows as they come. A single column has no curve: it is its
+    own order."""
 
     columns: tuple[str, ...] = ()
     layout: Layout = Layout.LINEAR
@@ -92,7 +96,8 @@ class RowOrder:
 
 @dataclass(frozen=True, slots=True)
 class FittedOrder:
-    """How rows compare: by `keys`, and by their place in the stream where those are equal. Nulls come last."""
+    """How rows compare: by `keys`, and by their place in the stream where those are equal. Nulls
+    come last."""
 
     columns: tuple[str, ...]
     layout: Layout = Layout.LINEAR
@@ -159,7 +164,8 @@ def sortable(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """One column's values → coordinates: `values` ascend, `shares` say which part of the rows lies before each."""
+    """One column's values → coordinates: `values` ascend, `shares` say which part of the rows lies
+    before each."""
 
     skipped: int
     values: npt.NDArray[Any] = field(repr=False)
@@ -189,7 +195,8 @@ class _Scale:
 
 
 def _numbers(array: pa.Array, skipped: int) -> npt.NDArray[Any]:
-    """Values as numbers of the same order; texts by eight bytes behind those that all share. Nulls give anything."""
+    """Values as numbers of the same order; texts by eight bytes behind those that all share. Nulls
+    give anything."""
     convert = _numbers_of(array.type)
     assert convert is not None
     return convert(array, skipped)
@@ -232,7 +239,8 @@ def _common_prefix(array: pa.Array) -> int:
 
 
 def order_of(options: Mapping[str, str]) -> RowOrder:
-    """The order that options, or a plan's parameters, ask for. Raises InvalidOptionError that names the layout."""
+    """The order that options, or a plan's parameters, ask for. Raises InvalidOptionError that names
+    the layout."""
     columns = tuple(name.strip() for name in options.get(SORT, "").split(",") if name.strip())
     text = options.get(LAYOUT, Layout.LINEAR)
     name = text.strip().upper().replace("-", "").replace("_", "")

@@ -16,11 +16,13 @@ from hudi_table.table.rows.merge import MergeRule
 
 @dataclass(frozen=True, slots=True)
 class SliceMerge:
-    """How a table merges on read: `ordering` is compared between log entries, and with base rows if `event_time`.
+    """How a table merges on read: `ordering` is compared between log entries, and with base rows if
+    `event_time`.
 
-    `partial`: which values of the folded row leave the base row's; `combines`: entries are put together column by column too.
-    `later`: entries and base rows merge by the one rule of table versions 8 and 9, and `then_by` are further ordering columns, which are
-    compared where those before are equal. `marker`: column and text that flag a delete.
+    `partial`: which values of the folded row leave the base row's; `combines`: entries are put
+    together column by column too. `later`: entries and base rows merge by the one rule of table
+    versions 8 and 9, and `then_by` are further ordering columns, which are compared where those
+    before are equal. `marker`: column and text that flag a delete.
     """
 
     ordering: str | None = None
@@ -33,7 +35,8 @@ class SliceMerge:
 
     @classmethod
     def of(cls, config: TableConfig, schema: pa.Schema) -> SliceMerge:
-        """How the logs of a table with these columns merge. One ordering field on version 6; several are refused when a table is created."""
+        """How the logs of a table with these columns merge. One ordering field on version 6;
+        several are refused when a table is created."""
         if config.later_merge is not None:
             return cls._later(config.later_merge, schema)
         ordering = config.ordering_fields[0] if config.ordering_fields else None

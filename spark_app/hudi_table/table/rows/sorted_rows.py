@@ -1,8 +1,9 @@
 """Rows put in order within a memory budget, and cut into runs of about equal size on disk.
 
-Rows are taken in as they come, on disk past the budget; only then is a sample of all of them known. What fits is sorted at
-once; else the rows are dealt into parts of neighbouring keys, each of which fits. Whatever the budget, the
-order and the cuts are the same: equal keys stay as they came, and rows weigh whole numbers.
+Rows are taken in as they come, on disk past the budget; only then is a sample of all of them known.
+What fits is sorted at once; else the rows are dealt into parts of neighbouring keys, each of which
+fits. Whatever the budget, the order and the cuts are the same: equal keys stay as they came, and
+rows weigh whole numbers.
 """
 
 from __future__ import annotations
@@ -38,14 +39,16 @@ _UNIT = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class RowWeights:
-    """What rows take on disk: so much each, and so much for each byte of a text, learned from the files that they come from."""
+    """What rows take on disk: so much each, and so much for each byte of a text, learned from the
+    files that they come from."""
 
     each: int
     texts: Mapping[str, int]
 
     @classmethod
     def of(cls, rows: int, lengths: Mapping[str, int], sizes: Mapping[str, int]) -> RowWeights:
-        """From all rows: their number, the bytes of their texts, and how many bytes each column took in files."""
+        """From all rows: their number, the bytes of their texts, and how many bytes each column
+        took in files."""
         texts = {name: sizes.get(name, length) * _UNIT // length for name, length in lengths.items() if length}
         fixed = sum(size for name, size in sizes.items() if not lengths.get(name))
         return cls(max(1, fixed * _UNIT // max(1, rows)), texts)
@@ -61,7 +64,8 @@ class RowWeights:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Rows that lie together, sorted: row `places[i]` of `rows` is the i-th. `ends[i]` is the weight up to and with it."""
+    """Rows that lie together, sorted: row `places[i]` of `rows` is the i-th. `ends[i]` is the
+    weight up to and with it."""
 
     rows: pa.Table
     places: npt.NDArray[np.int64] | None
@@ -79,9 +83,11 @@ class _Part:
 
 
 class SortedRows:
-    """Rows of one schema. `add` them all, then `finish`, then `run` gives each of the runs; several threads may read runs.
+    """Rows of one schema. `add` them all, then `finish`, then `run` gives each of the runs; several
+    threads may read runs.
 
-    A context manager: its temporary files go when it ends. `max_bytes` is what it may hold, `readers` how many runs are read at once.
+    A context manager: its temporary files go when it ends. `max_bytes` is what it may hold,
+    `readers` how many runs are read at once.
     """
 
     def __init__(self, order: RowOrder, max_bytes: int, readers: int = 1) -> None:
@@ -131,8 +137,8 @@ class SortedRows:
             self._taken.add(batch, np.zeros(len(batch), dtype=np.int32))
 
     def finish(self, sizes: Mapping[str, int]) -> None:
-        """All rows are there; `sizes`: bytes that each column took in the files that they come from; empty
-        where nobody knows: then those in memory count."""
+        """All rows are there; `sizes`: bytes that each column took in the files that they come
+        from; empty where nobody knows: then those in memory count."""
         if not self.rows:
             return
         sample = self._sample.table()
@@ -146,7 +152,8 @@ class SortedRows:
         self._deal(sample)
 
     def run(self, number: int, runs: int) -> Iterator[pa.Table]:
-        """The rows of the `number`-th of so many runs, in their order; nothing if there are fewer rows."""
+        """The rows of the `number`-th of so many runs, in their order; nothing if there are fewer
+        rows."""
         ends = [0, *accumulate(self._totals)]
         start, stop = (ends[-1] * at // runs for at in (number, number + 1))
         for code, (low, high) in enumerate(pairwise(ends)):

@@ -1,8 +1,8 @@
 """Incoming rows, grouped by a small integer, within a memory budget; past it they lie on disk.
 
-Batches are kept as they came, with the order of their rows by group beside them, so that nothing is copied until a
-group is read. When the budget is passed, everything held goes to one Arrow IPC file (lz4) in a temporary folder,
-one run of batches per group, and the memory is free again.
+Batches are kept as they came, with the order of their rows by group beside them, so that nothing is
+copied until a group is read. When the budget is passed, everything held goes to one Arrow IPC file
+(lz4) in a temporary folder, one run of batches per group, and the memory is free again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _FILE_BATCH_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """One batch in memory: rows of group g are `order[starts[g]:stops[g]]`; no `order` if all rows are one group's."""
+    """One batch in memory: rows of group g are `order[starts[g]:stops[g]]`; no `order` if all rows
+    are one group's."""
 
     batch: pa.RecordBatch
     order: npt.NDArray[Any] | None
@@ -56,10 +57,12 @@ class _Run:
 
 
 class GroupedRows:
-    """Rows by group. Groups are integers from 0; a code of -1 drops the row. All batches have one schema.
+    """Rows by group. Groups are integers from 0; a code of -1 drops the row. All batches have one
+    schema.
 
-    A context manager: its temporary files go when it ends. `add` is not for several threads at once, `read` is. So many
-    `threads` write to disk, each a file of its own. After `close`, rows are neither taken in nor read: InvariantError.
+    A context manager: its temporary files go when it ends. `add` is not for several threads at
+    once, `read` is. So many `threads` write to disk, each a file of its own. After `close`, rows
+    are neither taken in nor read: InvariantError.
     """
 
     def __init__(self, max_bytes: int, threads: int = 1) -> None:
@@ -126,14 +129,16 @@ class GroupedRows:
                 return
 
     def pieces(self, code: int) -> Iterator[tuple[int, Callable[[], pa.RecordBatch]]]:
-        """The rows of one group in pieces: how many lie before each, and what reads it, in any thread."""
+        """The rows of one group in pieces: how many lie before each, and what reads it, in any
+        thread."""
         before = 0
         for rows, read in self._readers(code):
             yield before, partial(self._read, read)
             before += rows
 
     def _readers(self, code: int) -> Iterator[tuple[int, Callable[[], pa.RecordBatch]]]:
-        """How many rows each batch of a group has, and what reads it. A close between two of them is not the end of the group."""
+        """How many rows each batch of a group has, and what reads it. A close between two of them
+        is not the end of the group."""
         self._refuse_closed()
         for run in self._runs.get(code, ()):
             for number, rows in enumerate(run.rows):
@@ -174,7 +179,8 @@ class GroupedRows:
         give_back()
 
     def _shares(self) -> list[tuple[list[int], list[_Held]]]:
-        """What each thread writes: some groups of all that is held, or where there are too few groups, all of some of it."""
+        """What each thread writes: some groups of all that is held, or where there are too few
+        groups, all of some of it."""
         codes = sorted({code for held in self._held for code in held.ranges})
         if len(codes) >= self._threads:
             return [(share, self._held) for share in _cut(codes, self._threads)]
@@ -202,7 +208,8 @@ def _cut(items: list[T], pieces: int) -> list[list[T]]:
 
 
 def give_back() -> None:
-    """Hand memory that Arrow has freed back to the system: its allocator keeps pages for batches of the same size."""
+    """Hand memory that Arrow has freed back to the system: its allocator keeps pages for batches of
+    the same size."""
     pa.default_memory_pool().release_unused()
 
 

@@ -1,8 +1,10 @@
-"""Rows handed over before they are written: tasks stage them as files, one process commits all of them.
+"""Rows handed over before they are written: tasks stage them as files, one process commits all of
+them.
 
-They are Arrow streams in `.hoodie/.staged`, a folder that neither a reader nor Hudi looks at, so nothing shows before the
-commit. Names begin with the token of the write, so the write finds its own. What a killed one leaves is deleted
-once it is older than `STALE`, by the next write that stages rows and by cleaning.
+They are Arrow streams in `.hoodie/.staged`, a folder that neither a reader nor Hudi looks at, so
+nothing shows before the commit. Names begin with the token of the write, so the write finds its
+own. What a killed one leaves is deleted once it is older than `STALE`, by the next write that
+stages rows and by cleaning.
 """
 
 from __future__ import annotations
@@ -19,12 +21,14 @@ from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Clock, Storage
 
 STALE = timedelta(days=1)
-"""Age at which staged rows are given up: their write has ended, or fails with a clear error when it comes to commit."""
+"""Age at which staged rows are given up: their write has ended, or fails with a clear error when it
+comes to commit."""
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
 def stage_rows(storage: Storage, name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> str | None:
-    """Write the rows of one task, in `schema`, one batch at a time. Returns the path, None if there are no rows."""
+    """Write the rows of one task, in `schema`, one batch at a time. Returns the path, None if there
+    are no rows."""
     filled = (batch for batch in batches if batch.num_rows)
     first = next(filled, None)
     if first is None:
@@ -38,8 +42,8 @@ def stage_rows(storage: Storage, name: str, batches: Iterable[pa.RecordBatch], s
 
 
 def staged_rows(storage: Storage, paths: Sequence[str], schema: pa.Schema) -> pa.RecordBatchReader:
-    """The rows of the files, one after the other, a batch at a time in memory. Raises InvalidDataError, when it is read, for one that
-    is gone."""
+    """The rows of the files, one after the other, a batch at a time in memory. Raises
+    InvalidDataError, when it is read, for one that is gone."""
     return pa.RecordBatchReader.from_batches(schema, _batches(storage, paths))
 
 

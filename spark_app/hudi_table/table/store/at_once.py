@@ -1,7 +1,8 @@
 """Requests that do not depend on each other, sent at once.
 
-Threads that wait for a store are counted apart from those that work: a processor serves many that wait. On a local disk nothing is waited for,
-so there everything is done in order, in the caller's thread.
+Threads that wait for a store are counted apart from those that work: a processor serves many that
+wait. On a local disk nothing is waited for, so there everything is done in order, in the caller's
+thread.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def at_once(
 @overload
 def at_once(storage: Storage, /, *calls: Callable[[], T]) -> tuple[T, ...]: ...
 def at_once(storage: Storage, /, *calls: Callable[[], object]) -> tuple[object, ...]:
-    """What the calls return, in their order. The error of the first that failed is raised when nothing is under way any more."""
+    """What the calls return, in their order. The error of the first that failed is raised when
+    nothing is under way any more."""
     return tuple(all_at_once(storage, calls))
 
 

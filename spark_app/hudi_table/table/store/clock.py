@@ -9,7 +9,8 @@ _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class SystemClock:
-    """Wall time in UTC, and seconds since boot that count suspension where the system can tell them."""
+    """Wall time in UTC, and seconds since boot that count suspension where the system can tell
+    them."""
 
     def now(self) -> datetime:
         """The present moment, aware, UTC."""
@@ -18,7 +19,8 @@ class SystemClock:
     def boot_seconds(self) -> float:
         """Seconds on a clock that never goes back; only differences mean anything.
 
-        Without CLOCK_BOOTTIME (not Linux) the monotonic clock, which on some systems stands still while suspended.
+        Without CLOCK_BOOTTIME (not Linux) the monotonic clock, which on some systems stands still
+        while suspended.
         """
         return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
 

@@ -1,13 +1,13 @@
 """From what obstore reports to what the caller must do.
 
-obstore gives few classes; the rest stands in the text: the HTTP status, the store's error code, and whether the connection
-was ever made (`kind: Connect`). Measured on obstore 0.12.1: an exclusive create that S3 answers with 409
-`ConditionalRequestConflict` (not done, try again) also comes as AlreadyExistsError, a missing bucket as a missing
-object, and a listing's 403 as GenericError.
+obstore gives few classes; the rest stands in the text: the HTTP status, the store's error code, and
+whether the connection was ever made (`kind: Connect`). Measured on obstore 0.12.1: an exclusive
+create that S3 answers with 409 `ConditionalRequestConflict` (not done, try again) also comes as
+AlreadyExistsError, a missing bucket as a missing object, and a listing's 403 as GenericError.
 
-Panics of its Rust code end here too. pyo3 raises one as `PanicException`, a BaseException that no `except Exception` takes and that no
-module offers for import: it is known by its name. Its text may quote what was given, a credential perhaps, so it is not repeated, not even
-as the cause.
+Panics of its Rust code end here too. pyo3 raises one as `PanicException`, a BaseException that no
+`except Exception` takes and that no module offers for import: it is known by its name. Its text may
+quote what was given, a credential perhaps, so it is not repeated, not even as the cause.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _NEVER_CONNECTED = re.compile(r"kind: Connect\b")
 _SIGNED = re.compile(r"\?[^\s\"')]*=[^\s\"')]*")
 """The query of a URL, where stores take signatures."""
 _SLOW_DOWN = frozenset({"SlowDown", "SlowDownRead", "RequestLimitExceeded", "TooManyRequests", "ServerBusy"})
-"""The store says that it has not even tried. Any other 503 may be a proxy's, which has passed the request on, or MinIO's SlowDownWrite, by
-which it means that some of its disks have written."""
+"""The store says that it has not even tried. Any other 503 may be a proxy's, which has passed the
+request on, or MinIO's SlowDownWrite, by which it means that some of its disks have written."""
 _NO_CREDENTIALS = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
 """Where a cloud's machines ask for credentials: the last place that is looked at."""
 _GIVE = {
@@ -52,20 +52,22 @@ _UNUSABLE_NAME = frozenset({errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL})
 
 
 class ConflictingCreateError(UnavailableError):
-    """Another exclusive create of the same object was running: nothing was done, try again at once."""
+    """Another exclusive create of the same object was running: nothing was done, try again at
+    once."""
 
     internal = True
 
 
 class SlowDownError(UnavailableError):
-    """The store is asked too much: nothing was done. For whoever has asked it is one that is not available."""
+    """The store is asked too much: nothing was done. For whoever has asked it is one that is not
+    available."""
 
     internal = True
 
 
 def translate(error: Exception, *, path: str, where: str, scheme: str, writes: bool) -> HudiError:
-    """The error to raise for one of obstore's. `where` names bucket and endpoint, `scheme` the kind of store (s3, gs, az, …);
-    `writes`: it was a mutating request."""
+    """The error to raise for one of obstore's. `where` names bucket and endpoint, `scheme` the kind
+    of store (s3, gs, az, …); `writes`: it was a mutating request."""
     text = str(error)
     status = int(match[1]) if (match := _STATUS.search(text)) else None
     code = match[1] if (match := _CODE.search(text)) else ""
@@ -112,7 +114,8 @@ def panicked(*, path: str, where: str) -> HudiError:
 
 
 def is_range_of_nothing(error: Exception) -> bool:
-    """Whether the store says that an object is empty: none of its ranges exists (416), or it sent the whole instead."""
+    """Whether the store says that an object is empty: none of its ranges exists (416), or it sent
+    the whole instead."""
     text = str(error)
     return "status code: 416" in text or "non-partial response" in text
 

@@ -1,8 +1,9 @@
 """Storage on local disk.
 
-obstore's local store is not used, for three measured reasons (0.12.1): it never syncs, it follows symbolic links out of
-the base, and it can neither write nor list names ending in `#` and digits, which Hudi can. How files appear: see
-`local_files`. Folders are kept as long as they hold something, as on object stores.
+obstore's local store is not used, for three measured reasons (0.12.1): it never syncs, it follows
+symbolic links out of the base, and it can neither write nor list names ending in `#` and digits,
+which Hudi can. How files appear: see `local_files`. Folders are kept as long as they hold
+something, as on object stores.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _BUFFER = 1 << 20
 
 
 class LocalStorage:
-    """Files below one folder, which the first write makes. See `Storage` for what each method promises."""
+    """Files below one folder, which the first write makes. See `Storage` for what each method
+    promises."""
 
     def __init__(self, base: str, *, fsync: bool, reopen: Callable[[], Storage]) -> None:
         self._base = base
@@ -81,14 +83,16 @@ class LocalStorage:
         return found[:limit]
 
     def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
-        """(sub-folders, files) directly in the folder; an empty folder that others made is listed too."""
+        """(sub-folders, files) directly in the folder; an empty folder that others made is listed
+        too."""
         check_folder(prefix, base_path=self._base)
         folders, files = self._scan(prefix)
         return sorted(folders), sorted(files, key=lambda info: info.path)
 
     def list_news(self, prefix: str, known: Container[str]) -> tuple[Names, Objects, int]:
-        """(sub-folders, files, number of the others) directly in the folder, where at the files of `known` names nobody looks: they are there,
-        and are what they were. Of a folder of thousands, looking at each costs far more than their names."""
+        """(sub-folders, files, number of the others) directly in the folder, where at the files of
+        `known` names nobody looks: they are there, and are what they were. Of a folder of
+        thousands, looking at each costs far more than their names."""
         check_folder(prefix, base_path=self._base)
         return self._look(prefix, lambda names: [name for name in names if name not in known])
 
@@ -122,7 +126,8 @@ class LocalStorage:
 
     @contextlib.contextmanager
     def open_write(self, path: str) -> Iterator[BinaryIO]:
-        """A buffered sink. The file gets its name when the context ends well, and then replaces what has that name."""
+        """A buffered sink. The file gets its name when the context ends well, and then replaces
+        what has that name."""
         with self._errors(path, writes=True):
             full = self._writable(path)
             file = NewFile(full, fsync=self._fsync)
@@ -150,7 +155,8 @@ class LocalStorage:
             self.delete(path)
 
     def staging_files(self) -> Objects:
-        """Unfinished files, which no listing shows: of writers at work, and of such as were killed."""
+        """Unfinished files, which no listing shows: of writers at work, and of such as were
+        killed."""
         return [
             _info(os.path.relpath(full, self._root), status)
             for folder, _, names in os.walk(self._root)
@@ -176,7 +182,8 @@ class LocalStorage:
         return self._inside(os.path.realpath(full), path)
 
     def _writable(self, path: str) -> str:
-        """Full path for a write: links to folders inside the base are followed, the file itself is what is named."""
+        """Full path for a write: links to folders inside the base are followed, the file itself is
+        what is named."""
         folder, _, name = check_path(path, base_path=self._base).rpartition("/")
         parent = self._inside(os.path.realpath(f"{self._root}/{folder}"), path) if folder else self._root
         return f"{parent}/{name}"
@@ -211,7 +218,8 @@ class LocalStorage:
             raise OutcomeUnknownError(message, path=path) from error
 
     def _scan(self, folder: str, after: str = "", limit: int | None = None) -> tuple[Names, Objects]:
-        """Sub-folders and files; of the files no more than `limit` and only those after `after` are looked at."""
+        """Sub-folders and files; of the files no more than `limit` and only those after `after` are
+        looked at."""
         folders: Names = []
         files: Objects = []
         with self._errors(folder):
@@ -235,7 +243,8 @@ class LocalStorage:
         return folders, files
 
     def _look(self, folder: str, choose: Callable[[Names], Names]) -> tuple[Names, Objects, int]:
-        """(sub-folders, files, number of the others) directly in the folder, where those that are chosen by their names alone are looked at."""
+        """(sub-folders, files, number of the others) directly in the folder, where those that are
+        chosen by their names alone are looked at."""
         folders: Names = []
         files: Objects = []
         with self._errors(folder):
@@ -280,7 +289,8 @@ class _Sink(io.FileIO):
 
 
 def _reaching(after: str, names: Names) -> Names:
-    """Of a folder's names those that come after `after`, and those of folders that may hold some that do."""
+    """Of a folder's names those that come after `after`, and those of folders that may hold some
+    that do."""
     return [name for name in names if name > after or after.startswith(name)]
 
 
@@ -292,7 +302,8 @@ def _status_if_there(full: str) -> os.stat_result | None:
 
 
 def _file_status(full: str) -> os.stat_result:
-    """Raises CorruptTableError for what is neither file nor folder: to open a FIFO would wait for its other end."""
+    """Raises CorruptTableError for what is neither file nor folder: to open a FIFO would wait for
+    its other end."""
     status = os.stat(full)
     if stat.S_ISREG(status.st_mode):
         return status

@@ -1,8 +1,9 @@
 """Files on local disk that appear whole, under their name exclusively, and that survive power loss.
 
-A new file is written without a name (`O_TMPFILE`), synced, and hard-linked to its name, which fails if the name is taken:
-a crash leaves nothing behind. Where the file system has no such files (NFS), and to replace a file, a name ending in
-`STAGING_SUFFIX` is used. Nothing here maps errors: every function raises OSError.
+A new file is written without a name (`O_TMPFILE`), synced, and hard-linked to its name, which fails
+if the name is taken: a crash leaves nothing behind. Where the file system has no such files (NFS),
+and to replace a file, a name ending in `STAGING_SUFFIX` is used. Nothing here maps errors: every
+function raises OSError.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ T = TypeVar("T")
 _LINK_ATTEMPTS = 200
 """How often a folder that a concurrent delete took away is made again."""
 _FOLDER_GONE = (errno.ENOENT, errno.EPERM)
-"""What opening a file in such a folder says: ext4 answers EPERM when it goes between the lookup and the new inode."""
+"""What opening a file in such a folder says: ext4 answers EPERM when it goes between the lookup and
+the new inode."""
 
 
 class NewFile:
-    """A file that has no name yet: write to `descriptor`, then `publish`, and `close` in any case."""
+    """A file that has no name yet: write to `descriptor`, then `publish`, and `close` in any
+    case."""
 
     def __init__(self, path: str, *, fsync: bool) -> None:
         self._path = path
@@ -34,7 +37,8 @@ class NewFile:
         self.descriptor, self._staging = _open_beside(path, _open_unnamed, fsync=fsync)
 
     def publish(self, *, replace: bool = False) -> None:
-        """Sync the content and give it its name; FileExistsError if that is taken and not to be replaced."""
+        """Sync the content and give it its name; FileExistsError if that is taken and not to be
+        replaced."""
         if self._fsync:
             os.fsync(self.descriptor)
         source = self._staging or f"/proc/self/fd/{self.descriptor}"
@@ -103,7 +107,8 @@ def is_file(location: str) -> bool:
 
 
 def make_folder(path: str, *, fsync: bool) -> str:
-    """The folder of a file, made with its parents; each new folder's name is synced in its parent."""
+    """The folder of a file, made with its parents; each new folder's name is synced in its
+    parent."""
     folder = os.path.dirname(path)
     missing: list[str] = []
     while not os.path.isdir(folder):
@@ -150,7 +155,8 @@ def _staging_name(folder: str) -> str:
 
 
 def _open_beside(path: str, opened: Callable[[str], T], *, fsync: bool) -> T:
-    """What `opened` makes in the folder of `path`, which is made again as often as a concurrent delete takes it away."""
+    """What `opened` makes in the folder of `path`, which is made again as often as a concurrent
+    delete takes it away."""
     for _ in range(_LINK_ATTEMPTS - 1):
         try:
             return opened(make_folder(path, fsync=fsync))
@@ -178,7 +184,8 @@ def _open_unnamed(folder: str) -> tuple[int, str | None]:
 
 
 def _link(source: str, target: str) -> None:
-    """Exclusive hard link. Only with a folder descriptor does Python call linkat, which follows /proc/self/fd."""
+    """Exclusive hard link. Only with a folder descriptor does Python call linkat, which follows
+    /proc/self/fd."""
     folder = os.open(os.path.dirname(target), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.link(

@@ -1,7 +1,8 @@
-"""What a location names: scheme, bucket or host, path. A secret in one is refused and never said again.
+"""What a location names: scheme, bucket or host, path. A secret in one is refused and never said
+again.
 
-Locations are taken literally; only `file:` URLs are percent-decoded, by RFC 8089, and then must mean the same path to every
-reader: no `.` or `..` segment, no encoded `/`, text in UTF-8.
+Locations are taken literally; only `file:` URLs are percent-decoded, by RFC 8089, and then must
+mean the same path to every reader: no `.` or `..` segment, no encoded `/`, text in UTF-8.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _IN_HOST = frozenset({"abfs", "abfss"})
 
 
 def parse_location(uri: str) -> tuple[str, str, str]:
-    """(scheme in lower case, bucket or host, path). Raises InvalidRequestError, whose message repeats no user and no query."""
+    """(scheme in lower case, bucket or host, path). Raises InvalidRequestError, whose message
+    repeats no user and no query."""
     if not uri or "\0" in uri:
         raise InvalidRequestError(f"{shown(uri)!r} is not a location: give a path or a URI such as s3://bucket/prefix")
     try:
@@ -53,19 +55,22 @@ def parse_location(uri: str) -> tuple[str, str, str]:
 
 
 def local_path(location: str) -> str:
-    """The absolute path that a location on local disk means. Raises InvalidRequestError for the root of the disk."""
+    """The absolute path that a location on local disk means. Raises InvalidRequestError for the
+    root of the disk."""
     if not location.strip("/"):
         raise InvalidRequestError(f"{location!r} is the root of the disk: a table needs a folder of its own")
     return os.path.abspath(location)
 
 
 def shown(uri: str) -> str:
-    """A location as messages may repeat it: what stands where users, passwords and signatures stand is left out."""
+    """A location as messages may repeat it: what stands where users, passwords and signatures stand
+    is left out."""
     return _QUERY.sub("?…", _USER.sub("…@", uri)) if "://" in uri else uri
 
 
 def endpoint_problem(endpoint: str) -> str | None:
-    """Why a text is no URL of a server, or None. It may hold a password, so the answer does not repeat it."""
+    """Why a text is no URL of a server, or None. It may hold a password, so the answer does not
+    repeat it."""
     if "@" in endpoint:
         return "holds a user or password (…@): credentials are options of their own"
     try:

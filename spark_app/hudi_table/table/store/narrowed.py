@@ -24,7 +24,8 @@ class _Reopen:
 
 @dataclass(frozen=True, slots=True)
 class StorageBelow:
-    """Objects of `outer` below `folder`, by paths relative to that. Raises what the outer storage raises."""
+    """Objects of `outer` below `folder`, by paths relative to that. Raises what the outer storage
+    raises."""
 
     outer: Storage
     folder: str

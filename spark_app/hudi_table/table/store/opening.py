@@ -46,7 +46,8 @@ _OTHER_SCHEMES = frozenset({"gs", "az", "azure", "adl", "abfs", "abfss"})
 
 @dataclass(frozen=True, slots=True)
 class Reopen:
-    """Opens the same storage again, in another process too. Picklable; its repr holds no option value."""
+    """Opens the same storage again, in another process too. Picklable; its repr holds no option
+    value."""
 
     uri: str
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -65,10 +66,11 @@ class Reopen:
 def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     """The storage at a location (see the table above); no request is made yet.
 
-    Options, all strings. S3: `endpoint`, `region`, `access_key_id`, `secret_access_key`, `session_token` (absent: the
-    environment's `AWS_*`, then the usual AWS chain) and every other setting of obstore's S3 store, also spelled
-    `aws_…`. All remote stores: `timeout`, `connect_timeout` (seconds), `retries`, `allow_http`. Local disk: `fsync`
-    (`true`; `false` gives up what power loss would take). Raises InvalidRequestError and InvalidOptionError.
+    Options, all strings. S3: `endpoint`, `region`, `access_key_id`, `secret_access_key`,
+    `session_token` (absent: the environment's `AWS_*`, then the usual AWS chain) and every other
+    setting of obstore's S3 store, also spelled `aws_…`. All remote stores: `timeout`,
+    `connect_timeout` (seconds), `retries`, `allow_http`. Local disk: `fsync` (`true`; `false` gives
+    up what power loss would take). Raises InvalidRequestError and InvalidOptionError.
     """
     lower_options = {str(key).lower(): str(value) for key, value in (options or {}).items()}
     scheme, authority, path = parse_location(str(uri))
@@ -165,8 +167,8 @@ def _remote(
 ) -> Storage:
     """Two clients of one store, of which the second repeats nothing, and their pace.
 
-    Tables of one store that are opened with the same options, `known`, share them and their connections: a client costs milliseconds
-    of processor time, and each new connection a handshake.
+    Tables of one store that are opened with the same options, `known`, share them and their
+    connections: a client costs milliseconds of processor time, and each new connection a handshake.
     """
     from obstore.exceptions import BaseError
 

@@ -1,4 +1,5 @@
-"""Options of remote stores: ours (timeouts, retries), obstore's, and where S3 credentials come from."""
+"""Options of remote stores: ours (timeouts, retries), obstore's, and where S3 credentials come
+from."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """Limits of a client: `timeout` for a silent connection and `connect_timeout` in seconds, `retries` of safe requests."""
+    """Limits of a client: `timeout` for a silent connection and `connect_timeout` in seconds,
+    `retries` of safe requests."""
 
     timeout: float = 30.0
     connect_timeout: float = 3.0
@@ -58,7 +60,8 @@ class ClientSettings:
 
     @property
     def retry_seconds(self) -> float:
-        """How long after the first attempt another one may begin: a store that is down is reported within seconds."""
+        """How long after the first attempt another one may begin: a store that is down is reported
+        within seconds."""
         return max(10.0, 2 * self.connect_timeout)
 
     def retry_config(self) -> dict[str, Any]:
@@ -80,8 +83,9 @@ def flag(options: Mapping[str, str], name: str, *, default: bool) -> bool:
 
 
 def check_values(options: Mapping[str, str], variables: str) -> None:
-    """Refuse values that no client takes, by the name of the option or variable alone: a newline at the end of a credential,
-    text in a header that is not ASCII, a password in an endpoint. Raises InvalidOptionError.
+    """Refuse values that no client takes, by the name of the option or variable alone: a newline at
+    the end of a credential, text in a header that is not ASCII, a password in an endpoint. Raises
+    InvalidOptionError.
 
     `variables`: how the names of the variables begin that obstore reads by itself.
     """
@@ -123,7 +127,8 @@ def client_settings(options: Mapping[str, str]) -> tuple[ClientSettings, dict[st
 def s3_config(options: Mapping[str, str]) -> tuple[dict[str, Any], Any]:
     """(configuration of the S3 store, credential provider or None).
 
-    Names may be written with a prefix, e.g. `aws_region`, as other libraries spell them; `endpoint_url` is `endpoint`.
+    Names may be written with a prefix, e.g. `aws_region`, as other libraries spell them;
+    `endpoint_url` is `endpoint`.
     """
     config: dict[str, Any] = {}
     for key, value in options.items():
@@ -155,7 +160,8 @@ def _has_credentials(config: Mapping[str, Any]) -> bool:
 
 
 def _profile_provider() -> Any:
-    """boto3's credential chain, where it is installed and a profile is set: obstore itself reads no profiles."""
+    """boto3's credential chain, where it is installed and a profile is set: obstore itself reads no
+    profiles."""
     shared = Path(os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials").expanduser()
     if not (os.environ.get("AWS_PROFILE") or shared.is_file()):
         return None

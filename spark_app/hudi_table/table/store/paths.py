@@ -20,9 +20,9 @@ _SEPARATORS = re.compile(r"[/\\]")
 def check_path(path: str, *, base_path: str = "", what: str = "path") -> str:
     """The path itself, if it names an object strictly below the base.
 
-    Refused with InvalidRequestError: '', absolute paths, empty, `.` and `..` segments (also between backslashes, which
-    some systems take for separators), control characters (no object store client here can name them), text that is not
-    UTF-8, and names of unfinished files.
+    Refused with InvalidRequestError: '', absolute paths, empty, `.` and `..` segments (also between
+    backslashes, which some systems take for separators), control characters (no object store client
+    here can name them), text that is not UTF-8, and names of unfinished files.
     """
     if not path:
         raise InvalidRequestError(f"{what} is empty: it must name an object below {base_path or 'the base'}")

@@ -18,7 +18,8 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """One object: `path` relative to the base path, `size` in bytes, the store's own `modified` (UTC), `etag` if any."""
+    """One object: `path` relative to the base path, `size` in bytes, the store's own `modified`
+    (UTC), `etag` if any."""
 
     path: str
     size: int
@@ -33,15 +34,16 @@ Names = list[str]
 class Storage(Protocol):
     """Objects under one base path, named by relative paths ('' is the base itself).
 
-    A path that leaves the base (`..`, absolute, empty segments, NUL) raises InvalidRequestError before any
-    request. Every method may raise UnavailableError (not done, or only read), AccessDeniedError and, if it
-    writes, OutcomeUnknownError (perhaps done). Transient replies are retried inside, bounded, except for
-    conditional writes, whose lost reply must reach the caller.
+    A path that leaves the base (`..`, absolute, empty segments, NUL) raises InvalidRequestError
+    before any request. Every method may raise UnavailableError (not done, or only read),
+    AccessDeniedError and, if it writes, OutcomeUnknownError (perhaps done). Transient replies are
+    retried inside, bounded, except for conditional writes, whose lost reply must reach the caller.
     """
 
     @property
     def base_path(self) -> str:
-        """The base as a URI or absolute path, for messages and for plans that hold absolute paths."""
+        """The base as a URI or absolute path, for messages and for plans that hold absolute
+        paths."""
         ...
 
     def get(self, path: str) -> bytes:
@@ -55,7 +57,8 @@ class Storage(Protocol):
     def list(self, prefix: str = "", *, start_after: str | None = None, limit: int | None = None) -> Objects:
         """All objects below the folder `prefix`, recursively, sorted by path; empty if none.
 
-        `limit`: no more than the first so many; a folder's marker may count, so fewer by one or two may come.
+        `limit`: no more than the first so many; a folder's marker may count, so fewer by one or two
+        may come.
         """
         ...
 
@@ -68,7 +71,8 @@ class Storage(Protocol):
         ...
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """Create exclusively. Raises ObjectExistsError if there is an object, OutcomeUnknownError if the reply was lost."""
+        """Create exclusively. Raises ObjectExistsError if there is an object, OutcomeUnknownError
+        if the reply was lost."""
         ...
 
     def delete(self, path: str) -> None:
@@ -80,15 +84,18 @@ class Storage(Protocol):
         ...
 
     def open_read(self, path: str) -> Any:
-        """A `pyarrow.NativeFile` (or seekable binary file) for Parquet. Raises ObjectNotFoundError."""
+        """A `pyarrow.NativeFile` (or seekable binary file) for Parquet. Raises
+        ObjectNotFoundError."""
         ...
 
     def open_write(self, path: str) -> AbstractContextManager[BinaryIO]:
-        """A sink whose object appears whole when the context ends well, and not at all when it raises."""
+        """A sink whose object appears whole when the context ends well, and not at all when it
+        raises."""
         ...
 
     def reopen(self) -> Callable[[], Storage]:
-        """A picklable function that opens the same storage in another process (no secrets in its repr)."""
+        """A picklable function that opens the same storage in another process (no secrets in its
+        repr)."""
         ...
 
 
@@ -100,7 +107,8 @@ class Clock(Protocol):
         ...
 
     def boot_seconds(self) -> float:
-        """Seconds on a clock that never goes back and counts suspension; only differences mean anything."""
+        """Seconds on a clock that never goes back and counts suspension; only differences mean
+        anything."""
         ...
 
     def sleep(self, seconds: float) -> None:
@@ -112,7 +120,8 @@ class Engine(Protocol):
     """Where independent tasks run: threads here, Spark tasks elsewhere."""
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """`function` of each item, in the order of the items; the first error is raised after the rest has stopped."""
+        """`function` of each item, in the order of the items; the first error is raised after the
+        rest has stopped."""
         ...
 
     def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
@@ -126,6 +135,7 @@ class Engine(Protocol):
 
 
 def is_remote(storage: Storage) -> bool:
-    """Whether requests travel over a network, so that one may take effect after its sender has given it up."""
+    """Whether requests travel over a network, so that one may take effect after its sender has
+    given it up."""
     scheme, separator, _ = storage.base_path.partition("://")
     return bool(separator) and scheme not in ("file", "memory")

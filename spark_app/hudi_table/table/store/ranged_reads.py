@@ -7,14 +7,16 @@ from collections.abc import Callable
 _TAIL = 64 << 10
 """Fetched with the opening request: most Parquet footers, or a whole small file."""
 _LEAST = 256 << 10
-"""A request costs as much time as some hundred KiB of transfer: smaller reads fetch this much and keep it."""
+"""A request costs as much time as some hundred KiB of transfer: smaller reads fetch this much and
+keep it."""
 
 
 class RangeFile:
-    """A read-only binary file over `tail(length) -> (size, last bytes)` and `read(start, end) -> bytes`.
+    """A read-only binary file over `tail(length) -> (size, last bytes)` and `read(start, end) ->
+    bytes`.
 
-    pyarrow serialises the calls of one file, so there is no lock here. At most two windows are kept: the end of the object
-    and the last small read, together below 320 KiB.
+    pyarrow serialises the calls of one file, so there is no lock here. At most two windows are
+    kept: the end of the object and the last small read, together below 320 KiB.
     """
 
     def __init__(self, tail: Callable[[int], tuple[int, bytes]], read: Callable[[int, int], bytes]) -> None:

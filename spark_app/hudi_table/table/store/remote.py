@@ -1,9 +1,11 @@
 """Storage on what obstore opens: memory, S3, GCS, Azure.
 
-Two clients of one store. `once` repeats nothing: `retry.py` decides what is sent again, because a repetition after a lost reply could meet
-its own object and report it as somebody else's. `store` repeats by itself the parts of an upload, which obstore sends.
+Two clients of one store. `once` repeats nothing: `retry.py` decides what is sent again, because a
+repetition after a lost reply could meet its own object and report it as somebody else's. `store`
+repeats by itself the parts of an upload, which obstore sends.
 
-An exclusive creation of any size is one request, which S3 takes up to 5 GiB: obstore completes no upload in parts under a condition.
+An exclusive creation of any size is one request, which S3 takes up to 5 GiB: obstore completes no
+upload in parts under a condition.
 """
 
 from __future__ import annotations
@@ -69,7 +71,8 @@ class ObjectStorage:
         return self._info(self._request(path, lambda: obstore.head(self._once, key)))
 
     def list(self, prefix: str = "", *, start_after: str | None = None, limit: int | None = None) -> Objects:
-        """All objects below the folder; stores list in the order of paths, and no page is asked for beyond `limit`."""
+        """All objects below the folder; stores list in the order of paths, and no page is asked for
+        beyond `limit`."""
         key = self._folder_key(prefix)
         offset = None if start_after is None else self._prefix + start_after
 
@@ -97,7 +100,8 @@ class ObjectStorage:
         return folders, [info for info in found if info.size or info.path not in hidden]
 
     def open_read(self, path: str) -> Any:
-        """A random access file: its end, where Parquet keeps the footer, comes with the opening request."""
+        """A random access file: its end, where Parquet keeps the footer, comes with the opening
+        request."""
         import pyarrow as pa
 
         key = self._key(path)
@@ -123,13 +127,15 @@ class ObjectStorage:
         self._request(path, lambda: obstore.put(self._once, key, data, use_multipart=False), writes=True)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """Create exclusively by one request, whatever the size. It is sent again only if the store says that nothing was done (409, SlowDown)."""
+        """Create exclusively by one request, whatever the size. It is sent again only if the store
+        says that nothing was done (409, SlowDown)."""
         key = self._key(path)
         self._request(path, lambda: obstore.put(self._once, key, data, mode="create"), writes=True, exclusive=True)
 
     @contextlib.contextmanager
     def open_write(self, path: str) -> Iterator[BinaryIO]:
-        """A sink: one request up to 8 MiB, beyond that an upload in parts, several at once, which an exception aborts."""
+        """A sink: one request up to 8 MiB, beyond that an upload in parts, several at once, which
+        an exception aborts."""
         key = self._key(path)
         with contextlib.ExitStack() as stack:
 
@@ -198,8 +204,8 @@ class ObjectStorage:
 class _Sink:
     """What pyarrow and callers write to: kept until it outgrows one part, then uploaded in parts.
 
-    A small object so goes by one request, whose failure obstore reports in full (of a writer's end it keeps only a line).
-    Errors are translated where they happen.
+    A small object so goes by one request, whose failure obstore reports in full (of a writer's end
+    it keeps only a line). Errors are translated where they happen.
     """
 
     def __init__(self, open_writer: Callable[[], Any], request: Callable[[Callable[[], Any]], Any]) -> None:
@@ -227,7 +233,8 @@ class _Sink:
     def finish(self) -> bytes | None:
         """End an upload in parts; or the whole content, which is still to be put.
 
-        The client repeats the end by itself and reports the last reply alone, so "not done" may follow a lost reply to one that was done.
+        The client repeats the end by itself and reports the last reply alone, so "not done" may
+        follow a lost reply to one that was done.
         """
         if self._writer is None:
             return bytes(self._kept)
@@ -269,7 +276,8 @@ class _Sink:
 
 
 def _without_folder_markers(objects: list[ObjectInfo], prefix: str) -> list[ObjectInfo]:
-    """Without the empty objects `folder/` that consoles and Hadoop make: obstore lists them as `folder`."""
+    """Without the empty objects `folder/` that consoles and Hadoop make: obstore lists them as
+    `folder`."""
     if not any(info.size == 0 for info in objects):
         return objects
     parents = {prefix}

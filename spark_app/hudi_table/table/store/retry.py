@@ -1,10 +1,13 @@
-"""Sending again: what may be repeated and when, and how many requests a process has under way at one store.
+"""Sending again: what may be repeated and when, and how many requests a process has under way at
+one store.
 
-A store that is asked too much says so (503 SlowDown, 429). Every such answer halves the number of requests that may be under way, every answer
-but it raises that number by a little: additive increase, multiplicative decrease, as TCP shares a line. So all threads of a process slow down
+A store that is asked too much says so (503 SlowDown, 429). Every such answer halves the number of
+requests that may be under way, every answer but it raises that number by a little: additive
+increase, multiplicative decrease, as TCP shares a line. So all threads of a process slow down
 together, and what waits has not been sent.
 
-What was sent and may have been done is never told as done, nor as not done: once a reply was lost, only a definite success ends the doubt.
+What was sent and may have been done is never told as done, nor as not done: once a reply was lost,
+only a definite success ends the doubt.
 """
 
 from __future__ import annotations
@@ -26,10 +29,12 @@ ATTEMPTS_MAX = 5
 AT_ONCE_MAX = 64
 """Requests of one process that are under way at one store, until it asks for fewer."""
 _WAIT_SECONDS_MAX = 60.0
-"""After that a request is sent although others are under way: to wait longer would be worse than to be refused."""
+"""After that a request is sent although others are under way: to wait longer would be worse than to
+be refused."""
 _CONFLICTS_MAX = 4
 _SLOWED_MORE = 2
-"""Who is told to slow down tries again so many times as often as after a fault, and so many times more."""
+"""Who is told to slow down tries again so many times as often as after a fault, and so many times
+more."""
 _BACKOFF_SECONDS, _BACKOFF_SECONDS_MAX = 0.1, 2.0
 _PARTS_MAX, _PARTS_OF_ONE_MAX = 16, 8
 """Parts of uploads that are under way, together and of one upload."""
@@ -37,7 +42,8 @@ _PARTS_MAX, _PARTS_OF_ONE_MAX = 16, 8
 
 @dataclass
 class Pace:
-    """Of one process and one store. `retries` of a request that failed, none of which begins later than `seconds` after the first."""
+    """Of one process and one store. `retries` of a request that failed, none of which begins later
+    than `seconds` after the first."""
 
     retries: int = 0
     seconds: float = 10.0
@@ -49,10 +55,12 @@ class Pace:
     _clock: SystemClock = field(default_factory=SystemClock, repr=False)
 
     def send(self, request: Callable[[], T], *, exclusive: bool = False) -> T:
-        """The reply, asked again a few times after what may pass. `exclusive`: a creation, whose repetition could meet its own object: it is
-        sent again only after the store has said that it did nothing.
+        """The reply, asked again a few times after what may pass. `exclusive`: a creation, whose
+        repetition could meet its own object: it is sent again only after the store has said that it
+        did nothing.
 
-        Raises what the last request raised, but OutcomeUnknownError if any of them may have been done.
+        Raises what the last request raised, but OutcomeUnknownError if any of them may have been
+        done.
         """
         doubt: OutcomeUnknownError | None = None
         begun = self._clock.boot_seconds()
@@ -95,7 +103,8 @@ class Pace:
                 self._answered(cuts, slowed=slowed)
 
     def _answered(self, cuts: int, *, slowed: bool) -> None:
-        """`cuts`: how often the limit had been cut when the request was sent. All that were under way then are one complaint."""
+        """`cuts`: how often the limit had been cut when the request was sent. All that were under
+        way then are one complaint."""
         if not slowed:
             self.limit = min(self.limit + 1 / self.limit, AT_ONCE_MAX)
         elif cuts == self._cuts:
@@ -106,7 +115,8 @@ class Pace:
 
     @contextlib.contextmanager
     def upload(self) -> Iterator[int]:
-        """How many parts of one upload may be under way: a half of those that are left, one at least."""
+        """How many parts of one upload may be under way: a half of those that are left, one at
+        least."""
         with self._changed:
             parts = max(1, min(_PARTS_OF_ONE_MAX, int(self.limit), (_PARTS_MAX - self._parts) // 2))
             self._parts += parts

@@ -1,7 +1,8 @@
-"""The one place that makes threads, and what threads wait for each other by. A simulator puts its own in the place of these functions.
+"""The one place that makes threads, and what threads wait for each other by. A simulator puts its
+own in the place of these functions.
 
-Whoever needs one calls it by this module (`threads.lock()`), so that there is one place to replace. Locks under which nothing waits, as those
-of caches, may be Python's own.
+Whoever needs one calls it by this module (`threads.lock()`), so that there is one place to replace.
+Locks under which nothing waits, as those of caches, may be Python's own.
 """
 
 from __future__ import annotations

@@ -33,26 +33,31 @@ ARCHIVING_LEAVES = 2
 LISTINGS_MAX = 5
 SAME_LISTINGS_MAX = 20
 PAGE_NAMES, FOLDER_NAMES = 900, 250
-"""A listing of less shows one moment: a store makes it as one page, of a thousand names; a local disk reads them by one call, 32 KiB."""
+"""A listing of less shows one moment: a store makes it as one page, of a thousand names; a local
+disk reads them by one call, 32 KiB."""
 
 
 def load_timeline(ctx: TableContext) -> Timeline:
-    """The timeline as it was at one moment (`exact`). Instants that a pending restore takes back are left out: it has been decided, and
-    its files disappear one after the other.
+    """The timeline as it was at one moment (`exact`). Instants that a pending restore takes back
+    are left out: it has been decided, and its files disappear one after the other.
 
-    A listing is no moment: what archiving deletes while it goes on may be missing from it, and what was deleted before that be there. Archiving
-    deletes the oldest instant first, and of each its completed file last. So if the oldest commit is there after the listing, nothing
-    newer had gone; and a pending write older than that is one if a second listing shows it too. What completes while a listing goes on may be
-    in it without what had completed before. So one that is longer than a page counts once the next one shows the same commits.
+    A listing is no moment: what archiving deletes while it goes on may be missing from it, and what
+    was deleted before that be there. Archiving deletes the oldest instant first, and of each its
+    completed file last. So if the oldest commit is there after the listing, nothing newer had gone;
+    and a pending write older than that is one if a second listing shows it too. What completes
+    while a listing goes on may be in it without what had completed before. So one that is longer
+    than a page counts once the next one shows the same commits.
     """
     return timeline_with(ctx, lambda _: None, exact=True)[0]
 
 
 @relists
 def timeline_with(ctx: TableContext, read: Callable[[Timeline], T], *, exact: bool = False) -> tuple[Timeline, T]:
-    """`load_timeline`, and what `read` reads of it: both ask at once, whether the oldest commit is still there and what `read` asks.
+    """`load_timeline`, and what `read` reads of it: both ask at once, whether the oldest commit is
+    still there and what `read` asks.
 
-    `exact`: who reads rows by it asks nobody else what had completed; who writes finds in the chain what a long listing has missed."""
+    `exact`: who reads rows by it asks nobody else what had completed; who writes finds in the chain
+    what a long listing has missed."""
     listed = _listed_twice if exact else list_timeline
     timeline = listed(ctx)
     for _ in range(LISTINGS_MAX):
@@ -75,7 +80,8 @@ def timeline_with(ctx: TableContext, read: Callable[[Timeline], T], *, exact: bo
 
 
 def _listed_twice(ctx: TableContext) -> Timeline:
-    """A listing that shows the commits of one moment, the end of the one before it. Raises UnavailableError."""
+    """A listing that shows the commits of one moment, the end of the one before it. Raises
+    UnavailableError."""
     timeline = list_timeline(ctx)
     if len(timeline.files) < (PAGE_NAMES if is_remote(ctx.storage) else FOLDER_NAMES):
         return timeline
@@ -91,7 +97,8 @@ def _listed_twice(ctx: TableContext) -> Timeline:
 
 @relists
 def list_timeline(ctx: TableContext) -> Timeline:
-    """One listing, in which what is archived meanwhile may be missing: for steps that ask for what is pending or new alone."""
+    """One listing, in which what is archived meanwhile may be missing: for steps that ask for what
+    is pending or new alone."""
     listed_at = ctx.clock.boot_seconds()
     timeline = _newly_listed(ctx, listed_at)
     if ctx.layout.other_folder in timeline.folders:
@@ -102,8 +109,9 @@ def list_timeline(ctx: TableContext) -> Timeline:
 
 
 def _newly_listed(ctx: TableContext, listed_at: float) -> Timeline:
-    """The timeline of a listing of now. On a local disk nobody looks at files of instants that had completed the last time: nothing writes to
-    them any more. A store's listing shows all of each object anyway."""
+    """The timeline of a listing of now. On a local disk nobody looks at files of instants that had
+    completed the last time: nothing writes to them any more. A store's listing shows all of each
+    object anyway."""
     if not isinstance(ctx.storage, LocalStorage) or ctx.layout.listed != (TIMELINE_FOLDER,):
         folders, infos = _listed(ctx)
         return replace(timeline_of(ctx, infos, folders), listed_at=listed_at)
@@ -126,13 +134,15 @@ def _listed(ctx: TableContext) -> tuple[list[str], list[ObjectInfo]]:
 
 
 def _look_at_version(ctx: TableContext) -> None:
-    """The timeline of another version lies beside this one: of a change that is going on or was cut short, or the table has that version now."""
+    """The timeline of another version lies beside this one: of a change that is going on or was cut
+    short, or the table has that version now."""
     if not ctx.changes_version:
         refuse_other_version(ctx)
 
 
 def refuse_other_version(ctx: TableContext) -> None:
-    """Look at the properties: the table may have another version than when it was opened. Raises UnavailableError then."""
+    """Look at the properties: the table may have another version than when it was opened. Raises
+    UnavailableError then."""
     now = from_properties(read_properties(ctx.storage, ctx.clock), ctx.base_path)
     if now.version != ctx.config.version:
         raise UnavailableError(
@@ -147,7 +157,8 @@ def _pending_before_start(timeline: Timeline) -> set[str]:
 
 
 def timeline_of(ctx: TableContext, infos: Iterable[ObjectInfo], folders: Iterable[str] = ()) -> Timeline:
-    """The timeline that its listed files, and the folders of `.hoodie/`, make. Raises CorruptTableError where a restore has no plan."""
+    """The timeline that its listed files, and the folders of `.hoodie/`, make. Raises
+    CorruptTableError where a restore has no plan."""
     return replace(_timeline(ctx, _ages(infos), folders, Settled())[0], unsettled=None)
 
 
@@ -233,8 +244,8 @@ def _restored_past(ctx: TableContext, instants: Iterable[Instant], files: Contai
 
 
 def body(ctx: TableContext, instant: Instant) -> bytes:
-    """Bytes of a timeline file; completed ones are remembered. Raises ObjectNotFoundError if it was archived or taken back since it
-    was listed."""
+    """Bytes of a timeline file; completed ones are remembered. Raises ObjectNotFoundError if it was
+    archived or taken back since it was listed."""
     data = _body_if_there(ctx, instant)
     if data is None:
         path = ctx.layout.timeline_path(instant.file_name)
@@ -248,19 +259,22 @@ def is_there(ctx: TableContext, instant: Instant) -> bool:
 
 
 def fetch_bodies(ctx: TableContext, instants: Iterable[Instant]) -> None:
-    """Remember what stands in the files of completed instants, all at once, before they are asked for one after the other."""
+    """Remember what stands in the files of completed instants, all at once, before they are asked
+    for one after the other."""
     unknown = [instant for instant in instants if instant.completed and instant.file_name not in ctx.bodies]
     if unknown:
         all_at_once(ctx.storage, [partial(_body_if_there, ctx, instant) for instant in unknown])
 
 
 def records_of(ctx: TableContext, instant: Instant) -> list[dict[str, Any]]:
-    """The records of an instant's Avro body. Raises CorruptTableError if it has another content, ObjectNotFoundError as `body`."""
+    """The records of an instant's Avro body. Raises CorruptTableError if it has another content,
+    ObjectNotFoundError as `body`."""
     return _records(ctx, instant, body(ctx, instant))
 
 
 def records_if_there(ctx: TableContext, instant: Instant) -> list[dict[str, Any]] | None:
-    """The records of an instant's Avro body, None if it is gone since it was listed. Raises CorruptTableError if it has another content."""
+    """The records of an instant's Avro body, None if it is gone since it was listed. Raises
+    CorruptTableError if it has another content."""
     data = _body_if_there(ctx, instant)
     return None if data is None else _records(ctx, instant, data)
 
@@ -289,7 +303,8 @@ def _records(ctx: TableContext, instant: Instant, data: bytes) -> list[dict[str,
 
 
 def commit_metadata(ctx: TableContext, instant: Instant) -> CommitMetadata:
-    """Commit metadata of a completed write. Raises CorruptTableError if it cannot be parsed, ObjectNotFoundError as `body`."""
+    """Commit metadata of a completed write. Raises CorruptTableError if it cannot be parsed,
+    ObjectNotFoundError as `body`."""
     try:
         return decode_commit(body(ctx, instant))
     except (ValueError, TypeError, AttributeError) as error:

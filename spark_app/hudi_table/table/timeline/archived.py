@@ -1,8 +1,11 @@
-"""The archived timeline: what it tells of instants that left the active one, and its files in table version 6 (of others: `lsm.py`).
+"""The archived timeline: what it tells of instants that left the active one, and its files in table
+version 6 (of others: `lsm.py`).
 
-Facts (table version 6, measured on Hudi 0.15.0): `.commits_.archive.<n>_1-0-1` in the table's archive folder, a higher n is newer;
-merging puts several into one of a higher n, so instants are not in time order, and a crash leaves some of them twice.
-`mergeArchivePlan` names the files of a merge that is not done, and the file that it writes, which may be torn. What reads an archive is imported with the first file of one: most tables have none to read.
+Facts (table version 6, measured on Hudi 0.15.0): `.commits_.archive.<n>_1-0-1` in the table's
+archive folder, a higher n is newer; merging puts several into one of a higher n, so instants are
+not in time order, and a crash leaves some of them twice. `mergeArchivePlan` names the files of a
+merge that is not done, and the file that it writes, which may be torn. What reads an archive is
+imported with the first file of one: most tables have none to read.
 """
 
 from __future__ import annotations
@@ -58,7 +61,8 @@ def has_archive(ctx: TableContext) -> bool:
 
 
 def _folders(ctx: TableContext) -> list[str]:
-    """Where archives lie. Hudi's downgrade from version 8 leaves one in `archived`, and properties that name another folder (measured)."""
+    """Where archives lie. Hudi's downgrade from version 8 leaves one in `archived`, and properties
+    that name another folder (measured)."""
     folders = [archive_folder(ctx)]
     if ctx.layout.archive is Archive.LOGS and INITIAL_VERSION in ctx.config.extra:
         folders.append(join(ctx.layout.timeline_folder, ctx.layout.archive_default))
@@ -78,7 +82,8 @@ def archive_files(ctx: TableContext, folder: str = "") -> list[ArchiveFile]:
 
 
 def merge_target(ctx: TableContext) -> str | None:
-    """The name of the file that an unfinished merge of Hudi's writes ('' if it is not known), None without one.
+    """The name of the file that an unfinished merge of Hudi's writes ('' if it is not known), None
+    without one.
 
     Hudi deletes that file when it takes the merge up again.
     """
@@ -99,7 +104,8 @@ def file_number(name: str) -> int:
 
 
 def archived_entries(ctx: TableContext) -> Iterator[list[Entry]]:
-    """The records of each file, the newest file first. One instant may come twice, also in two files.
+    """The records of each file, the newest file first. One instant may come twice, also in two
+    files.
 
     A file that is merged away meanwhile is found again in the merged one. Raises CorruptTableError.
     """
@@ -107,7 +113,8 @@ def archived_entries(ctx: TableContext) -> Iterator[list[Entry]]:
 
 
 def archived_completions(ctx: TableContext) -> dict[str, str]:
-    """When each archived instant completed, by its time, where the archive tells. Raises CorruptTableError."""
+    """When each archived instant completed, by its time, where the archive tells. Raises
+    CorruptTableError."""
     return lsm_completions(ctx.storage, archive_folder(ctx)) if ctx.layout.tells_completions else {}
 
 
@@ -157,13 +164,15 @@ def instant_of(entry: Entry) -> Instant | None:
 
 
 def commit_of(entry: Entry) -> CommitMetadata:
-    """The commit metadata of a completed write's entry, as far as the archive keeps it; empty for other entries."""
+    """The commit metadata of a completed write's entry, as far as the archive keeps it; empty for
+    other entries."""
     payload = entry.get("hoodieCommitMetadata") or entry.get("hoodieReplaceCommitMetadata") or {}
     return decode_commit(json.dumps(payload).encode())
 
 
 def archived_commits(ctx: TableContext) -> Iterator[tuple[str, CommitMetadata]]:
-    """(instant time, metadata) of the completed writes of the archive, the newest file first. Raises CorruptTableError."""
+    """(instant time, metadata) of the completed writes of the archive, the newest file first.
+    Raises CorruptTableError."""
     for entries in archived_entries(ctx):
         for entry in entries:
             instant = instant_of(entry)
@@ -172,7 +181,8 @@ def archived_commits(ctx: TableContext) -> Iterator[tuple[str, CommitMetadata]]:
 
 
 def archived_paths(ctx: TableContext, times: Set[str]) -> dict[str, str]:
-    """The files that archived writes of the instants `times` name, each with its instant. Of none, nothing is read."""
+    """The files that archived writes of the instants `times` name, each with its instant. Of none,
+    nothing is read."""
     found: dict[str, str] = {}
     left = set(times)
     for time, metadata in archived_commits(ctx) if times else ():
@@ -185,7 +195,8 @@ def archived_paths(ctx: TableContext, times: Set[str]) -> dict[str, str]:
 
 
 def newest_with(ctx: TableContext, timeline: Timeline, holds: Holds) -> tuple[str, str] | None:
-    """(instant, what it holds) of the newest commit that holds it. The archive is read only if the timeline has none.
+    """(instant, what it holds) of the newest commit that holds it. The archive is read only if the
+    timeline has none.
 
     Raises CorruptTableError.
     """
@@ -197,7 +208,8 @@ def newest_with(ctx: TableContext, timeline: Timeline, holds: Holds) -> tuple[st
 
 
 def archived_with(ctx: TableContext, wanted: Mapping[str, Holds]) -> dict[str, tuple[str, str]]:
-    """Name → (instant, what it holds) of the newest archived commit with each of these. Read from the newest file on, until all are found."""
+    """Name → (instant, what it holds) of the newest archived commit with each of these. Read from
+    the newest file on, until all are found."""
     found: dict[str, tuple[str, str]] = {}
     for entries in archived_entries(ctx):
         for entry in sorted(entries, key=lambda entry: comparable_time(entry["commitTime"]), reverse=True):

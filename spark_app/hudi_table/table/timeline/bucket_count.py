@@ -1,8 +1,10 @@
 """How many buckets a table has, as of a timeline.
 
-A resize is one replacecommit that names the numbers before and after. While it stands on the timeline it decides; its entry in the
-properties decides once it is archived. So the number changes with the commit, for every reader and writer, and back with its rollback.
-`hoodie.bucket.index.num.buckets` itself follows: who writes or archives next puts it right if the executor could not.
+A resize is one replacecommit that names the numbers before and after. While it stands on the
+timeline it decides; its entry in the properties decides once it is archived. So the number changes
+with the commit, for every reader and writer, and back with its rollback.
+`hoodie.bucket.index.num.buckets` itself follows: who writes or archives next puts it right if the
+executor could not.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from hudi_table.table.timeline.timeline import Timeline
 def buckets_at(ctx: TableContext, timeline: Timeline) -> int | None:
     """The number of buckets of the snapshot that a timeline shows; None without a bucket index.
 
-    Of a past moment give `timeline.until(…)`. What was archived is known as of the context's properties: see `refresh_buckets`.
+    Of a past moment give `timeline.until(…)`. What was archived is known as of the context's
+    properties: see `refresh_buckets`.
     """
     index = ctx.config.index
     if index is None or not index.type.has_fixed_buckets:
@@ -36,8 +39,8 @@ def buckets_at(ctx: TableContext, timeline: Timeline) -> int | None:
 
 
 def refresh_buckets(ctx: TableContext, timeline: Timeline, stored: Mapping[str, str] | None = None) -> int | None:
-    """The same after a reading of the properties, whose number another process may have changed; `ctx.config` has it then. `stored`: the
-    properties, if they were read just now."""
+    """The same after a reading of the properties, whose number another process may have changed;
+    `ctx.config` has it then. `stored`: the properties, if they were read just now."""
     index = ctx.config.index
     if index is None or not index.type.has_fixed_buckets:
         return None
@@ -55,8 +58,8 @@ def refresh_buckets(ctx: TableContext, timeline: Timeline, stored: Mapping[str, 
 
 
 def sync_bucket_properties(ctx: TableContext, timeline: Timeline, stored: Mapping[str, str] | None = None) -> None:
-    """Put the properties right: the number of now, and the resizes that stand. Idempotent, by any writer, at any time. `stored` as of
-    `refresh_buckets`."""
+    """Put the properties right: the number of now, and the resizes that stand. Idempotent, by any
+    writer, at any time. `stored` as of `refresh_buckets`."""
     count = refresh_buckets(ctx, timeline, stored)
     if count is None:
         return

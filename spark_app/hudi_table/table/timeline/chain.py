@@ -38,10 +38,12 @@ def read_tail(ctx: TableContext) -> ChainTail:
 
 
 def known_tail(ctx: TableContext) -> ChainTail:
-    """The tail that this process remembers, if it is younger than H/2 (and than a day), else a fresh one.
+    """The tail that this process remembers, if it is younger than H/2 (and than a day), else a
+    fresh one.
 
-    A remembered tail is safe: creating the next slot proves that nobody decided anything since. And what was decided since is on
-    the timeline still, as it is not archived before it is older than H: so a snapshot tells whether it holds it.
+    A remembered tail is safe: creating the next slot proves that nobody decided anything since. And
+    what was decided since is on the timeline still, as it is not archived before it is older than
+    H: so a snapshot tells whether it holds it.
     """
     tail = ctx.tail
     limit = min(TAIL_AGE_SECONDS_MAX, ctx.settings.quarantine_seconds / 2)
@@ -51,7 +53,8 @@ def known_tail(ctx: TableContext) -> ChainTail:
 
 
 def get_entry(ctx: TableContext, sequence: int) -> ChainEntry | None:
-    """Entry number `sequence`, or None if the slot is free. Raises CorruptTableError for other bytes."""
+    """Entry number `sequence`, or None if the slot is free. Raises CorruptTableError for other
+    bytes."""
     known = ctx.entries.get(sequence)
     if known is not None:
         return known
@@ -71,14 +74,15 @@ def get_entry(ctx: TableContext, sequence: int) -> ChainEntry | None:
 
 
 def put_entry(ctx: TableContext, sequence: int, entry: ChainEntry) -> None:
-    """Create the slot exclusively. Raises ObjectExistsError or OutcomeUnknownError: then read the slot."""
+    """Create the slot exclusively. Raises ObjectExistsError or OutcomeUnknownError: then read the
+    slot."""
     ctx.storage.put_if_absent(entry_path(sequence), entry.to_json())
     ctx.entries[sequence] = entry
 
 
 def append_abort(ctx: TableContext, tail: ChainTail, instant: str) -> bool:
-    """Try to decide, right behind the tail, that an instant is no more. False: read the chain again, the slot's content
-    decides and not this request's reply."""
+    """Try to decide, right behind the tail, that an instant is no more. False: read the chain
+    again, the slot's content decides and not this request's reply."""
     entry = ChainEntry(Kind.ABORT, instant, "recovery", max_instant=max(tail.max_instant, instant))
     try:
         put_entry(ctx, tail.sequence + 1, entry)
@@ -103,11 +107,11 @@ def find_decision(ctx: TableContext, instant: str, upto: int) -> tuple[int, Chai
 
 
 def find_decisions(ctx: TableContext, instants: Iterable[str], upto: int) -> dict[str, tuple[int, ChainEntry]]:
-    """Of each instant that has one the entry that decides it (its last commit or abort), or its last plan, among the entries up to
-    number `upto`.
+    """Of each instant that has one the entry that decides it (its last commit or abort), or its
+    last plan, among the entries up to number `upto`.
 
-    Goes backwards, once for all, and stops where the chain's running maximum is below the oldest of them: an entry is appended after
-    its instant was drawn, so older entries cannot hold it.
+    Goes backwards, once for all, and stops where the chain's running maximum is below the oldest of
+    them: an entry is appended after its instant was drawn, so older entries cannot hold it.
     """
     decisions: dict[str, tuple[int, ChainEntry]] = {}
     wanted = set(instants)
@@ -129,14 +133,17 @@ def find_decisions(ctx: TableContext, instants: Iterable[str], upto: int) -> dic
 
 
 def write_hint(ctx: TableContext, sequence: int) -> None:
-    """Note a number near the chain's end, for processes that know none. Nothing depends on it: a false one costs a listing."""
+    """Note a number near the chain's end, for processes that know none. Nothing depends on it: a
+    false one costs a listing."""
     retry.put(ctx.storage, _HINT, str(sequence).encode())
 
 
 def _newest(ctx: TableContext) -> list[int]:
-    """Numbers of the chain's last entries, without those long before them: a chain keeps some days of entries.
+    """Numbers of the chain's last entries, without those long before them: a chain keeps some days
+    of entries.
 
-    An entry that is listed is followed by all later ones, so whatever is listed after any number ends with the tail.
+    An entry that is listed is followed by all later ones, so whatever is listed after any number
+    ends with the tail.
     """
     known = ctx.tail.sequence if ctx.tail is not None else 0
     if not known:

@@ -1,8 +1,9 @@
 """Columns that were renamed, dropped or added by name: Hudi's schema-on-read history.
 
-Facts (Hudi 0.15.0, table version 6): a table altered with schema evolution on keeps `.hoodie/.schema/<T>.schemacommit`, JSON
-`{"schemas": [newest, …]}`; each schema has a `version_id` (the instant that made it, 0 for the first) and fields with
-ids that survive renaming. Files are not rewritten: one of instant I has the names of the newest version at or before I.
+Facts (Hudi 0.15.0, table version 6): a table altered with schema evolution on keeps
+`.hoodie/.schema/<T>.schemacommit`, JSON `{"schemas": [newest, …]}`; each schema has a `version_id`
+(the instant that made it, 0 for the first) and fields with ids that survive renaming. Files are not
+rewritten: one of instant I has the names of the newest version at or before I.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class ColumnHistory:
     base_path: str = ""
 
     def stored_names(self, instant: str, as_of: str | None = None) -> dict[str, str | None]:
-        """{name today (or at `as_of`): name in files of `instant`, None if the column did not exist} where they differ.
+        """{name today (or at `as_of`): name in files of `instant`, None if the column did not
+        exist} where they differ.
 
         Raises UnsupportedTableError if fields inside a struct were renamed since.
         """
@@ -54,7 +56,8 @@ class ColumnHistory:
 
 
 def load_column_history(ctx: TableContext, timeline: Timeline) -> ColumnHistory | None:
-    """The history of an altered table, None for all others: their listing shows no folder of it. Raises CorruptTableError."""
+    """The history of an altered table, None for all others: their listing shows no folder of it.
+    Raises CorruptTableError."""
     if SCHEMA_FOLDER.rpartition("/")[2] not in timeline.folders:
         return None
     _, files = ctx.storage.list_dir(SCHEMA_FOLDER)

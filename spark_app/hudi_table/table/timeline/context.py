@@ -1,4 +1,5 @@
-"""`TableContext`: what every module needs to know of one table, and what one process may remember of it.
+"""`TableContext`: what every module needs to know of one table, and what one process may remember
+of it.
 
 With it the table is handed its metadata table, which lies in a layer above: `MetadataPort`.
 """
@@ -33,10 +34,10 @@ ENTRIES_MAX, BODIES_BYTES_MAX, FOLDER_FILES_MAX = 4_000, 64 << 20, 200_000
 class TxnSettings:
     """Times of the commit protocol, in seconds.
 
-    `quarantine`: H, the longest that a request may take effect after its process last proved its right to write.
-    `suspect_after`: a pending instant without a sign of life for that long is taken for dead. Wrong suspicion is
-    safe, it only costs the suspected writer its attempt. `failed_writes`: who takes dead instants back, where a writer's options
-    do not say.
+    `quarantine`: H, the longest that a request may take effect after its process last proved its
+    right to write. `suspect_after`: a pending instant without a sign of life for that long is taken
+    for dead. Wrong suspicion is safe, it only costs the suspected writer its attempt.
+    `failed_writes`: who takes dead instants back, where a writer's options do not say.
     """
 
     quarantine_seconds: float = 3600.0
@@ -50,12 +51,14 @@ class TxnSettings:
 
     @property
     def fresh_seconds(self) -> float:
-        """For so long after a listing one may act on what it showed: H/2, of the least H that a table may have too."""
+        """For so long after a listing one may act on what it showed: H/2, of the least H that a
+        table may have too."""
         return max(self.quarantine_seconds, QUARANTINE_FLOOR_SECONDS) / 2
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> TxnSettings:
-        """The table's settings. Raises InvalidOptionError for a value below its floor or no number."""
+        """The table's settings. Raises InvalidOptionError for a value below its floor or no
+        number."""
         default = cls()
         return cls(
             _seconds(properties, QUARANTINE_KEY, default.quarantine_seconds, QUARANTINE_FLOOR_SECONDS),
@@ -76,7 +79,8 @@ def _seconds(properties: Mapping[str, str], key: str, default: float, floor: flo
 
 @dataclass(frozen=True, slots=True)
 class ChainTail:
-    """The newest known chain entry: its number (0 if none), the chain's greatest instant, and when it was seen."""
+    """The newest known chain entry: its number (0 if none), the chain's greatest instant, and when
+    it was seen."""
 
     sequence: int
     max_instant: str
@@ -85,7 +89,8 @@ class ChainTail:
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A file that is listed: `path` relative to the base path, `size` in bytes (1 of a log that a rollback of Hudi 0.15.0 lists)."""
+    """A file that is listed: `path` relative to the base path, `size` in bytes (1 of a log that a
+    rollback of Hudi 0.15.0 lists)."""
 
     path: str
     size: int
@@ -93,7 +98,8 @@ class ListedFile:
 
 @dataclass(frozen=True, slots=True)
 class ListedFiles:
-    """What was asked for: `files`, sorted by path, and all `partitions`, sorted, if the whole listing was."""
+    """What was asked for: `files`, sorted by path, and all `partitions`, sorted, if the whole
+    listing was."""
 
     files: list[ListedFile]
     partitions: list[str]
@@ -116,7 +122,8 @@ class CommitDelta(Protocol):
     """What one commit tells the metadata table."""
 
     def write(self) -> frozenset[str]:
-        """Write it where it belongs now. Returns the conflict keys of the plans that would move it."""
+        """Write it where it belongs now. Returns the conflict keys of the plans that would move
+        it."""
         ...
 
     def write_again(self) -> frozenset[str]:
@@ -130,13 +137,15 @@ class MetadataPort(Protocol):
     def files(
         self, ctx: TableContext, timeline: Timeline, partitions: Collection[str] | None = None
     ) -> ListedFiles | None:
-        """The files of these data partitions, or of all, as of the whole `timeline`; None if the folders have to be listed."""
+        """The files of these data partitions, or of all, as of the whole `timeline`; None if the
+        folders have to be listed."""
         ...
 
     def delta(
         self, ctx: TableContext, permit: WritePermit, commit: CommitMetadata, time: str, timeline: Timeline
     ) -> CommitDelta:
-        """What the commit of the instant `time` has to tell; its snapshot is `timeline`, its files are there. Nothing is written yet."""
+        """What the commit of the instant `time` has to tell; its snapshot is `timeline`, its files
+        are there. Nothing is written yet."""
         ...
 
     def forget(self, ctx: TableContext, time: str) -> None:
@@ -146,7 +155,8 @@ class MetadataPort(Protocol):
 
 @dataclass(slots=True)
 class TableContext:
-    """One table in one process. The caches hold immutable objects only, chain entries and completed bodies, and only so many."""
+    """One table in one process. The caches hold immutable objects only, chain entries and completed
+    bodies, and only so many."""
 
     storage: Storage
     config: TableConfig
@@ -155,7 +165,8 @@ class TableContext:
     settings: TxnSettings = field(default_factory=TxnSettings)
     tail: ChainTail | None = None
     newest_listed: str = ""
-    """The greatest instant time that a listing of this process has shown, as they are compared; '' for none."""
+    """The greatest instant time that a listing of this process has shown, as they are compared; ''
+    for none."""
     entries: MutableMapping[int, ChainEntry] = field(default_factory=lambda: Bounded(ENTRIES_MAX))
     bodies: MutableMapping[str, bytes] = field(default_factory=lambda: Bounded(BODIES_BYTES_MAX, len))
     folders: MutableMapping[str, Any] = field(
@@ -163,18 +174,21 @@ class TableContext:
     )
     """What `view/known_folders.py` knows of partitions."""
     lost: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
-    """Properties that another engine has dropped or changed: what the table has kept of them, by which `config` goes, and what the file says."""
+    """Properties that another engine has dropped or changed: what the table has kept of them, by
+    which `config` goes, and what the file says."""
     kept: bool = True
     """Whether the table has a copy of what its properties say it is."""
     settled: Settled = field(default_factory=Settled, repr=False)
     """The part of the last listing that a next one need not look at again."""
     no_metadata_at: float | None = None
-    """The boot-clock second before the last listing, if that showed no folder of a metadata table."""
+    """The boot-clock second before the last listing, if that showed no folder of a metadata
+    table."""
     changes_version: bool = False
-    """Whether this process brings the table to another version: it alone works beside the note that says so."""
+    """Whether this process brings the table to another version: it alone works beside the note that
+    says so."""
     metadata_deltas: int | None = None
-    """Deltas of the metadata table since its last compaction as the last write of this process saw them, a planned one counting as
-    many; None if it has seen none."""
+    """Deltas of the metadata table since its last compaction as the last write of this process saw
+    them, a planned one counting as many; None if it has seen none."""
 
     @property
     def layout(self) -> Layout:

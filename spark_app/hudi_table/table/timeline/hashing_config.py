@@ -1,8 +1,10 @@
 """The numbers of buckets by partition that Hudi stores beside the timeline.
 
-Facts (measured on Hudi 1.1.1): the procedure `partition_bucket_index_manager` rewrites the table by a replacecommit and says so in
-`.hoodie/.bucket_index/partition_bucket_index_meta/configs/<instant>.hashing_config`, JSON of `expressions`, `defaultBucketNumber`, `rule`, `version`
-and `instant`. What the DataFrame writer is given as options it stores nowhere.
+Facts (measured on Hudi 1.1.1): the procedure `partition_bucket_index_manager` rewrites the table by
+a replacecommit and says so in
+`.hoodie/.bucket_index/partition_bucket_index_meta/configs/<instant>.hashing_config`, JSON of
+`expressions`, `defaultBucketNumber`, `rule`, `version` and `instant`. What the DataFrame writer is
+given as options it stores nowhere.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ _SUFFIX = ".hashing_config"
 
 
 def stored_rules(ctx: TableContext, timeline: Timeline) -> tuple[Rules, int] | None:
-    """The rules and the number for all other partitions that Hudi stored last; None if it stored none.
+    """The rules and the number for all other partitions that Hudi stored last; None if it stored
+    none.
 
     Raises CorruptTableError for a file that is none.
     """

@@ -25,7 +25,8 @@ def local_time(ctx: TableContext, moment: datetime) -> datetime:
 
 
 def draw_completion(ctx: TableContext, floor: str) -> str:
-    """When a write completes that is decided now, behind decisions up to `floor`: later than these, and than all that was listed."""
+    """When a write completes that is decided now, behind decisions up to `floor`: later than these,
+    and than all that was listed."""
     return draw_instant(ctx, max(floor, ctx.newest_listed))
 
 

@@ -1,7 +1,9 @@
-"""What a table is by its properties, kept in `.hoodie/.txn/properties`, where no other engine writes, and compared at every opening.
+"""What a table is by its properties, kept in `.hoodie/.txn/properties`, where no other engine
+writes, and compared at every opening.
 
-Measured: `CREATE TABLE … LOCATION` of Apache Hudi 0.15.0 writes `hoodie.properties` anew, without what it does not know of a table of ours:
-its index and buckets, the rule of colons, the zone of its instants, how it merges. The copy holds while the file does not.
+Measured: `CREATE TABLE … LOCATION` of Apache Hudi 0.15.0 writes `hoodie.properties` anew, without
+what it does not know of a table of ours: its index and buckets, the rule of colons, the zone of its
+instants, how it merges. The copy holds while the file does not.
 """
 
 from __future__ import annotations
@@ -73,9 +75,11 @@ def read(storage: Storage) -> dict[str, str] | None:
 
 
 def compare(kept: Mapping[str, str] | None, properties: Mapping[str, str]) -> Lost | None:
-    """What another engine has dropped or changed; None of a table without a copy, which `read` gives.
+    """What another engine has dropped or changed; None of a table without a copy, which `read`
+    gives.
 
-    Of what we change ourselves, such as the index, only its absence tells: a change of ours that stopped half-way is none of others.
+    Of what we change ourselves, such as the index, only its absence tells: a change of ours that
+    stopped half-way is none of others.
     """
     if kept is None:
         return None
@@ -111,7 +115,8 @@ def note(storage: Storage, updates: Mapping[str, str]) -> None:
 
 
 def refuse_lost(ctx: TableContext) -> None:
-    """Refuse to change a table whose properties another engine has dropped or changed. Raises UnsupportedTableError that names them."""
+    """Refuse to change a table whose properties another engine has dropped or changed. Raises
+    UnsupportedTableError that names them."""
     if not ctx.lost:
         return
     raise UnsupportedTableError(
@@ -134,5 +139,6 @@ def _put(storage: Storage, properties: Mapping[str, str]) -> None:
 
 
 def _check_sum(properties: Mapping[str, str]) -> str:
-    """Of what is kept: a value that a changed byte makes would be read instead of the table's own."""
+    """Of what is kept: a value that a changed byte makes would be read instead of the table's
+    own."""
     return f"{crc32(repr(sorted(properties.items())).encode()):08x}"

@@ -1,10 +1,11 @@
 """What stands in the files of a timeline.
 
-Where they lie a table's `Layout` tells (`model/table/layouts.py`); `model/timeline/instants.py` says how they are called. Nothing
-is read or written here.
+Where they lie a table's `Layout` tells (`model/table/layouts.py`); `model/timeline/instants.py`
+says how they are called. Nothing is read or written here.
 
-Facts: in table version 6 completed writes are JSON, in versions 8 and 9 Avro containers with the same fields; their bytes tell which. Plans
-and reports of all other actions are Avro containers everywhere. Their codec is imported with the first of them: a table may have none.
+Facts: in table version 6 completed writes are JSON, in versions 8 and 9 Avro containers with the
+same fields; their bytes tell which. Plans and reports of all other actions are Avro containers
+everywhere. Their codec is imported with the first of them: a table may have none.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ def encode_commit(layout: Layout, metadata: CommitMetadata) -> bytes:
 
 
 def decode_commit(data: bytes) -> CommitMetadata:
-    """What stands in the file of a completed write, ours or Hudi's. Raises ValueError, TypeError or AttributeError for what is no commit
-    metadata."""
+    """What stands in the file of a completed write, ours or Hudi's. Raises ValueError, TypeError or
+    AttributeError for what is no commit metadata."""
     if not data.startswith(b"Obj\x01"):
         return CommitMetadata.from_json(data)
     (record,) = decode_records(data)
@@ -37,7 +38,8 @@ def decode_commit(data: bytes) -> CommitMetadata:
 
 
 def encode_record(schema_name: str, record: dict[str, Any]) -> bytes:
-    """What stands in the file of a plan, or of a completed action that is no write. `schema_name`: that of the record in Hudi."""
+    """What stands in the file of a plan, or of a completed action that is no write. `schema_name`:
+    that of the record in Hudi."""
     from hudi_table.codec.avro.container import write_container
 
     return write_container(schema_name, record)

@@ -1,9 +1,11 @@
-"""The archived timeline of table versions 8 and 9: its manifests, and the files that the newest one names.
+"""The archived timeline of table versions 8 and 9: its manifests, and the files that the newest one
+names.
 
-Facts (measured on Hudi 1.0.2 and 1.1.1): `manifest_<n>` is JSON of the files that count; others in the folder were merged into these. `_version_`
-holds the number of the newest. A manifest is created before `_version_` tells it, by who has put its files before; so the greatest number counts,
-whatever `_version_` says. A file is called `<min>_<max>_<level>.parquet` by its instants, after an upgrade `<max>_<min>_0`. Files are merged and
-deleted beside readers, which then begin anew.
+Facts (measured on Hudi 1.0.2 and 1.1.1): `manifest_<n>` is JSON of the files that count; others in
+the folder were merged into these. `_version_` holds the number of the newest. A manifest is created
+before `_version_` tells it, by who has put its files before; so the greatest number counts,
+whatever `_version_` says. A file is called `<min>_<max>_<level>.parquet` by its instants, after an
+upgrade `<max>_<min>_0`. Files are merged and deleted beside readers, which then begin anew.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ VERSION = "_version_"
 MANIFEST = "manifest_"
 _LISTINGS_MAX = 10
 _SAME_MAX = 3
-"""So many newest manifests that name a file which is not there prove damage: what was merged meanwhile a newer one leaves out."""
+"""So many newest manifests that name a file which is not there prove damage: what was merged
+meanwhile a newer one leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,8 @@ class LsmFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The newest manifest: its number, 0 if there is none, the files that count, and whatever else lies in the folder."""
+    """The newest manifest: its number, 0 if there is none, the files that count, and whatever else
+    lies in the folder."""
 
     number: int = 0
     files: tuple[LsmFile, ...] = ()
@@ -72,7 +76,8 @@ def manifest_number(path: str) -> int:
 
 
 def read_manifest(storage: Storage, folder: str) -> Manifest:
-    """The newest manifest. Raises ObjectNotFoundError if it has gone meanwhile, CorruptTableError."""
+    """The newest manifest. Raises ObjectNotFoundError if it has gone meanwhile,
+    CorruptTableError."""
     _, infos = storage.list_dir(folder)
     number = max((manifest_number(info.path) for info in infos), default=0)
     files = read_files(storage, f"{folder}/{MANIFEST}{number}") if number else ()
@@ -91,8 +96,8 @@ def read_files(storage: Storage, path: str) -> tuple[LsmFile, ...]:
 
 
 def empty_archive(folder: str) -> dict[str, bytes]:
-    """The files of an archive that holds nothing yet, in the order in which they are made. Trino 476 does not read a table whose folder of the
-    archive holds no file."""
+    """The files of an archive that holds nothing yet, in the order in which they are made. Trino
+    476 does not read a table whose folder of the archive holds no file."""
     return {f"{folder}/{MANIFEST}1": b'{"files":[]}', f"{folder}/{VERSION}": b"1"}
 
 
@@ -104,7 +109,8 @@ def begin_archive(storage: Storage, folder: str) -> None:
 
 
 def lsm_entries(storage: Storage, folder: str) -> Iterator[list[Entry]]:
-    """The entries of each file, that with the newest instant first. Raises CorruptTableError, UnavailableError."""
+    """The entries of each file, that with the newest instant first. Raises CorruptTableError,
+    UnavailableError."""
     from hudi_table.codec.lsm_entries import read_lsm_entries
 
     seen: set[str] = set()
@@ -116,8 +122,8 @@ def lsm_entries(storage: Storage, folder: str) -> Iterator[list[Entry]]:
 
 
 def lsm_completions(storage: Storage, folder: str, within: tuple[str, str] | None = None) -> dict[str, str]:
-    """When each archived instant completed, by its time. `within`: only of files that may hold instants from the first to the second.
-    Raises CorruptTableError, UnavailableError."""
+    """When each archived instant completed, by its time. `within`: only of files that may hold
+    instants from the first to the second. Raises CorruptTableError, UnavailableError."""
     from hudi_table.codec.lsm_entries import read_lsm_times
 
     found: dict[str, str] = {}

@@ -1,8 +1,10 @@
-"""`hoodie.properties`: read with its backup, created exclusively, replaced without ever being absent.
+"""`hoodie.properties`: read with its backup, created exclusively, replaced without ever being
+absent.
 
-Facts (Hudi 0.15.0): Hudi deletes the file between writing its backup and the new one, so a reader that finds
-no valid file uses the backup and tries again. We replace it by one atomic put instead. On `file:` paths a stale
-`.hoodie.properties.crc` beside a rewritten file makes the table unloadable for Java, so it goes first.
+Facts (Hudi 0.15.0): Hudi deletes the file between writing its backup and the new one, so a reader
+that finds no valid file uses the backup and tries again. We replace it by one atomic put instead.
+On `file:` paths a stale `.hoodie.properties.crc` beside a rewritten file makes the table unloadable
+for Java, so it goes first.
 """
 
 from __future__ import annotations
@@ -46,9 +48,11 @@ _CRC = f"{HOODIE}/.hoodie.properties.crc"
 def load_context(
     storage: Storage, metadata: MetadataPort, clock: Clock | None = None, settings: TxnSettings | None = None
 ) -> TableContext:
-    """Load the table at the storage's base path, with the metadata table as `metadata` reads and writes it.
+    """Load the table at the storage's base path, with the metadata table as `metadata` reads and
+    writes it.
 
-    Raises TableNotFoundError, CorruptTableError, UnsupportedTableError, and what the storage raises.
+    Raises TableNotFoundError, CorruptTableError, UnsupportedTableError, and what the storage
+    raises.
     """
     used = clock or SystemClock()
     properties, lost = _compared(storage, used)
@@ -88,7 +92,8 @@ def read_properties(storage: Storage, clock: Clock) -> dict[str, str]:
 
 
 def create_properties(storage: Storage, config: TableConfig) -> None:
-    """Create the file exclusively. Raises ObjectExistsError if the table exists, OutcomeUnknownError if unsure."""
+    """Create the file exclusively. Raises ObjectExistsError if the table exists,
+    OutcomeUnknownError if unsure."""
     properties = to_properties(config)
     # Before there is a table, and never over what is there: who slept here finds one that others have archived.
     for path, data in _archive_of_new(config).items():
@@ -99,7 +104,8 @@ def create_properties(storage: Storage, config: TableConfig) -> None:
 
 
 def remove_properties(storage: Storage, config: TableConfig) -> bool:
-    """Remove what `create_properties` made, if nothing else lies there: no instant, no decision, no file. Whether it is gone."""
+    """Remove what `create_properties` made, if nothing else lies there: no instant, no decision, no
+    file. Whether it is gone."""
     beside = _archive_of_new(config)
     if not {info.path for info in storage.list()} <= {PROPERTIES, kept_properties.KEPT, *beside}:
         return False
@@ -115,8 +121,9 @@ def _archive_of_new(config: TableConfig) -> dict[str, bytes]:
 
 
 def replace_properties(ctx: TableContext, updates: Mapping[str, str | None]) -> None:
-    """Set keys (None removes one) and reload `ctx.config`; every key that is not named stays as it is. What another engine has dropped
-    meanwhile stays lost: the config has it from the copy, as `load_context`."""
+    """Set keys (None removes one) and reload `ctx.config`; every key that is not named stays as it
+    is. What another engine has dropped meanwhile stays lost: the config has it from the copy, as
+    `load_context`."""
     storage = ctx.storage
     current = read_properties(storage, ctx.clock)
     wanted = {k: v for k, v in {**current, **updates}.items() if v is not None}
@@ -132,15 +139,17 @@ def replace_properties(ctx: TableContext, updates: Mapping[str, str | None]) -> 
 
 
 def keep_properties(ctx: TableContext) -> None:
-    """Keep a copy of what the table is, before its first write by us: of one that a release before made, or whose creation was cut short.
-    A table that stores no index is another engine's, which may change it."""
+    """Keep a copy of what the table is, before its first write by us: of one that a release before
+    made, or whose creation was cut short. A table that stores no index is another engine's, which
+    may change it."""
     if not ctx.kept and ctx.config.index is not None:
         kept_properties.keep(ctx.storage, read_properties(ctx.storage, ctx.clock))
         ctx.kept = True
 
 
 def mend_properties(ctx: TableContext) -> tuple[str, ...]:
-    """Put back what another engine has dropped from the properties or changed in them; returns the keys."""
+    """Put back what another engine has dropped from the properties or changed in them; returns the
+    keys."""
     lost = _compared(ctx.storage, ctx.clock)[1] or {}
     if lost:
         replace_properties(ctx, {key: value for key, (value, _) in lost.items()})
@@ -149,7 +158,8 @@ def mend_properties(ctx: TableContext) -> tuple[str, ...]:
 
 
 def parsed_properties(data: bytes, base_path: str) -> dict[str, str]:
-    """The properties in a file's bytes. Raises CorruptTableError if they name no table, or their checksum is wrong."""
+    """The properties in a file's bytes. Raises CorruptTableError if they name no table, or their
+    checksum is wrong."""
     try:
         properties = parse_properties(data.decode("utf-8"))
     except UnicodeDecodeError:

@@ -1,8 +1,9 @@
-"""What a listing showed may be gone when it is opened: given up, cleaned, archived or damaged. Another listing tells which.
+"""What a listing showed may be gone when it is opened: given up, cleaned, archived or damaged.
+Another listing tells which.
 
-A timeline file leaves when it is archived or taken back, a log when its undecided write is given up, a data file when a clean
-takes it. A new listing shows none of them, so whoever asked for the newest state goes on with that. What every new listing
-names and nobody can open is damage.
+A timeline file leaves when it is archived or taken back, a log when its undecided write is given
+up, a data file when a clean takes it. A new listing shows none of them, so whoever asked for the
+newest state goes on with that. What every new listing names and nobody can open is damage.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ T = TypeVar("T")
 
 LISTINGS_MAX = 8
 SAME_MAX = 3
-"""So many listings that all name one object which is not there prove damage: a listing that begins after a deletion does not show it."""
+"""So many listings that all name one object which is not there prove damage: a listing that begins
+after a deletion does not show it."""
 
 
 @dataclass(slots=True)
@@ -34,7 +36,8 @@ class Listings:
     def again(self, missing: HudiError) -> None:
         """Returns if the operation is to take a new listing, as something of its last one is gone.
 
-        Raises CorruptTableError if every listing names an object that is not there, UnavailableError if the table moves too fast.
+        Raises CorruptTableError if every listing names an object that is not there,
+        UnavailableError if the table moves too fast.
         """
         path = missing.path or missing.message
         self._missed[path] += 1
@@ -54,8 +57,9 @@ class Listings:
 
 
 def with_relists(ctx: TableContext, work: Callable[[], T]) -> T:
-    """What `work` returns, which lists the table itself and reads what it listed; it is called again, on a new listing, if something
-    of it is gone. Raises as `Listings.again`, and what `work` raises."""
+    """What `work` returns, which lists the table itself and reads what it listed; it is called
+    again, on a new listing, if something of it is gone. Raises as `Listings.again`, and what `work`
+    raises."""
     listings = Listings(ctx)
     while True:
         try:

@@ -13,7 +13,8 @@ from hudi_table.table.timeline.timeline import Timeline
 
 
 def table_avro_schema(ctx: TableContext, timeline: Timeline) -> str | None:
-    """Avro schema JSON of the newest completed write that has one, else the one the table was created with."""
+    """Avro schema JSON of the newest completed write that has one, else the one the table was
+    created with."""
     for instant in reversed(timeline.commits):
         text = commit_metadata(ctx, instant).avro_schema
         if text:
@@ -22,7 +23,8 @@ def table_avro_schema(ctx: TableContext, timeline: Timeline) -> str | None:
 
 
 def table_schema(ctx: TableContext, timeline: Timeline) -> pa.Schema | None:
-    """Arrow schema without meta columns, or None for a table that never had one. Raises CorruptTableError."""
+    """Arrow schema without meta columns, or None for a table that never had one. Raises
+    CorruptTableError."""
     text = table_avro_schema(ctx, timeline)
     if text is None:
         return None

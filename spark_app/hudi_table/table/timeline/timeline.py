@@ -1,8 +1,9 @@
 """`Timeline`: the instants of one listing as a value.
 
-Facts: a file is visible if its instant completed or is older than the timeline's start. That is, in table version 6, the first completed
-write or pending compaction. In versions 8 and 9 it is the first write, completed or not, that no savepoint keeps: what a savepoint keeps
-stays while newer instants are archived.
+Facts: a file is visible if its instant completed or is older than the timeline's start. That is, in
+table version 6, the first completed write or pending compaction. In versions 8 and 9 it is the
+first write, completed or not, that no savepoint keeps: what a savepoint keeps stays while newer
+instants are archived.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ from hudi_table.model.timeline.settled import Settled
 
 @dataclass(frozen=True)
 class Timeline:
-    """Instants of one listing, ordered by time. `files` maps each timeline file name to its store's age; `folders` are the names of
-    those in `.hoodie/` that tell something; `listed_at` says when that was, in seconds since boot, or nothing. `started`: its start, of a
-    timeline that was cut. `unsettled`: of the files at least those of instants that have not completed, and what belongs to none; nothing if
-    nobody has told them apart."""
+    """Instants of one listing, ordered by time. `files` maps each timeline file name to its store's
+    age; `folders` are the names of those in `.hoodie/` that tell something; `listed_at` says when
+    that was, in seconds since boot, or nothing. `started`: its start, of a timeline that was cut.
+    `unsettled`: of the files at least those of instants that have not completed, and what belongs
+    to none; nothing if nobody has told them apart."""
 
     instants: tuple[Instant, ...]
     files: dict[str, datetime] = field(default_factory=dict)
@@ -80,7 +82,8 @@ class Timeline:
 
     @functools.cached_property
     def start(self) -> str | None:
-        """The time before which everything counts as committed; None of a timeline without writes."""
+        """The time before which everything counts as committed; None of a timeline without
+        writes."""
         if self.started is not None:
             return self.started
         starts = self._first_kept if self.layout.tells_completions else _starts
@@ -92,7 +95,8 @@ class Timeline:
         return {instant.time: instant.moment for instant in self.commits}
 
     def at(self, moment: str) -> tuple[Timeline, str]:
-        """The timeline without what completed after a moment, and the time as of which that is read."""
+        """The timeline without what completed after a moment, and the time as of which that is
+        read."""
         if not self.layout.tells_completions:
             return self, moment
         limit = comparable_time(moment)
@@ -101,7 +105,8 @@ class Timeline:
         return then, then.last_commit.time if then.last_commit else moment
 
     def reached(self, shown: Timeline) -> str:
-        """The newest moment up to which nothing completed that a part of this timeline does not show; '' for none."""
+        """The newest moment up to which nothing completed that a part of this timeline does not
+        show; '' for none."""
         unseen = (comparable_time(i.moment) for i in self.commits if i.time not in shown.completions)
         limit = min(unseen, default="")
         known = (moment for moment in shown.completions.values() if not limit or comparable_time(moment) < limit)
@@ -127,11 +132,13 @@ class Timeline:
 
     @functools.cached_property
     def newest_settled(self) -> str:
-        """The time that an instant must be later than so that all that had ended when it was listed comes before it, or ''.
+        """The time that an instant must be later than so that all that had ended when it was listed
+        comes before it, or ''.
 
-        The newest plan of a log compaction counts too: Hudi ends its scan at that one's log, which comes before those of who has seen the plan.
-        Where slices go by completion that is what is compared, and with the plan of any compaction: a log of an instant before it would apply before
-        the logs that it merges.
+        The newest plan of a log compaction counts too: Hudi ends its scan at that one's log, which
+        comes before those of who has seen the plan. Where slices go by completion that is what is
+        compared, and with the plan of any compaction: a log of an instant before it would apply
+        before the logs that it merges.
         """
         if not self.layout.tells_completions:
             done = self.completed[-1].time if self.completed else ""
@@ -156,11 +163,13 @@ class Timeline:
 
     @functools.cached_property
     def planner_claims(self) -> tuple[str, ...]:
-        """Times that planners of table services claimed and whose plan is not there yet, or whose claim is left over."""
+        """Times that planners of table services claimed and whose plan is not there yet, or whose
+        claim is left over."""
         return tuple(sorted(time for name in self._open_names if (time := planner_claim_time(name)) is not None))
 
     def knows(self, settled: Settled, pending: tuple[Instant, ...]) -> None:
-        """Tell what follows from `instants`, for whoever has it at hand: of thousands it takes long."""
+        """Tell what follows from `instants`, for whoever has it at hand: of thousands it takes
+        long."""
         vars(self).update(
             completed=settled.completed,
             commits=settled.commits,
@@ -178,42 +187,48 @@ class Timeline:
         return [other for other in self._open_names if other.partition(".")[0] == time] == [name]
 
     def until(self, as_of: str) -> Timeline:
-        """The timeline as of an instant: completed instants at or before it, and the pending ones."""
+        """The timeline as of an instant: completed instants at or before it, and the pending
+        ones."""
         limit = comparable_time(as_of)
         kept = tuple(i for i in self.instants if not i.completed or comparable_time(i.time) <= limit)
         return replace(self, instants=kept)
 
     def before(self, time: str) -> Timeline:
-        """The timeline as it was before an instant: without it and what is later, pending ones and claims too."""
+        """The timeline as it was before an instant: without it and what is later, pending ones and
+        claims too."""
         limit = comparable_time(time)
         kept = tuple(i for i in self.instants if comparable_time(i.time) < limit)
         files = {name: age for name, age in self.files.items() if comparable_time(_time_of(name)) < limit}
         return Timeline(kept, files, self.folders, layout=self.layout)
 
     def states(self) -> dict[tuple[str, Action], list[Instant]]:
-        """Every state that has a file, the earliest first, by the time and the grouped action of its instant."""
+        """Every state that has a file, the earliest first, by the time and the grouped action of
+        its instant."""
         found: dict[tuple[str, Action], list[Instant]] = {}
         for instant in sorted((i for i in map(parse_instant, self.files) if i), key=lambda i: i.sort_key):
             found.setdefault((instant.time, instant.grouped_action), []).append(instant)
         return found
 
     def is_leftover(self, instant: Instant) -> bool:
-        """Whether a pending clean or rollback has no plan: a paused process put its inflight file back after it was archived."""
+        """Whether a pending clean or rollback has no plan: a paused process put its inflight file
+        back after it was archived."""
         requested = instant.with_state(State.REQUESTED).file_name
         return instant.action in (Action.CLEAN, Action.ROLLBACK) and requested not in self.files
 
     def is_completed(self, time: str) -> bool:
-        """Whether a write of this time has its completed file, one that a pending restore takes back too."""
+        """Whether a write of this time has its completed file, one that a pending restore takes
+        back too."""
         return any(i.completed and i.action in WRITE_ACTIONS for _, i in self._at(time))
 
     def claim_names(self, time: str) -> list[str]:
-        """Names of the requested and inflight files, and of a planner's claim, that carry this time, whoever owns them."""
+        """Names of the requested and inflight files, and of a planner's claim, that carry this
+        time, whoever owns them."""
         claims = [name for name, i in self._at(time) if not i.completed]
         return sorted([*claims, *(name for name in [planner_claim(time)] if name in self.files)])
 
     def own_names(self, instant: Instant) -> list[str]:
-        """Names of all files of this instant, the completed one last: those of another action at its time, and a planner's claim, belong
-        to others."""
+        """Names of all files of this instant, the completed one last: those of another action at
+        its time, and a planner's claim, belong to others."""
         found = [(i.sort_key, name) for name, i in self._at(instant.time) if i.grouped_action is instant.grouped_action]
         return [name for _, name in sorted(found)]
 

@@ -1,9 +1,10 @@
 """Cleans: the plan of one, the record of what it deleted, and which of them took a file.
 
-Facts (table version 6, measured on Hudi 0.15.0): `T.clean.requested` and `T.clean.inflight` hold the same HoodieCleanerPlan
-(version 2), which names files by absolute paths per partition; `T.clean` is HoodieCleanMetadata, which names them without
-their folder. A file lies in the folder of the partition under which it stands, whatever the form of the path. The instant from
-which on everything is retained is null in a plan, "" in a record, under the policy that counts file versions.
+Facts (table version 6, measured on Hudi 0.15.0): `T.clean.requested` and `T.clean.inflight` hold
+the same HoodieCleanerPlan (version 2), which names files by absolute paths per partition; `T.clean`
+is HoodieCleanMetadata, which names them without their folder. A file lies in the folder of the
+partition under which it stands, whatever the form of the path. The instant from which on everything
+is retained is null in a plan, "" in a record, under the policy that counts file versions.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ Files = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class CleanPlan:
-    """What a clean is to delete. `retain`: the instant from which on it keeps everything, None if it does not say;
-    `last_commit` the newest completed write it saw; `partitions` become empty and lose their metadata file too."""
+    """What a clean is to delete. `retain`: the instant from which on it keeps everything, None if
+    it does not say; `last_commit` the newest completed write it saw; `partitions` become empty and
+    lose their metadata file too."""
 
     policy: str
     files: Files
@@ -64,8 +66,8 @@ class CleanPlan:
 
 @dataclass(frozen=True, slots=True)
 class CleanRecord:
-    """What a completed clean did: `deleted` and `failed` files, and the instant from which on it kept everything ("" if it
-    does not say)."""
+    """What a completed clean did: `deleted` and `failed` files, and the instant from which on it
+    kept everything ("" if it does not say)."""
 
     time: str
     retains: str
@@ -76,7 +78,8 @@ class CleanRecord:
 
 
 def record_body(plan: CleanPlan, started: str, millis: int, deleted: Files, failed: Files) -> bytes:
-    """The body of the completed file of the clean that began at the instant `started` and took `millis`."""
+    """The body of the completed file of the clean that began at the instant `started` and took
+    `millis`."""
     partitions = {
         partition: {
             "partitionPath": partition,
@@ -105,13 +108,15 @@ def record_body(plan: CleanPlan, started: str, millis: int, deleted: Files, fail
 
 
 def read_plan(ctx: TableContext, instant: Instant) -> CleanPlan:
-    """The plan of a clean, ours or Hudi's. Raises CorruptTableError, and UnsupportedTableError for files outside of the table."""
+    """The plan of a clean, ours or Hudi's. Raises CorruptTableError, and UnsupportedTableError for
+    files outside of the table."""
     requested = instant.with_state(State.REQUESTED)
     return parse_clean(body(ctx, requested), requested.file_name)
 
 
 def parse_clean(data: bytes, name: str) -> CleanPlan:
-    """The plan in the bytes of a requested file. Raises CorruptTableError that says `name`, UnsupportedTableError."""
+    """The plan in the bytes of a requested file. Raises CorruptTableError that says `name`,
+    UnsupportedTableError."""
     try:
         (record,) = decode_records(data)
         entries = record["filePathsToBeDeletedPerPartition"] or {}
@@ -145,7 +150,8 @@ def read_record(ctx: TableContext, instant: Instant) -> CleanRecord:
 
 
 def archived_cleans(ctx: TableContext) -> Iterator[CleanRecord]:
-    """The records of completed cleans in the archive, those of the newest file first. Raises CorruptTableError."""
+    """The records of completed cleans in the archive, those of the newest file first. Raises
+    CorruptTableError."""
     for entries in archived_entries(ctx):
         for entry in entries:
             instant, record = instant_of(entry), entry.get("hoodieCleanMetadata")
@@ -177,14 +183,16 @@ def last_clean(ctx: TableContext, timeline: Timeline) -> CleanRecord | None:
 
 
 def pending_cleans(ctx: TableContext, timeline: Timeline, since: str = "") -> dict[str, CleanPlan]:
-    """The plans of cleans after `since` that have not completed, by their instants, oldest first. What they name may be gone."""
+    """The plans of cleans after `since` that have not completed, by their instants, oldest first.
+    What they name may be gone."""
     waiting = (i for i in timeline.pending if i.action is Action.CLEAN and comparable_time(i.time) > since)
     return {i.time: read_plan(ctx, i) for i in waiting}
 
 
 def taken_files(ctx: TableContext, timeline: Timeline, since: str = "") -> dict[str, Files]:
-    """What each clean after the instant `since` deleted, or is to delete if it has not completed: names per partition, by its
-    instant. Without those that kept what was current at `since`, as they say: a group that was replaced before may be named no more."""
+    """What each clean after the instant `since` deleted, or is to delete if it has not completed:
+    names per partition, by its instant. Without those that kept what was current at `since`, as
+    they say: a group that was replaced before may be named no more."""
     done = (i for i in timeline.completed if i.action is Action.CLEAN and comparable_time(i.time) > since)
     records = (read_record(ctx, i) for i in done)
     found: dict[str, Files] = {r.time: r.deleted for r in records if not _keeps(r.retains, since)}
@@ -197,7 +205,8 @@ def _keeps(retains: str, since: str) -> bool:
 
 
 def clean_of(ctx: TableContext, timeline: Timeline, path: str) -> str | None:
-    """The clean that took the file at `path`, relative to the base path; None if no clean on the timeline did."""
+    """The clean that took the file at `path`, relative to the base path; None if no clean on the
+    timeline did."""
     partition, _, name = path.rpartition("/")
     return next((time for time, files in taken_files(ctx, timeline).items() if name in files.get(partition, ())), None)
 

@@ -1,8 +1,10 @@
-"""Plans of clusterings: the requested file of a replacecommit that says which slices become which file groups.
+"""Plans of clusterings: the requested file of a replacecommit that says which slices become which
+file groups.
 
-Facts (table version 6, measured on Hudi 0.15.0): `T.replacecommit.requested` is an Avro container of
-HoodieRequestedReplaceMetadata; of a clustering it holds a `clusteringPlan`, of an overwrite nothing or nulls. Base files and
-logs are named by their absolute paths, Hudi's logs newest first; a slice has no base instant but that in the names of its files.
+Facts (table version 6, measured on Hudi 0.15.0): `T.replacecommit.requested` is an Avro container
+of HoodieRequestedReplaceMetadata; of a clustering it holds a `clusteringPlan`, of an overwrite
+nothing or nulls. Base files and logs are named by their absolute paths, Hudi's logs newest first; a
+slice has no base instant but that in the names of its files.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class ClusteringGroup:
-    """Slices of one partition that are rewritten together, into `outputs` file groups. `extra`: what a strategy says of the group."""
+    """Slices of one partition that are rewritten together, into `outputs` file groups. `extra`:
+    what a strategy says of the group."""
 
     slices: tuple[PlannedSlice, ...]
     outputs: int
@@ -56,7 +59,8 @@ class ClusteringPlan:
 
 
 def clustering_body(ctx: TableContext, plan: ClusteringPlan, folder: str = "") -> bytes:
-    """Content of the requested file. `folder`: put before the paths of files, which only Hudi reads, so that it finds none of them."""
+    """Content of the requested file. `folder`: put before the paths of files, which only Hudi
+    reads, so that it finds none of them."""
     groups = [
         {
             "slices": [_slice_record(join(ctx.base_path, folder), item) for item in group.slices],
@@ -89,7 +93,8 @@ def clustering_body(ctx: TableContext, plan: ClusteringPlan, folder: str = "") -
 
 
 def planned_clustering(ctx: TableContext, instant: Instant) -> ClusteringPlan | None:
-    """The plan of a clustering, or of a replacecommit that may be the end of one; None if it is not. Raises CorruptTableError."""
+    """The plan of a clustering, or of a replacecommit that may be the end of one; None if it is
+    not. Raises CorruptTableError."""
     requested = instant.with_state(State.REQUESTED)
     if instant.completed and ctx.layout.clustering is not instant.action:
         requested = Instant(instant.time, ctx.layout.clustering, State.REQUESTED)
@@ -99,7 +104,8 @@ def planned_clustering(ctx: TableContext, instant: Instant) -> ClusteringPlan | 
 
 
 def parse_clustering(data: bytes, name: str = "a clustering plan") -> ClusteringPlan | None:
-    """The plan in the bytes of a requested file, None if they hold none. Raises CorruptTableError that says `name`."""
+    """The plan in the bytes of a requested file, None if they hold none. Raises CorruptTableError
+    that says `name`."""
     if not data:
         return None
     try:

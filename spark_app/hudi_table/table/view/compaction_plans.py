@@ -1,8 +1,10 @@
-"""Plans of compaction and log compaction: what a published one holds, and which file groups that binds.
+"""Plans of compaction and log compaction: what a published one holds, and which file groups that
+binds.
 
-Facts (table version 6, measured on Hudi 0.15.0): the plan is the Avro body of `T.compaction.requested`, which names files
-without their folder; from it on, new logs of its groups carry T as their base instant. A log compaction's plan,
-`T.logcompaction.requested`, has the same schema and does not change where logs go.
+Facts (table version 6, measured on Hudi 0.15.0): the plan is the Avro body of
+`T.compaction.requested`, which names files without their folder; from it on, new logs of its groups
+carry T as their base instant. A log compaction's plan, `T.logcompaction.requested`, has the same
+schema and does not change where logs go.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ _VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class PlannedSlice:
-    """One operation of a plan: a slice, its base file's name (None without one) and the names of its logs, in their order."""
+    """One operation of a plan: a slice, its base file's name (None without one) and the names of
+    its logs, in their order."""
 
     partition: str
     file_id: str
@@ -68,7 +71,8 @@ class PlannedSlice:
 
 
 def plan_body(slices: Iterable[PlannedSlice], strategy: str | None = None) -> bytes:
-    """The requested file of a plan; `strategy` names the class that executes it, if it is not a plain compaction."""
+    """The requested file of a plan; `strategy` names the class that executes it, if it is not a
+    plain compaction."""
     operations = [
         {
             "baseInstantTime": item.base_instant,
@@ -115,7 +119,8 @@ def pending_compactions(ctx: TableContext, timeline: Timeline) -> dict[tuple[str
 
 
 def pending_plans(ctx: TableContext, timeline: Timeline) -> dict[Instant, list[PlannedSlice]]:
-    """Every pending compaction and log compaction, oldest first, with its operations. Raises CorruptTableError."""
+    """Every pending compaction and log compaction, oldest first, with its operations. Raises
+    CorruptTableError."""
     return {i: planned_slices(ctx, i) for i in timeline.pending if i.action in PLANNED_ACTIONS}
 
 

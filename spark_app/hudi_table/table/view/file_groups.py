@@ -1,10 +1,12 @@
 """File groups and slices, and how listed files make them under a timeline.
 
-Facts: a base file counts if its instant completed or is older than the timeline's start; groups in a completed replacecommit's
-`partitionToReplaceFileIds` are hidden; a slice's key is its base instant, a base file's own. In table version 6 that of a log is the one in
-its name. Logs that are named with the instant of a pending compaction belong to the slice before it until its base file is there. Logs are
-ordered by version as a number, then by write token as text, a missing one first. In versions 8 and 9 a log's name has the instant that wrote
-it: it counts as a base file does, belongs to the newest slice that began before its instant completed, and logs are ordered by instant first.
+Facts: a base file counts if its instant completed or is older than the timeline's start; groups in
+a completed replacecommit's `partitionToReplaceFileIds` are hidden; a slice's key is its base
+instant, a base file's own. In table version 6 that of a log is the one in its name. Logs that are
+named with the instant of a pending compaction belong to the slice before it until its base file is
+there. Logs are ordered by version as a number, then by write token as text, a missing one first. In
+versions 8 and 9 a log's name has the instant that wrote it: it counts as a base file does, belongs
+to the newest slice that began before its instant completed, and logs are ordered by instant first.
 """
 
 from __future__ import annotations
@@ -83,10 +85,12 @@ class LogFile:
 
 
 def next_log_version(logs: Sequence[LogFile], instant: str, is_committed: Callable[[str], bool]) -> int:
-    """The version of the log that `instant` puts into the slice of these logs: behind the committed ones and those of other engines.
+    """The version of the log that `instant` puts into the slice of these logs: behind the committed
+    ones and those of other engines.
 
-    Logs of one version apply in the order of their instants, so those that are not committed stand in that order whatever becomes of them: Hudi
-    ends its scan at a log that is later than its snapshot. One that lies there already is left behind if it can be.
+    Logs of one version apply in the order of their instants, so those that are not committed stand
+    in that order whatever becomes of them: Hudi ends its scan at a log that is later than its
+    snapshot. One that lies there already is left behind if it can be.
     """
     counted, foreign, later = 0, 0, set()
     for log in logs:
@@ -103,7 +107,8 @@ def next_log_version(logs: Sequence[LogFile], instant: str, is_committed: Callab
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """A base instant of a file group: its base file, if any, and its log files in the order in which they apply."""
+    """A base instant of a file group: its base file, if any, and its log files in the order in
+    which they apply."""
 
     partition: str
     file_id: str
@@ -139,8 +144,9 @@ def groups_of(
     parse: Callable[[str], BaseName | None] = parse_base_file,
     archived: Callable[[], Mapping[str, str]] = dict,
 ) -> dict[str, list[FileGroup]]:
-    """The file groups that listed files make under a timeline, by partition; those in `hidden` are left out. `parse` knows
-    base files by their names, `archived` when each archived instant completed, which is asked where slices go by that."""
+    """The file groups that listed files make under a timeline, by partition; those in `hidden` are
+    left out. `parse` knows base files by their names, `archived` when each archived instant
+    completed, which is asked where slices go by that."""
     visible = Visible(timeline, as_of, archived)
     bases: dict[tuple[str, str], dict[str, BaseFile]] = {}
     logs: dict[tuple[str, str], list[LogFile]] = {}
@@ -159,7 +165,8 @@ def groups_of(
 
 
 class Visible:
-    """Whether files of an instant count: completed, or older than the timeline's start; and not after `as_of`."""
+    """Whether files of an instant count: completed, or older than the timeline's start; and not
+    after `as_of`."""
 
     def __init__(self, timeline: Timeline, as_of: str | None, archived: Callable[[], Mapping[str, str]]) -> None:
         self.slices = _slices_by_completion if timeline.layout.tells_completions else _slices
@@ -179,8 +186,9 @@ class Visible:
         return self.limit is not None and comparable_time(instant) > self.limit
 
     def completion(self, instant: str, since: str) -> str:
-        """When an instant completed, where it matters whether that was at `since` or later: of an archived one its own time tells, or the
-        archive. Its own time, too, where the archive does not have it."""
+        """When an instant completed, where it matters whether that was at `since` or later: of an
+        archived one its own time tells, or the archive. Its own time, too, where the archive does
+        not have it."""
         known = self._timeline.completions.get(instant)
         if known is None and comparable_time(instant) < comparable_time(since):
             known = self._archived().get(instant)
@@ -202,7 +210,8 @@ def _assemble(
 def _slices(
     partition: str, file_id: str, bases: dict[str, BaseFile], logs: list[LogFile], visible: Visible
 ) -> tuple[FileSlice, ...]:
-    """The slices of one group, oldest first; blocks of logs that nobody may see yet are left to the reader of the logs."""
+    """The slices of one group, oldest first; blocks of logs that nobody may see yet are left to the
+    reader of the logs."""
     if not logs and len(bases) == 1:
         return tuple(FileSlice(partition, file_id, instant, base) for instant, base in bases.items())
     held: dict[str, list[LogFile]] = {instant: [] for instant in bases}
@@ -220,10 +229,12 @@ def _slices(
 def _slices_by_completion(
     partition: str, file_id: str, bases: dict[str, BaseFile], logs: list[LogFile], visible: Visible
 ) -> tuple[FileSlice, ...]:
-    """The same where logs are named by the instants that wrote them: each lies on the newest slice that began before it completed.
+    """The same where logs are named by the instants that wrote them: each lies on the newest slice
+    that began before it completed.
 
-    A pending compaction makes no slice: logs behind it would be read with those before it. Logs that carry its time are of version 6, from
-    before an upgrade; Hudi takes them for its own uncommitted ones and leaves their rows out.
+    A pending compaction makes no slice: logs behind it would be read with those before it. Logs
+    that carry its time are of version 6, from before an upgrade; Hudi takes them for its own
+    uncommitted ones and leaves their rows out.
     """
     held: dict[str, list[LogFile]] = {instant: [] for instant in bases}
     newest = max(bases, key=comparable_time, default="")

@@ -1,7 +1,8 @@
 """The file system view: the file groups and slices that a timeline makes visible.
 
-Its files are those of the metadata table, where the table has one that can be asked, else those of the folders. Both make the same
-groups: what only a folder shows was written by no completed instant, so it counts for nothing (`docs/explanation/metadata-table.md`).
+Its files are those of the metadata table, where the table has one that can be asked, else those of
+the folders. Both make the same groups: what only a folder shows was written by no completed
+instant, so it counts for nothing (`docs/explanation/metadata-table.md`).
 """
 
 from __future__ import annotations
@@ -37,18 +38,21 @@ __all__ = [
 ]
 
 LISTED_WITHIN_SECONDS = 5.0
-"""Files that are listed so soon after the timeline are those of its snapshot: no cleaner retains that little."""
+"""Files that are listed so soon after the timeline are those of its snapshot: no cleaner retains
+that little."""
 LISTED_ALONE_MAX = 1_000
-"""Of more partitions than these no folder is listed alone: one listing of everything asks an object store less often."""
+"""Of more partitions than these no folder is listed alone: one listing of everything asks an object
+store less often."""
 LISTED_AT_ONCE = 16
-"""Of so many partitions the folders are listed also where there is a metadata table: an object store answers their listings side by
-side, before its timeline, logs and base file could be read one after the other."""
+"""Of so many partitions the folders are listed also where there is a metadata table: an object
+store answers their listings side by side, before its timeline, logs and base file could be read one
+after the other."""
 
 
 @dataclass(slots=True)
 class FileSystemView:
-    """File groups as of a timeline, which is whole, and as of an instant if `as_of` is given. Files are looked up once, at first use: those
-    of the partitions that are asked for, or all."""
+    """File groups as of a timeline, which is whole, and as of an instant if `as_of` is given. Files
+    are looked up once, at first use: those of the partitions that are asked for, or all."""
 
     ctx: TableContext
     timeline: Timeline
@@ -61,16 +65,16 @@ class FileSystemView:
     _every_folder: bool = field(default=False, repr=False)
 
     def partitions(self) -> list[str]:
-        """Partition paths, sorted: those that exist on the store, or that the metadata table lists; [''] for a non-partitioned table
-        with data."""
+        """Partition paths, sorted: those that exist on the store, or that the metadata table lists;
+        [''] for a non-partitioned table with data."""
         self._load()
         return self._partitions
 
     def existing(self, partitions: Iterable[str]) -> set[str]:
         """Those of the given partition paths that exist on the store.
 
-        Where folders are not listed, one with a visible group does: no clean that would empty it can end before a write that sees the
-        group. Of others the folder itself is asked.
+        Where folders are not listed, one with a visible group does: no clean that would empty it
+        can end before a write that sees the group. Of others the folder itself is asked.
         """
         names = set(partitions)
         if not self._few(names):
@@ -91,7 +95,8 @@ class FileSystemView:
         return [group for name in sorted(loaded) for group in loaded[name]]
 
     def latest_slices(self, partitions: Iterable[str] | None = None) -> list[FileSlice]:
-        """The newest slice of every visible group, of all partitions or of the given ones, in their order."""
+        """The newest slice of every visible group, of all partitions or of the given ones, in their
+        order."""
         if partitions is None:
             return [group.latest for group in self.groups()]
         names = list(partitions)
@@ -99,7 +104,8 @@ class FileSystemView:
         return [group.latest for name in names for group in self.groups(name)]
 
     def _few(self, names: set[str]) -> bool:
-        """Look these partitions up alone, unless they are many or everything is known already. Whether that is so."""
+        """Look these partitions up alone, unless they are many or everything is known already.
+        Whether that is so."""
         if self._groups is not None:
             return False
         wanted = names - self._alone.keys()
@@ -125,7 +131,8 @@ class FileSystemView:
         return {name: list(folder.groups) for name, folder in zip(names, known, strict=True)}
 
     def _list_alone(self, names: Sequence[str]) -> list[ObjectInfo]:
-        """The files in the folders of these partitions; and whether these are there is known then."""
+        """The files in the folders of these partitions; and whether these are there is known
+        then."""
         listed = list_partitions(self.ctx.storage, names)
         self._exists |= {name: bool(partitions_in(files)) for name, files in listed.items()}
         return [info for files in listed.values() for info in files]
@@ -145,8 +152,9 @@ class FileSystemView:
         return self._groups
 
     def _check_retained(self) -> None:
-        """A process that slept between timeline and files may list files of which a clean took what the timeline shows: then nothing
-        would tell that rows are missing. So it lists the timeline once more. Raises ObjectNotFoundError."""
+        """A process that slept between timeline and files may list files of which a clean took what
+        the timeline shows: then nothing would tell that rows are missing. So it lists the timeline
+        once more. Raises ObjectNotFoundError."""
         timeline, listed_at = self.timeline, self.timeline.listed_at
         last = timeline.last_commit
         if self.as_of is not None or last is None or listed_at is None:

@@ -1,10 +1,12 @@
 """The hash rings of a table's partitions: which one a timeline shows, and how rings are stored.
 
-Facts (measured on Hudi 0.15.0 and 1.1.1): rings lie in `.hoodie/.bucket_index/consistent_hashing_metadata/<partition>/`, the one that a
-partition begins with in `00000000000000.hashing_meta`, every later one in `<instant>.hashing_meta` of the replacecommit that made it, written
-before it completes. Hudi takes the newest whose instant is completed on the timeline; of an archived one it asks whether the partition has
-a base file of one of its nodes, and puts an empty file `<instant>.commit` into the partition's folder, which it never reads. So a ring whose
-commit is taken back has to go with it.
+Facts (measured on Hudi 0.15.0 and 1.1.1): rings lie in
+`.hoodie/.bucket_index/consistent_hashing_metadata/<partition>/`, the one that a partition begins
+with in `00000000000000.hashing_meta`, every later one in `<instant>.hashing_meta` of the
+replacecommit that made it, written before it completes. Hudi takes the newest whose instant is
+completed on the timeline; of an archived one it asks whether the partition has a base file of one
+of its nodes, and puts an empty file `<instant>.commit` into the partition's folder, which it never
+reads. So a ring whose commit is taken back has to go with it.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ class RingSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FixedRings:
-    """Rings that were looked up before, by partition; others begin with `buckets` nodes. Picklable."""
+    """Rings that were looked up before, by partition; others begin with `buckets` nodes.
+    Picklable."""
 
     buckets: int
     rings: Mapping[str, Ring] = field(default_factory=dict)
@@ -96,7 +99,8 @@ class TableRings:
         return partition in self._stored
 
     def as_of(self, timeline: Timeline) -> TableRings:
-        """The same partitions' rings under another timeline: none is read again unless a replacecommit came or went."""
+        """The same partitions' rings under another timeline: none is read again unless a
+        replacecommit came or went."""
         other = TableRings(self._ctx, timeline, self.buckets)
         if _replacements(timeline) == _replacements(self._timeline):
             other._rings, other._stored = self._rings, self._stored
@@ -106,7 +110,8 @@ class TableRings:
 def stored_ring(
     ctx: TableContext, timeline: Timeline, partition: str, view: FileSystemView | None = None
 ) -> Ring | None:
-    """The ring of a partition that the timeline shows, None if none is stored. Raises CorruptTableError for one that cannot be read."""
+    """The ring of a partition that the timeline shows, None if none is stored. Raises
+    CorruptTableError for one that cannot be read."""
     completed = {instant.time for instant in timeline.commits}
     for instant in _instants(ctx.storage, partition):
         if instant == INITIAL_INSTANT or instant in completed:
@@ -135,7 +140,8 @@ def read_ring(ctx: TableContext, partition: str, instant: str) -> Ring:
 
 
 def create_ring(ctx: TableContext, ring: Ring) -> Ring:
-    """Store the ring that a partition begins with, exclusively; the one that counts, which another writer may have created.
+    """Store the ring that a partition begins with, exclusively; the one that counts, which another
+    writer may have created.
 
     Raises CorruptTableError if that is none.
     """
@@ -158,7 +164,8 @@ def ring_path(partition: str, instant: str) -> str:
 
 
 def drop_rings(ctx: TableContext, times: Iterable[str]) -> None:
-    """Delete the rings of instants that are taken back, in all partitions; first the marks by which Hudi 1.1.1 knows them to be committed."""
+    """Delete the rings of instants that are taken back, in all partitions; first the marks by which
+    Hudi 1.1.1 knows them to be committed."""
     if ctx.config.index is not None and not ctx.config.index.type.has_rings:
         return
     names = {f"{time}{suffix}" for time in times for suffix in (_COMMITTED, _SUFFIX)}

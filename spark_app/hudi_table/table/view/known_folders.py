@@ -1,8 +1,11 @@
-"""What a handle knows of a partition's folder, so that a listing which adds some logs costs these logs and not all.
+"""What a handle knows of a partition's folder, so that a listing which adds some logs costs these
+logs and not all.
 
-The groups of a folder follow from the names and sizes of its files and from which instants count. As long as none of these that was looked
-at has changed, a new log at the end of a newest slice is all that is new; whatever else happens, all groups are made anew. On a local disk
-nobody looks again at a file that an instant which has completed has written; a listing that misses one of them is made anew.
+The groups of a folder follow from the names and sizes of its files and from which instants count.
+As long as none of these that was looked at has changed, a new log at the end of a newest slice is
+all that is new; whatever else happens, all groups are made anew. On a local disk nobody looks again
+at a file that an instant which has completed has written; a listing that misses one of them is made
+anew.
 """
 
 from __future__ import annotations
@@ -22,8 +25,9 @@ Hidden = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class KnownFolder:
-    """A partition's folder as it was listed: the `sizes` of its files by name, the names that are `settled`, its `groups`, sorted by file id, with
-    the `places` of these in them, and what they follow from: the groups that are `hidden`, and the instants that did not count (`undecided`)."""
+    """A partition's folder as it was listed: the `sizes` of its files by name, the names that are
+    `settled`, its `groups`, sorted by file id, with the `places` of these in them, and what they
+    follow from: the groups that are `hidden`, and the instants that did not count (`undecided`)."""
 
     sizes: dict[str, int]
     settled: frozenset[str]
@@ -40,7 +44,8 @@ class KnownFolder:
 
 @dataclass(frozen=True, slots=True)
 class SeenFolder:
-    """A listing of now: the `sizes` that were looked at, which are all but those of the settled files of `known`, if that is given."""
+    """A listing of now: the `sizes` that were looked at, which are all but those of the settled
+    files of `known`, if that is given."""
 
     partition: str
     sizes: dict[str, int]
@@ -78,7 +83,8 @@ def understand(ctx: TableContext, timeline: Timeline, seen: SeenFolder, hidden: 
 
 
 def _with_more_logs(seen: SeenFolder, hidden: Hidden, visible: Visible) -> KnownFolder | None:
-    """The known groups with new logs at the end of their newest slices; nothing if anything else has changed."""
+    """The known groups with new logs at the end of their newest slices; nothing if anything else
+    has changed."""
     known = seen.known
     if known is None or known.hidden != hidden:
         return None
@@ -169,8 +175,9 @@ def _settled(
 
 
 def _tells_its_end(logs: Sequence[LogFile], number: int, visible: Visible) -> bool:
-    """Whether the token of a log names a writer that has completed. Hudi 1.1.1 gives a log the token of the log before it, which does not
-    tell its writer; a writer of ours has one log in a group."""
+    """Whether the token of a log names a writer that has completed. Hudi 1.1.1 gives a log the
+    token of the log before it, which does not tell its writer; a writer of ours has one log in a
+    group."""
     token = logs[number].name.token
     writer = instant_of_token(token)
     copied = number > 0 and logs[number - 1].name.token == token

@@ -12,7 +12,8 @@ from hudi_table.table.store.ports import ObjectInfo, Storage
 
 
 def list_data_files(storage: Storage) -> list[ObjectInfo]:
-    """Every object outside `.hoodie/`, sorted by path: one listing of the base folder, then one per top-level folder, at once."""
+    """Every object outside `.hoodie/`, sorted by path: one listing of the base folder, then one per
+    top-level folder, at once."""
     folders, files = storage.list_dir("")
     inner = [partial(storage.list, folder) for folder in folders if folder.rpartition("/")[2] != HOODIE]
     found = [*files, *chain.from_iterable(all_at_once(storage, inner))]
@@ -20,7 +21,8 @@ def list_data_files(storage: Storage) -> list[ObjectInfo]:
 
 
 def list_partitions(storage: Storage, partitions: Sequence[str]) -> dict[str, list[ObjectInfo]]:
-    """The objects of each partition's own folder, sorted by path: one listing each, at once. Of a folder that is not there, nothing."""
+    """The objects of each partition's own folder, sorted by path: one listing each, at once. Of a
+    folder that is not there, nothing."""
 
     def listed(partition: str) -> list[ObjectInfo]:
         return [] if partition.partition("/")[0] == HOODIE else storage.list_dir(partition)[1]

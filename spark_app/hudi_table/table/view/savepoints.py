@@ -1,8 +1,8 @@
 """Savepoints: which files one keeps.
 
-Facts (table version 6, measured on Hudi 0.15.0): `T.savepoint` has the time of the commit that it keeps; its body is
-HoodieSavepointMetadata, which names per partition the files of the slices that were the newest then, without their folder.
-Deleting it is removing its files.
+Facts (table version 6, measured on Hudi 0.15.0): `T.savepoint` has the time of the commit that it
+keeps; its body is HoodieSavepointMetadata, which names per partition the files of the slices that
+were the newest then, without their folder. Deleting it is removing its files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from hudi_table.table.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """A commit that is kept: its time, who made it and when (milliseconds since 1970), and the names of its files per partition."""
+    """A commit that is kept: its time, who made it and when (milliseconds since 1970), and the
+    names of its files per partition."""
 
     instant: str
     by: str

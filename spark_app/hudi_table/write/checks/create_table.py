@@ -70,8 +70,9 @@ _CREATE_ATTEMPTS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """What `create` is asked; names and values are those of the `HudiTable` resource. None leaves it to the options, and then to the
-    default: a copy-on-write table with a simple index, without partitions and ordering fields."""
+    """What `create` is asked; names and values are those of the `HudiTable` resource. None leaves
+    it to the options, and then to the default: a copy-on-write table with a simple index, without
+    partitions and ordering fields."""
 
     schema: pa.Schema
     record_key: str | Sequence[str] | None = None
@@ -93,8 +94,8 @@ class TableSpec:
 def create(storage: Storage, spec: TableSpec, *, if_exists: str = "error", clock: Clock | None = None) -> TableContext:
     """Create the table, or with `if_exists="open"` open one of the same identity.
 
-    Raises InvalidRequestError if the location holds something else, a table (`"error"`) or a table of another
-    identity (`"open"`), InvalidSchemaError, InvalidOptionError, UnsupportedTableError.
+    Raises InvalidRequestError if the location holds something else, a table (`"error"`) or a table
+    of another identity (`"open"`), InvalidSchemaError, InvalidOptionError, UnsupportedTableError.
     """
     if if_exists not in ("error", "open"):
         raise InvalidOptionError(f"if_exists is {if_exists!r}; use 'error' or 'open'")
@@ -129,7 +130,8 @@ def create(storage: Storage, spec: TableSpec, *, if_exists: str = "error", clock
 
 
 def config_of(spec: TableSpec, base_path: str) -> TableConfig:
-    """The identity that a spec describes. Raises InvalidRequestError and its kinds, UnsupportedTableError."""
+    """The identity that a spec describes. Raises InvalidRequestError and its kinds,
+    UnsupportedTableError."""
     admit(spec.options)
     spec = _with_options(spec)
     schema = normalise(own_columns(spec.schema))
@@ -167,7 +169,8 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
 
 
 def _with_options(spec: TableSpec) -> TableSpec:
-    """The spec with what its options say. Raises InvalidRequestError where arguments and options differ."""
+    """The spec with what its options say. Raises InvalidRequestError where arguments and options
+    differ."""
     of_options = described(spec.options)
     key = bucket_option(spec.options)
     if key is not None and "index" not in of_options and not spec.options.get(INDEX_CLASS):
@@ -253,7 +256,8 @@ def _payload(spec: TableSpec, ordering: tuple[str, ...]) -> Payload:
 
 
 def check_identity(have: TableConfig, want: TableConfig, base_path: str) -> None:
-    """Refuse a spec that describes another table than the one at the location. Raises InvalidRequestError."""
+    """Refuse a spec that describes another table than the one at the location. Raises
+    InvalidRequestError."""
     pairs: list[tuple[str, Any, Any]] = [
         ("type", have.type.value, want.type.value),
         ("version", have.version, want.version),
@@ -282,7 +286,8 @@ def check_identity(have: TableConfig, want: TableConfig, base_path: str) -> None
 
 
 def _check_asked(have: TableConfig, spec: TableSpec, base_path: str) -> None:
-    """Refuse what is asked for and the table at the location has not, of that which need not be asked. Raises InvalidRequestError."""
+    """Refuse what is asked for and the table at the location has not, of that which need not be
+    asked. Raises InvalidRequestError."""
     asked = _with_options(spec)
     names = ("name", "database", "hive_style", "url_encode", "populate_meta_fields")
     given = [(name, getattr(have, name), getattr(asked, name)) for name in names if getattr(asked, name) is not None]
@@ -301,7 +306,8 @@ def _refuse_others(have: TableConfig, pairs: Sequence[tuple[str, Any, Any]], bas
 
 
 def _index(spec: TableSpec) -> IndexSpec:
-    """The index of a spec; `hoodie.index.class` among its options overrides the type among them, as in Hudi, never an argument."""
+    """The index of a spec; `hoodie.index.class` among its options overrides the type among them, as
+    in Hudi, never an argument."""
     index = index_of(spec.index or IndexType.SIMPLE.value)
     name = spec.options.get(INDEX_CLASS) or index.class_name
     if spec.index is not None and name != index.class_name:

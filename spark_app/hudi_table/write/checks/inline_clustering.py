@@ -1,4 +1,5 @@
-"""The order of a clustering that a write is to do after its commit, against the columns that the table will have then."""
+"""The order of a clustering that a write is to do after its commit, against the columns that the
+table will have then."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def clusters_inline(options: Mapping[str, str]) -> bool:
 
 
 def check_inline_order(options: Mapping[str, str], schema: pa.Schema) -> None:
-    """Raise InvalidOptionError for columns to sort by that are not there, or have no order, before anything is written."""
+    """Raise InvalidOptionError for columns to sort by that are not there, or have no order, before
+    anything is written."""
     wrong = check_columns(order_of(options).columns, with_meta(schema)) if clusters_inline(options) else None
     if wrong is not None:
         raise InvalidOptionError(f"the rows cannot be sorted after the write: {wrong}")

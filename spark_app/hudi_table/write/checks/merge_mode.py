@@ -1,4 +1,5 @@
-"""How a write merges rows: what the table and the options say of it, and what does not go together."""
+"""How a write merges rows: what the table and the options say of it, and what does not go
+together."""
 
 from __future__ import annotations
 
@@ -17,14 +18,15 @@ from hudi_table.write.functions import Merger
 
 
 def ordering_field(config: TableConfig) -> str | None:
-    """The one ordering field by which rows of a table are compared, if it names any. From version 8 on merging by commit time ignores it, among
-    rows of one batch, too (measured on Hudi 1.1.1)."""
+    """The one ordering field by which rows of a table are compared, if it names any. From version 8
+    on merging by commit time ignores it, among rows of one batch, too (measured on Hudi 1.1.1)."""
     named = config.ordering_fields if config.later_merge is None else config.later_merge.ordering
     return named[0] if named else None
 
 
 def payload_option(config: TableConfig, options: Mapping[str, str]) -> Payload:
-    """How rows merge. Copy-on-write tables made by Hudi's DataFrame writer store nothing of it: their writers tell it."""
+    """How rows merge. Copy-on-write tables made by Hudi's DataFrame writer store nothing of it:
+    their writers tell it."""
     name = explicit_option(options, PAYLOAD)
     if name:
         return payload_named(name)
@@ -47,7 +49,8 @@ def merge_rule(payload: Payload, ordering: str | None, operation: Operation, mer
 
 
 def refuse_merging(config: TableConfig, payload: Payload, index: Index) -> None:
-    """Raise UnsupportedTableError for a way of merging that does not go with the table's type, ordering field or index."""
+    """Raise UnsupportedTableError for a way of merging that does not go with the table's type,
+    ordering field or index."""
     ordering, custom = ordering_field(config), config.extra.get(CUSTOM_MERGER)
     if payload.ordering not in (None, ordering):
         raise UnsupportedTableError(

@@ -1,4 +1,5 @@
-"""Indexes of the metadata table that a write asks for: against the table's own, and against the metadata table that would hold them."""
+"""Indexes of the metadata table that a write asks for: against the table's own, and against the
+metadata table that would hold them."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from hudi_table.model.table.config import TableConfig
 
 
 def check_metadata_indexes(config: TableConfig, options: WriteOptions) -> None:
-    """Refuse an index that is asked for without the metadata table that would hold it, and is not there; and another record index than
-    the table's. Raises InvalidOptionError."""
+    """Refuse an index that is asked for without the metadata table that would hold it, and is not
+    there; and another record index than the table's. Raises InvalidOptionError."""
     refuse_other_record_index(config, options)
     if options.metadata:
         return
@@ -25,7 +26,8 @@ def check_metadata_indexes(config: TableConfig, options: WriteOptions) -> None:
 
 
 def refuse_other_record_index(config: TableConfig, options: WriteOptions) -> None:
-    """Raise InvalidOptionError if the options ask for another record index than the table finds its keys by."""
+    """Raise InvalidOptionError if the options ask for another record index than the table finds its
+    keys by."""
     own = None if config.index is None else config.index.type.metadata_partition
     key = other_record_index(own, options.metadata_indexes)
     if key is not None:

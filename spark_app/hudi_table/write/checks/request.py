@@ -1,7 +1,8 @@
 """Checks of a request before anything is written: table, options, index, columns.
 
-Everything that can be known without the rows is refused here by name; what only rows can tell (null keys, null
-ordering values) is refused while they are taken in, which still precedes the first file and the claim.
+Everything that can be known without the rows is refused here by name; what only rows can tell (null
+keys, null ordering values) is refused while they are taken in, which still precedes the first file
+and the claim.
 """
 
 from __future__ import annotations
@@ -62,10 +63,12 @@ from hudi_table.write.settings import bloom_filter
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A checked request. `schema` is what files will hold (no meta columns), `changed` whether it is new to the table.
+    """A checked request. `schema` is what files will hold (no meta columns), `changed` whether it
+    is new to the table.
 
-    `stored` is the schema that the table had, None for a table that never had one, `buckets` the number that it stored. `columns` are those that the rows
-    must have, in the types in which they are taken in.
+    `stored` is the schema that the table had, None for a table that never had one, `buckets` the
+    number that it stored. `columns` are those that the rows must have, in the types in which they
+    are taken in.
     """
 
     operation: Operation
@@ -106,7 +109,8 @@ def prepare(
     table_schema: pa.Schema | None,
     data_schema: pa.Schema | None,
 ) -> Prepared:
-    """Check a request against its table. Raises InvalidRequestError (or a subclass) or UnsupportedTableError.
+    """Check a request against its table. Raises InvalidRequestError (or a subclass) or
+    UnsupportedTableError.
 
     `data_schema` is None for `delete_partition`, which takes no rows.
     """
@@ -174,7 +178,8 @@ def parse_operation(name: str) -> Operation:
 
 
 def refuse_extra(extra: Mapping[str, str], batch_key: str) -> None:
-    """Raise InvalidRequestError for what a commit cannot carry for its caller: no text, or under a key that it has itself."""
+    """Raise InvalidRequestError for what a commit cannot carry for its caller: no text, or under a
+    key that it has itself."""
     for key, value in extra.items():
         if key in (SCHEMA_KEY, batch_key):
             raise InvalidRequestError(f"extra_metadata {key!r} is a key of the commit itself: give another name")
@@ -183,7 +188,8 @@ def refuse_extra(extra: Mapping[str, str], batch_key: str) -> None:
 
 
 def refuse_unsupported(config: TableConfig) -> None:
-    """Refuse tables that this release cannot write. Raises UnsupportedTableError that names the feature."""
+    """Refuse tables that this release cannot write. Raises UnsupportedTableError that names the
+    feature."""
     extra = config.extra
     faults = [
         (
@@ -244,7 +250,8 @@ def _merges_by_more(config: TableConfig) -> bool:
 
 
 def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Index, bool]:
-    """The table's index, and whether the options alone name it. A consistent one has the rings that partitions begin with.
+    """The table's index, and whether the options alone name it. A consistent one has the rings that
+    partitions begin with.
 
     Raises as `resolve_spec` does, and what `index_for` raises.
     """
@@ -254,8 +261,8 @@ def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Inde
 def resolve_spec(config: TableConfig, options: Mapping[str, str]) -> IndexSpec:
     """What the table stores of its index, or else what the options tell of it.
 
-    Raises InvalidOptionError for a contradiction, InvalidRequestError if nobody tells, UnsupportedTableError for an
-    index that this release does not have.
+    Raises InvalidOptionError for a contradiction, InvalidRequestError if nobody tells,
+    UnsupportedTableError for an index that this release does not have.
     """
     spec_of_options = _index_argument(options, config.index)
     if spec_of_options is not None and config.index is not None:

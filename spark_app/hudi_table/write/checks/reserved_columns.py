@@ -1,7 +1,9 @@
-"""Columns whose names mean something to Hudi: its own five, that of the operation, and the mark of deletes.
+"""Columns whose names mean something to Hudi: its own five, that of the operation, and the mark of
+deletes.
 
-Facts: Hudi's writer drops its columns from what it is given and writes them anew. `_hoodie_is_deleted` deletes where it is a
-Boolean that is true; of another type Hudi takes it for a column like any other (`BaseAvroPayload.isDeleteRecord`).
+Facts: Hudi's writer drops its columns from what it is given and writes them anew.
+`_hoodie_is_deleted` deletes where it is a Boolean that is true; of another type Hudi takes it for a
+column like any other (`BaseAvroPayload.isDeleteRecord`).
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ _OURS = "_lakeops_"
 
 
 def own_columns(schema: pa.Schema) -> pa.Schema:
-    """The columns of a caller's schema that are the table's: without Hudi's five, as a read returns them, and without the index of
-    a pandas frame.
+    """The columns of a caller's schema that are the table's: without Hudi's five, as a read returns
+    them, and without the index of a pandas frame.
 
-    Raises InvalidSchemaError for some of the five or for other columns by their names, for `_hoodie_is_deleted` of another type
-    than Boolean, and for names that begin with `_lakeops_`.
+    Raises InvalidSchemaError for some of the five or for other columns by their names, for
+    `_hoodie_is_deleted` of another type than Boolean, and for names that begin with `_lakeops_`.
     """
     meta = [field for field in schema if field.name.lower() in ALL_META_COLUMNS]
     if meta and not _as_read(meta):
@@ -48,7 +50,8 @@ def own_columns(schema: pa.Schema) -> pa.Schema:
 
 
 def _as_read(meta: Iterable[pa.Field]) -> bool:
-    """Whether these are the five, perhaps with that of the operation, with texts in them (or nothing at all), as reads return them."""
+    """Whether these are the five, perhaps with that of the operation, with texts in them (or
+    nothing at all), as reads return them."""
     found = list(meta)
     texts = all(pt.is_null(field.type) or normal_type(field.type) == pa.string() for field in found)
     return texts and sorted({*(field.name for field in found)} - {OPERATION_COLUMN}) == sorted(META_COLUMNS)

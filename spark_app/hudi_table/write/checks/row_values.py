@@ -1,7 +1,9 @@
-"""Rows that a caller hands over are looked at before they are written: text in UTF-8, no null where none may be.
+"""Rows that a caller hands over are looked at before they are written: text in UTF-8, no null where
+none may be.
 
-Arrow takes such arrays from other libraries unseen; a file with them breaks at its readers. The check costs a few milliseconds for
-a million values: it is Arrow's own, on columns, and of nested ones on the part that belongs to the batch.
+Arrow takes such arrays from other libraries unseen; a file with them breaks at its readers. The
+check costs a few milliseconds for a million values: it is Arrow's own, on columns, and of nested
+ones on the part that belongs to the batch.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from hudi_table.model.counts import counted
 
 
 def refuse_unsound(rows: pa.RecordBatch) -> None:
-    """Raise InvalidDataError that names the column, for text that is no UTF-8 and for nulls in a required column or field.
+    """Raise InvalidDataError that names the column, for text that is no UTF-8 and for nulls in a
+    required column or field.
 
     `rows` have plain layouts, as `conform` gives them.
     """
@@ -23,7 +26,8 @@ def refuse_unsound(rows: pa.RecordBatch) -> None:
 
 
 def check_layout(batch: pa.RecordBatch) -> None:
-    """Raise InvalidDataError for arrays whose buffers do not hold what their type needs; by the ends of them alone."""
+    """Raise InvalidDataError for arrays whose buffers do not hold what their type needs; by the
+    ends of them alone."""
     for name, values in zip(batch.schema.names, batch.columns, strict=True):
         try:
             values.validate()
@@ -57,7 +61,8 @@ def _check(values: pa.Array, field: pa.Field, path: str) -> None:
 
 
 def _refuse_hidden(values: pa.Array, field: pa.Field, path: str) -> None:
-    """Arrow's Parquet writer (26.0) looks for nulls of a required field also where its struct is null."""
+    """Arrow's Parquet writer (26.0) looks for nulls of a required field also where its struct is
+    null."""
     if not field.nullable and values.null_count:
         raise InvalidDataError(
             f"field '{path}' is required and null where its struct is null, which cannot be written: make the field nullable"
@@ -73,7 +78,8 @@ def _check_values(values: pa.Array, path: str) -> None:
 
 
 def _own(values: pa.MapArray, entries: pa.Array) -> pa.Array:
-    """The entries that belong to these maps: a slice shares those of its neighbours. What a null map spans counts."""
+    """The entries that belong to these maps: a slice shares those of its neighbours. What a null
+    map spans counts."""
     if len(values) == 0:
         return entries.slice(0, 0)
     start, stop = values.offsets[0].as_py(), values.offsets[len(values)].as_py()

@@ -1,8 +1,9 @@
-"""The table's schema against the incoming one: what may change, what may be absent, what is refused.
+"""The table's schema against the incoming one: what may change, what may be absent, what is
+refused.
 
-A write may add nullable columns (nested fields too) and widen types; a narrower incoming type is cast up. Nothing
-is dropped or renamed. Widening is what Hudi's readers promote when they meet an older base file: int to long and
-double, float to double.
+A write may add nullable columns (nested fields too) and widen types; a narrower incoming type is
+cast up. Nothing is dropped or renamed. Widening is what Hudi's readers promote when they meet an
+older base file: int to long and double, float to double.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ def evolve(
 ) -> Evolved:
     """The table's schema after a write of `incoming` (both in stored types, without meta columns).
 
-    Raises InvalidSchemaError that lists every difference that is not allowed. `null_for_missing`: a nullable column
-    that the data lacks is filled with nulls instead of being refused. `keys`: columns whose text stands in record keys or
-    partition paths; they may become wider integers but no floating point, which would write the same value otherwise.
+    Raises InvalidSchemaError that lists every difference that is not allowed. `null_for_missing`: a
+    nullable column that the data lacks is filled with nulls instead of being refused. `keys`:
+    columns whose text stands in record keys or partition paths; they may become wider integers but
+    no floating point, which would write the same value otherwise.
     """
     faults: list[str] = []
     fields = []
@@ -63,7 +65,8 @@ def evolve(
 
 
 def _added(have: Iterable[pa.Field], data_fields: Iterable[pa.Field], prefix: str, faults: list[str]) -> list[pa.Field]:
-    """The fields that are new, nullable: older rows have no value. Engines that ignore case must tell them apart."""
+    """The fields that are new, nullable: older rows have no value. Engines that ignore case must
+    tell them apart."""
     known = {field.name: field.name for field in have}
     folded = {name.lower(): name for name in known}
     new = [field.with_nullable(True) for field in data_fields if field.name not in known]

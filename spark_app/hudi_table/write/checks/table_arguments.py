@@ -1,4 +1,5 @@
-"""The arguments that describe a new table, from the shapes in which Python and the resource give them."""
+"""The arguments that describe a new table, from the shapes in which Python and the resource give
+them."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ Kind = TypeVar("Kind", bound=StrEnum)
 
 
 def index_of(index: str | Mapping[str, Any] | IndexSpec) -> IndexSpec:
-    """An index from its name (`Simple`), the resource's shape (`{"type": "Bucket", "buckets": 8}`, `{"type": "Custom",
-    "class": "recent", "settings": {…}}`) or an IndexSpec. Raises InvalidRequestError."""
+    """An index from its name (`Simple`), the resource's shape (`{"type": "Bucket", "buckets": 8}`,
+    `{"type": "Custom", "class": "recent", "settings": {…}}`) or an IndexSpec. Raises
+    InvalidRequestError."""
     if isinstance(index, IndexSpec):
         spec = index
     elif isinstance(index, str):
@@ -77,7 +79,8 @@ def _index_document(document: Mapping[str, Any]) -> IndexSpec:
 
 
 def partition_fields_of(names: PartitionFields) -> tuple[PartitionField, ...]:
-    """Partition fields from one or several names, fields in the resource's shape, or PartitionFields."""
+    """Partition fields from one or several names, fields in the resource's shape, or
+    PartitionFields."""
     known = {f.name for f in fields(PartitionField)}
     parsed = []
     for item in [names] if isinstance(names, str | Mapping | PartitionField) else names:

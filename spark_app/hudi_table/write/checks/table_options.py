@@ -1,7 +1,8 @@
 """What options say of a table that is to be created, and whether they contradict one that is there.
 
-A property of the table may be given as an argument of `create_table`, as the option by which Hudi's writers name it, or as both
-if they agree. Later writes and services may repeat such options: they are compared with what the table stores.
+A property of the table may be given as an argument of `create_table`, as the option by which Hudi's
+writers name it, or as both if they agree. Later writes and services may repeat such options: they
+are compared with what the table stores.
 """
 
 from __future__ import annotations
@@ -66,12 +67,14 @@ _BUCKET_KEYS = (BUCKETS, HASH_FIELDS, ENGINE, EXPRESSIONS, BUCKETS_MIN, BUCKETS_
 
 
 def table_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Those of the options that say something of a table that is created: it stores them. All others are of its writes and services."""
+    """Those of the options that say something of a table that is created: it stores them. All
+    others are of its writes and services."""
     return {key: value for key, value in options.items() if _is_stored(aliases().get(key, key))}
 
 
 def with_names(options: Mapping[str, str], named: Mapping[str, str | None]) -> dict[str, str]:
-    """The options with those that arguments name. Raises InvalidOptionError where both name another."""
+    """The options with those that arguments name. Raises InvalidOptionError where both name
+    another."""
     for key, name in named.items():
         if name and options.get(key, name) != name:
             raise InvalidOptionError(
@@ -81,7 +84,8 @@ def with_names(options: Mapping[str, str], named: Mapping[str, str | None]) -> d
 
 
 def warn_of_others(options: Mapping[str, str]) -> None:
-    """Warn of each option that acts on writes and services and is given to a creation: it is not stored, so nobody would act on it."""
+    """Warn of each option that acts on writes and services and is given to a creation: it is not
+    stored, so nobody would act on it."""
     others = options.keys() - table_options(options).keys()
     for key in sorted(others):
         option = known_options().get(aliases().get(key, key))
@@ -100,7 +104,8 @@ def _is_stored(key: str) -> bool:
 
 
 def index_option(options: Mapping[str, str], known: IndexSpec | None = None) -> IndexSpec | None:
-    """The index that options name, None if they name none. `known`: the one that is meant where they tell of its buckets alone.
+    """The index that options name, None if they name none. `known`: the one that is meant where
+    they tell of its buckets alone.
 
     Raises InvalidOptionError, also for buckets of an index that has none, UnsupportedTableError.
     """
@@ -163,7 +168,8 @@ def warn_of_encoding(config: TableConfig, options: Mapping[str, str]) -> None:
 
 
 def described(options: Mapping[str, str]) -> dict[str, Any]:
-    """Fields of a `TableSpec` that options tell. Raises InvalidOptionError, UnsupportedTableError."""
+    """Fields of a `TableSpec` that options tell. Raises InvalidOptionError,
+    UnsupportedTableError."""
     current = renamed(options)
     fields: dict[str, Any] = {}
     for key, (field, value) in _FIELDS.items():
@@ -179,7 +185,8 @@ def described(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def check_generator(config: TableConfig, options: Mapping[str, str]) -> None:
-    """Raise InvalidOptionError for a key generator that would make other keys or paths than the table's fields do."""
+    """Raise InvalidOptionError for a key generator that would make other keys or paths than the
+    table's fields do."""
     have = generator_class(config).rpartition(".")[2]
     generator = _generator(renamed(options)).rpartition(".")[2]
     if generator and generator != have:
@@ -243,7 +250,8 @@ def refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> No
 def merged(
     arguments: Mapping[str, Any], of_options: Mapping[str, Any], same: Callable[[str, Any, Any], bool]
 ) -> dict[str, Any]:
-    """The fields of a spec, of arguments (None: not given) and options. Raises InvalidRequestError where they differ."""
+    """The fields of a spec, of arguments (None: not given) and options. Raises InvalidRequestError
+    where they differ."""
     fields = {name: value for name, value in arguments.items() if value is not None}
     for name, value in of_options.items():
         if name in fields and not same(name, fields[name], value):

@@ -21,7 +21,8 @@ _SERVICES = frozenset({Action.INDEXING, Action.RESTORE})
 
 
 def check_timeline(ctx: TableContext, timeline: Timeline) -> None:
-    """Refuse to write beside a pending service of Hudi that moves more than the file groups of its plan.
+    """Refuse to write beside a pending service of Hudi that moves more than the file groups of its
+    plan.
 
     Raises UnsupportedTableError that names the instant.
     """
@@ -35,7 +36,8 @@ def check_timeline(ctx: TableContext, timeline: Timeline) -> None:
 
 
 def check_renames(ctx: TableContext, timeline: Timeline) -> None:
-    """Refuse to write while base files hold columns under former names: a rewrite would take them for new ones.
+    """Refuse to write while base files hold columns under former names: a rewrite would take them
+    for new ones.
 
     Raises UnsupportedTableError that names the columns.
     """
@@ -54,7 +56,8 @@ def check_renames(ctx: TableContext, timeline: Timeline) -> None:
 
 
 def check_partitions(ctx: TableContext, partitions: Sequence[str]) -> None:
-    """Refuse to drop partitions that are not there. Raises InvalidRequestError that names the nearest one."""
+    """Refuse to drop partitions that are not there. Raises InvalidRequestError that names the
+    nearest one."""
     if not partitions:
         raise InvalidRequestError("delete_partition needs the paths of the partitions to drop; give partitions=[…]")
     for partition in partitions:

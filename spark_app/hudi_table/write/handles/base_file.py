@@ -1,7 +1,8 @@
 """What one task does with one file group, here or in a Spark task: marker, file, write stat.
 
-The driver and every task share nothing but `FileGroupTask` and the right to write. Incoming batches hold
-`_hoodie_record_key`, the table's columns, and where rows may be deleted by the operation `ALWAYS_DELETE`.
+The driver and every task share nothing but `FileGroupTask` and the right to write. Incoming batches
+hold `_hoodie_record_key`, the table's columns, and where rows may be deleted by the operation
+`ALWAYS_DELETE`.
 """
 
 from __future__ import annotations
@@ -45,10 +46,11 @@ _CONSTANT = pa.dictionary(pa.int32(), pa.string())
 def write_file_group(
     task: FileGroupTask, batches: Iterable[pa.RecordBatch], right: RightToWrite
 ) -> tuple[WriteStat, ...]:
-    """Write the file (or, if it rolls over, the files) of one group; no stat if there is nothing to write.
+    """Write the file (or, if it rolls over, the files) of one group; no stat if there is nothing to
+    write.
 
-    Raises WriteAbortedError if the instant was taken away, and what the storage raises. A failed attempt leaves at
-    most marked files, which the driver's reconciliation or a recovery deletes.
+    Raises WriteAbortedError if the instant was taken away, and what the storage raises. A failed
+    attempt leaves at most marked files, which the driver's reconciliation or a recovery deletes.
     """
     seen = EventTimes(task.settings.event_time)
     work = FileWork(task, row_schema(task), MergeCounts(), seen)
@@ -61,9 +63,10 @@ def write_file_group(
 
 @dataclass(slots=True)
 class FileWork:
-    """One attempt at one file. `rows` is the schema of rows between reading and writing: what a file holds, without the two
-    columns that are the same in every row of it. `stored`: the footer of the base file that is read. `known`: a filter that holds the keys
-    of the rows that come next."""
+    """One attempt at one file. `rows` is the schema of rows between reading and writing: what a
+    file holds, without the two columns that are the same in every row of it. `stored`: the footer
+    of the base file that is read. `known`: a filter that holds the keys of the rows that come
+    next."""
 
     task: FileGroupTask
     rows: pa.Schema
@@ -76,7 +79,8 @@ class FileWork:
 
 
 def row_schema(task: FileGroupTask, *, dictionaries: bool = True) -> pa.Schema:
-    """The schema of rows between reading and writing; `dictionaries`: columns of few values may be such."""
+    """The schema of rows between reading and writing; `dictionaries`: columns of few values may be
+    such."""
     meta = [
         pa.field(COMMIT_TIME, _CONSTANT if dictionaries else pa.string()),
         pa.field(COMMIT_SEQNO, pa.string()),
@@ -187,8 +191,9 @@ def _merged(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToWri
 
 
 def _filter_that_stays(work: FileWork, merger: Merger) -> BloomFilter | None:
-    """The stored filter, where the new file has all keys of the old one: hashing them again would give the same bits, and took a fifth of
-    a rewrite. Where keys go it is made anew, or its errors would grow with every rewrite."""
+    """The stored filter, where the new file has all keys of the old one: hashing them again would
+    give the same bits, and took a fifth of a rewrite. Where keys go it is made anew, or its errors
+    would grow with every rewrite."""
     spec = work.task.settings.bloom
     if spec is None or work.stored is None or not merger.keeps_keys:
         return None
@@ -211,8 +216,8 @@ def _appended(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToW
 
 
 def base_rows(work: FileWork, storage: Storage, *, dictionaries: bool = True) -> Iterator[pa.Table]:
-    """The base file batch by batch, in today's schema; with `dictionaries`, columns of few values stay such, which is half
-    the work."""
+    """The base file batch by batch, in today's schema; with `dictionaries`, columns of few values
+    stay such, which is half the work."""
     task, path = work.task, work.task.base_path
     assert path is not None
     virtual = task.settings.virtual_keys
@@ -236,7 +241,8 @@ def base_rows(work: FileWork, storage: Storage, *, dictionaries: bool = True) ->
 
 
 def _held_bytes(settings: WriteSettings) -> int:
-    """What reading the base file, or writing a row group, may hold at once, beside the rows that are merged in."""
+    """What reading the base file, or writing a row group, may hold at once, beside the rows that
+    are merged in."""
     return min(ROW_GROUP_BYTES_MAX, max(ROW_GROUP_BYTES_LEAST, settings.memory_bytes // 2))
 
 
@@ -276,7 +282,8 @@ def _with_keys(table: pa.Table, keys: TableKeys) -> pa.Table:
 def _incoming(
     task: FileGroupTask, batches: Iterable[pa.RecordBatch], seen: EventTimes, *, dropping_deletes: bool
 ) -> Iterator[pa.Table]:
-    """Incoming rows: streamed, or in whole tables where duplicates must be combined or rows sorted."""
+    """Incoming rows: streamed, or in whole tables where duplicates must be combined or rows
+    sorted."""
     settings = task.settings
     tables: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for batch in batches)
     if settings.combine or settings.sort:
@@ -300,7 +307,8 @@ def _without_deletes(table: pa.Table) -> pa.Table:
 
 
 def _stamped(work: FileWork, table: pa.Table, keep: tuple[str, ...] = ()) -> pa.Table:
-    """Incoming rows with commit time and sequence numbers, in the schema of `work.rows` (and the columns to keep)."""
+    """Incoming rows with commit time and sequence numbers, in the schema of `work.rows` (and the
+    columns to keep)."""
     task = work.task
     start, work.numbered = work.numbered, work.numbered + len(table)
     counters = pa.array(np.arange(start, work.numbered)).cast(pa.string())
@@ -318,7 +326,8 @@ def _stamped(work: FileWork, table: pa.Table, keep: tuple[str, ...] = ()) -> pa.
 
 
 def _as_stored(table: pa.Table, task: FileGroupTask, name: str) -> pa.Table:
-    """Rows as the file holds them: meta columns first, partition path and file name the same in every row."""
+    """Rows as the file holds them: meta columns first, partition path and file name the same in
+    every row."""
     rows = len(table)
     file_name = constant_column(name, rows)
     if task.settings.virtual_keys is None:

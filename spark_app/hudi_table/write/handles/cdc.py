@@ -1,9 +1,10 @@
 """The change data of one rewrite of a base file: a `.cdc` log file beside it.
 
-Facts (measured on Hudi 0.15.0): the log's base instant is the one that writes it, its version 1, its token that of the new
-base file; the write stat names it in `cdcStats` with its size. A new group has none: its rows are all inserts. Hudi's
-reader asks for one wherever a file of updates, deletes or copied rows was written; Hudi itself leaves it out of inserts
-into small files, and then cannot read the changes. We write one with every rewrite, with an empty block if nothing changed.
+Facts (measured on Hudi 0.15.0): the log's base instant is the one that writes it, its version 1,
+its token that of the new base file; the write stat names it in `cdcStats` with its size. A new
+group has none: its rows are all inserts. Hudi's reader asks for one wherever a file of updates,
+deletes or copied rows was written; Hudi itself leaves it out of inserts into small files, and then
+cannot read the changes. We write one with every rewrite, with an empty block if nothing changed.
 """
 
 from __future__ import annotations

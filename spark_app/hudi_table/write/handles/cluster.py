@@ -1,7 +1,9 @@
-"""What a task of a clustering does with one group: its slices' rows, in order, into new file groups of about equal size.
+"""What a task of a clustering does with one group: its slices' rows, in order, into new file groups
+of about equal size.
 
-Names and rows follow from the plan and the slices alone, so that any executor writes the same files, and may write them
-again. Rows keep their commit time, sequence number and key (measured on Hudi 0.15.0).
+Names and rows follow from the plan and the slices alone, so that any executor writes the same
+files, and may write them again. Rows keep their commit time, sequence number and key (measured on
+Hudi 0.15.0).
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ _READ_SHARES = 4
 
 @dataclass(frozen=True, slots=True)
 class ClusteringTask:
-    """One group, picklable: the slices that are read, the files that are written. `memory_bytes` may be held; `threads` write
-    files at once."""
+    """One group, picklable: the slices that are read, the files that are written. `memory_bytes`
+    may be held; `threads` write files at once."""
 
     sources: tuple[CompactionTask, ...]
     outputs: tuple[FileGroupTask, ...]
@@ -43,8 +45,8 @@ class ClusteringTask:
 
 
 def cluster_group(item: ClusteringTask, right: RightToWrite) -> tuple[WriteStat, ...]:
-    """Write the new files; fewer than planned if there are fewer rows. Raises WriteAbortedError if the instant was taken
-    away, and what the storage raises."""
+    """Write the new files; fewer than planned if there are fewer rows. Raises WriteAbortedError if
+    the instant was taken away, and what the storage raises."""
     if len(item.outputs) == 1 and not item.order.columns:
         shared = SharedDictionaries()
         with closing(source_rows(item.sources, right, item.memory_bytes, item.threads)) as tables:
@@ -77,8 +79,9 @@ def write_rows(task: FileGroupTask, tables: Iterator[pa.Table], right: RightToWr
 def source_rows(
     sources: Sequence[CompactionTask], right: RightToWrite, memory_bytes: int, threads: int = 1
 ) -> Generator[pa.Table, None, None]:
-    """The rows of planned slices, logs merged in, one slice after the other, in steps as large as the memory allows, which do
-    not decide what is written. So many `threads` read slices at once; closing the generator stops them."""
+    """The rows of planned slices, logs merged in, one slice after the other, in steps as large as
+    the memory allows, which do not decide what is written. So many `threads` read slices at once;
+    closing the generator stops them."""
     share = memory_bytes // (_READ_SHARES * threads)
     if threads == 1:
         return (table for source in sources for table in _slice_rows(source, right, share))

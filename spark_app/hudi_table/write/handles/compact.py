@@ -1,11 +1,14 @@
-"""What a task of a compaction does with one planned slice: its logs merged into a new base file, or folded into one log.
+"""What a task of a compaction does with one planned slice: its logs merged into a new base file, or
+folded into one log.
 
-The file's name and rows follow from the plan alone, so that any executor writes the same file, and may write it again.
-Rows keep their commit time and sequence number (measured on Hudi 0.15.0). Unlike Hudi 0.15.0, a compaction of logs that
-hold nothing makes a base file too: newer logs carry the plan's instant as their base, and would hide the older file.
+The file's name and rows follow from the plan alone, so that any executor writes the same file, and
+may write it again. Rows keep their commit time and sequence number (measured on Hudi 0.15.0).
+Unlike Hudi 0.15.0, a compaction of logs that hold nothing makes a base file too: newer logs carry
+the plan's instant as their base, and would hide the older file.
 
-A log compaction's log has the version of the last log that it replaces, and by its token follows right behind it: before
-everything that was written beside the plan. Readers that apply both, as 0.15.0 does, come to the same rows.
+A log compaction's log has the version of the last log that it replaces, and by its token follows
+right behind it: before everything that was written beside the plan. Readers that apply both, as
+0.15.0 does, come to the same rows.
 """
 
 from __future__ import annotations
@@ -46,9 +49,9 @@ from hudi_table.write.workload import FileGroupTask, LogPlace
 
 @dataclass(frozen=True, slots=True)
 class CompactionTask:
-    """One planned slice, picklable. `visible` are the instants whose blocks count: those completed before the plan's. `absent` are paths of
-    planned logs that are gone, and of which no block would count. `sizes`: of the files that are there, in bytes, by path, where they are
-    known."""
+    """One planned slice, picklable. `visible` are the instants whose blocks count: those completed
+    before the plan's. `absent` are paths of planned logs that are gone, and of which no block would
+    count. `sizes`: of the files that are there, in bytes, by path, where they are known."""
 
     file: FileGroupTask
     planned: PlannedSlice
@@ -62,12 +65,14 @@ class CompactionTask:
         return [ListedFile(path, size) for path, size in self.sizes.items()]
 
     def logs(self) -> list[LogFile]:
-        """The planned logs that are read, in their order. Raises CorruptTableError for a name that is no log's."""
+        """The planned logs that are read, in their order. Raises CorruptTableError for a name that
+        is no log's."""
         return [LogFile(path, 0, _parsed(path)) for path in self.planned.log_paths if path not in self.absent]
 
 
 def compact_file_group(item: CompactionTask, right: RightToWrite) -> WriteStat:
-    """Write the new base file. Raises WriteAbortedError if the instant was taken away, and what the storage raises."""
+    """Write the new base file. Raises WriteAbortedError if the instant was taken away, and what the
+    storage raises."""
     work = FileWork(item.file, row_schema(item.file, dictionaries=False), MergeCounts())
     with ReadAhead(right.storage, [item.files()]) as ahead, ahead.opened(0) as storage:
         scanned = slice_blocks(storage, item.logs(), item.visible)
@@ -89,7 +94,8 @@ def compact_file_group(item: CompactionTask, right: RightToWrite) -> WriteStat:
 def slice_rows(
     item: CompactionTask, work: FileWork, scanned: Sequence[LogBlock], storage: Storage
 ) -> Iterator[pa.Table]:
-    """The rows of the planned slice, the blocks of its logs merged in: tables of `work.rows`, in an order of their own."""
+    """The rows of the planned slice, the blocks of its logs merged in: tables of `work.rows`, in an
+    order of their own."""
     base = base_rows(work, storage, dictionaries=False) if item.file.base_path is not None else iter(())
     return merged_rows(
         storage,
@@ -145,7 +151,8 @@ def _compact_logs(item: CompactionTask, right: RightToWrite, storage: Storage) -
 
 
 def log_place(layout: Layout, planned: PlannedSlice, instant: str) -> LogPlace:
-    """Where the log of a log compaction of `instant` goes. Raises CorruptTableError for a plan without logs, or with another name."""
+    """Where the log of a log compaction of `instant` goes. Raises CorruptTableError for a plan
+    without logs, or with another name."""
     if not planned.logs:
         raise CorruptTableError(f"a log compaction is planned of group {planned.file_id}, which has no logs")
     last = _parsed(planned.log_paths[-1])

@@ -1,8 +1,9 @@
-"""What a task does with the rows of a file group that go to its log: one new log file, of this instant alone.
+"""What a task does with the rows of a file group that go to its log: one new log file, of this
+instant alone.
 
-Facts (measured on Hudi 0.15.0): rows carry all five meta columns, the file name being the file id; flagged deletes are no
-rows but entries of a delete block with their ordering value; the operation DELETE writes none. Write stats of logs
-name version, base file and all logs of the slice.
+Facts (measured on Hudi 0.15.0): rows carry all five meta columns, the file name being the file id;
+flagged deletes are no rows but entries of a delete block with their ordering value; the operation
+DELETE writes none. Write stats of logs name version, base file and all logs of the slice.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from hudi_table.write.workload import FileGroupTask
 
 
 def write_log(task: FileGroupTask, tables: Iterator[pa.Table], right: RightToWrite) -> tuple[WriteStat, ...]:
-    """Write one log file of data blocks and then delete blocks; no stat if there is nothing to write.
+    """Write one log file of data blocks and then delete blocks; no stat if there is nothing to
+    write.
 
     Rows are written as they come; of deletes the keys are held to the end. No key comes twice.
     """
@@ -94,8 +96,8 @@ def _stamped(task: FileGroupTask, rows: pa.Table, numbered: int) -> pa.Table:
 
 
 def _deletes(task: FileGroupTask, rows: pa.Table) -> pa.Table:
-    """What delete blocks need of the rows: unconditional where the operation deletes, with the row's ordering value where
-    the row is flagged."""
+    """What delete blocks need of the rows: unconditional where the operation deletes, with the
+    row's ordering value where the row is flagged."""
     ordering = _ordering(task, rows)
     keys = rows.select([RECORD_KEY])
     if ordering is None:

@@ -1,9 +1,11 @@
 """Writing one log file: rows cut into data blocks that a reader can hold, then deletes.
 
-A log file of ours holds one instant. The blocks of a log compaction name the instants whose blocks they replace.
+A log file of ours holds one instant. The blocks of a log compaction name the instants whose blocks
+they replace.
 
-Facts (measured): no Hudi can read a log whose rows have `_hoodie_operation` with a null in it. On Spark 0.15.0 fails to write such rows
-and 1.1.1 loses them. Base files may hold nulls, which is all that both write there on Spark.
+Facts (measured): no Hudi can read a log whose rows have `_hoodie_operation` with a null in it. On
+Spark 0.15.0 fails to write such rows and 1.1.1 loses them. Base files may hold nulls, which is all
+that both write there on Spark.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ class LogWriter:
         return _cut(table, self._block_bytes // max(1, table.nbytes // max(1, len(table))))
 
     def put(self, piece: pa.Table) -> None:
-        """A data block of rows with the five meta columns, in the task's schema. A row that tells no operation is an update."""
+        """A data block of rows with the five meta columns, in the task's schema. A row that tells
+        no operation is an update."""
         schema, instant, settings = self._avro_schema, self.task.instant, self.task.settings
         piece = _with_operations(piece)
         if settings.log_blocks is LogBlocks.PARQUET:
@@ -74,7 +77,8 @@ class LogWriter:
         self.right.renew_if_due()
 
     def put_deletes(self, keys: pa.Table, ordering: str | None) -> None:
-        """Delete blocks of the record keys; unconditional where the column `ordering` is null, or without one."""
+        """Delete blocks of the record keys; unconditional where the column `ordering` is null, or
+        without one."""
         for piece in _cut(keys, self._block_bytes // _DELETE_BYTES):
             values = None if ordering is None else one_chunk(piece.column(ordering))
             block = delete_block(

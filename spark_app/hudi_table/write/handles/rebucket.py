@@ -1,7 +1,8 @@
-"""What a task of a resize does with one group: the rows of its slices into the buckets, or nodes of a ring, where they belong from now on.
+"""What a task of a resize does with one group: the rows of its slices into the buckets, or nodes of
+a ring, where they belong from now on.
 
-Names and rows follow from the plan and the slices alone, as those of a clustering do. Rows keep their commit time, sequence number
-and key, and within a bucket the order in which they were read.
+Names and rows follow from the plan and the slices alone, as those of a clustering do. Rows keep
+their commit time, sequence number and key, and within a bucket the order in which they were read.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Router(Protocol):
     """Where the rows of a group go. Picklable."""
 
     def outputs_of(self, record_keys: pa.Array, partition: str) -> Codes:
-        """The position in the task's outputs of every row, -1 of one that belongs to none of them."""
+        """The position in the task's outputs of every row, -1 of one that belongs to none of
+        them."""
         ...
 
 
@@ -58,7 +60,8 @@ class BucketRouter:
 
 @dataclass(frozen=True, slots=True)
 class RingRouter:
-    """Output i is the node of the new ring, which `index` holds, whose file group is `file_ids[i]`."""
+    """Output i is the node of the new ring, which `index` holds, whose file group is
+    `file_ids[i]`."""
 
     index: ConsistentIndex
     file_ids: tuple[str, ...]
@@ -75,8 +78,8 @@ class RingRouter:
 
 @dataclass(frozen=True, slots=True)
 class ResizeTask:
-    """One group, picklable: the slices that are read, the files that are written, and which row goes to which. `memory_bytes` may
-    be held, more waits on disk; `threads` write files at once."""
+    """One group, picklable: the slices that are read, the files that are written, and which row
+    goes to which. `memory_bytes` may be held, more waits on disk; `threads` write files at once."""
 
     sources: tuple[CompactionTask, ...]
     outputs: tuple[FileGroupTask, ...]
@@ -86,8 +89,8 @@ class ResizeTask:
 
 
 def resize_group(item: ResizeTask, right: RightToWrite) -> tuple[WriteStat, ...]:
-    """Write the new buckets that have rows. Raises WriteAbortedError if the instant was taken away, CorruptTableError if a row
-    lies in a bucket that is not its own, and what the storage raises."""
+    """Write the new buckets that have rows. Raises WriteAbortedError if the instant was taken away,
+    CorruptTableError if a row lies in a bucket that is not its own, and what the storage raises."""
     shared = SharedDictionaries()
     with GroupedRows(max(1, item.memory_bytes // _SHARES)) as rows:
         for source in item.sources:

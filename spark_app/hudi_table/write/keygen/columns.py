@@ -1,4 +1,5 @@
-"""Record keys and partition paths of rows, column by column, as Apache Hudi's key generators make them.
+"""Record keys and partition paths of rows, column by column, as Apache Hudi's key generators make
+them.
 
 | key generator | record key | partition path |
 |---|---|---|
@@ -7,10 +8,11 @@
 | Nonpartitioned | one field: its text; more: as Complex | '' |
 | Custom | as Nonpartitioned | all fields, each Simple or Timestamp |
 
-Measured on Hudi 0.15.0: in a key of several fields null is `__null__` and empty `__empty__`, and not all of them may be so;
-a null or empty partition value is `__HIVE_DEFAULT_PARTITION__` (of a Timestamp field: the instant 0); escaping is applied to
-the formatted text, so `yyyy/MM` with `url_encode` is one folder `2024%2F02`. Values that lead out of the table are written by
-Hudi where they lead; here they are refused, as is `:` in the first folder, which Hudi's own writer fails on.
+Measured on Hudi 0.15.0: in a key of several fields null is `__null__` and empty `__empty__`, and
+not all of them may be so; a null or empty partition value is `__HIVE_DEFAULT_PARTITION__` (of a
+Timestamp field: the instant 0); escaping is applied to the formatted text, so `yyyy/MM` with
+`url_encode` is one folder `2024%2F02`. Values that lead out of the table are written by Hudi where
+they lead; here they are refused, as is `:` in the first folder, which Hudi's own writer fails on.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ _KNOWN = frozenset(
 
 
 def refuse_unknown_generator(config: TableConfig) -> None:
-    """Raise UnsupportedTableError for a key generator that we do not have, or whose settings the table does not tell."""
+    """Raise UnsupportedTableError for a key generator that we do not have, or whose settings the
+    table does not tell."""
     name = generator_class(config)
     if name not in _KNOWN:
         raise UnsupportedTableError(
@@ -67,10 +70,12 @@ def prefixes_fields(config: TableConfig) -> bool:
 
 
 def with_inputs(config: TableConfig, schema: pa.Schema) -> TableConfig:
-    """The config whose Timestamp partition fields say how their column is to be read, inferred from its type.
+    """The config whose Timestamp partition fields say how their column is to be read, inferred from
+    its type.
 
-    For a table that is being created. Raises InvalidOptionError if only the user can tell, InvalidSchemaError for a key or
-    partition column of a type that has no text, UnsupportedTableError for settings that one table cannot hold.
+    For a table that is being created. Raises InvalidOptionError if only the user can tell,
+    InvalidSchemaError for a key or partition column of a type that has no text,
+    UnsupportedTableError for settings that one table cannot hold.
     """
     for name in (*config.record_key, *config.partition_fields):
         if name in schema.names:
@@ -96,7 +101,8 @@ def with_inputs(config: TableConfig, schema: pa.Schema) -> TableConfig:
 def record_keys(rows: Rows, config: TableConfig) -> pa.Array:
     """The record key of every row, a string array without nulls.
 
-    Raises InvalidSchemaError for a missing column or a type without text, InvalidDataError if a key is null or empty.
+    Raises InvalidSchemaError for a missing column or a type without text, InvalidDataError if a key
+    is null or empty.
     """
     refuse_unknown_generator(config)
     texts = [java_text(column(rows, name), name) for name in config.record_key]
@@ -128,9 +134,11 @@ def _refuse_empty_keys(lengths: pa.Array, config: TableConfig) -> None:
 
 
 def partition_paths(rows: Rows, config: TableConfig) -> pa.DictionaryArray:
-    """The partition path of every row: int32 indices into distinct strings ('' in a non-partitioned table).
+    """The partition path of every row: int32 indices into distinct strings ('' in a non-partitioned
+    table).
 
-    Raises InvalidSchemaError and InvalidDataError as `record_keys`, also for a value that no folder can be named by.
+    Raises InvalidSchemaError and InvalidDataError as `record_keys`, also for a value that no folder
+    can be named by.
     """
     refuse_unknown_generator(config)
     if not config.partition_by or generator_class(config).endswith(".NonpartitionedKeyGenerator"):

@@ -1,11 +1,13 @@
 """Composite record keys whose text is one though their values differ.
 
-A key of several fields is written `a:1,b:2` without any escape (Hudi's ComplexKeyGenerator), so the values `x,b:y` and `z` make the
-text of `x` and `y,b:z`; and a null is written `__null__`, an empty text `__empty__`. Rows of such keys would be one. Within one
-write they are refused; a row that is stored already looks like its update.
+A key of several fields is written `a:1,b:2` without any escape (Hudi's ComplexKeyGenerator), so the
+values `x,b:y` and `z` make the text of `x` and `y,b:z`; and a null is written `__null__`, an empty
+text `__empty__`. Rows of such keys would be one. Within one write they are refused; a row that is
+stored already looks like its update.
 
-Two keys have one text only if `,field:` stands in it more often than the key has such fields: a comma begins that pattern and no
-field's name holds one, so occurrences do not overlap. Those rows alone are compared by their values.
+Two keys have one text only if `,field:` stands in it more often than the key has such fields: a
+comma begins that pattern and no field's name holds one, so occurrences do not overlap. Those rows
+alone are compared by their values.
 """
 
 from __future__ import annotations
@@ -29,10 +31,11 @@ WORDS = ((NULL_KEY, "a null"), (EMPTY_KEY, "an empty text"))
 def doubtful_keys(
     rows: pa.RecordBatch, config: TableConfig, keys: pa.Array, places: pa.Array | None
 ) -> pa.Table | None:
-    """Of those keys whose text other values may have too: `key`, with the place it is unique in, and `values`; None if none are.
+    """Of those keys whose text other values may have too: `key`, with the place it is unique in,
+    and `values`; None if none are.
 
-    `places`: the partition path of each row where keys are unique in a partition alone. Raises InvalidDataError for the words that
-    stand for null and empty.
+    `places`: the partition path of each row where keys are unique in a partition alone. Raises
+    InvalidDataError for the words that stand for null and empty.
     """
     names = config.record_key
     if len(names) < 2:

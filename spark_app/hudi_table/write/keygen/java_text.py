@@ -1,9 +1,10 @@
 """The text that a key or partition value becomes: what Java's `toString` gives for it.
 
-Measured on Hudi 0.15.0's upsert path: `true`/`false`; integers; `1.0E-5` for doubles; decimals as `BigDecimal.toString`
-(`1.50`, `0E-10`); dates `yyyy-MM-dd`; timestamps as the integer that is stored (microseconds since 1970). The row writer of
-its bulk_insert differs for timestamps (`2024-02-29 12:34:56.789`), so Hudi's own upserts do not find such keys:
-we follow the upsert path throughout.
+Measured on Hudi 0.15.0's upsert path: `true`/`false`; integers; `1.0E-5` for doubles; decimals as
+`BigDecimal.toString` (`1.50`, `0E-10`); dates `yyyy-MM-dd`; timestamps as the integer that is
+stored (microseconds since 1970). The row writer of its bulk_insert differs for timestamps
+(`2024-02-29 12:34:56.789`), so Hudi's own upserts do not find such keys: we follow the upsert path
+throughout.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _REFUSED = (
 
 
 def column(rows: pa.Table | pa.RecordBatch, name: str) -> pa.Array:
-    """One column in one piece. `a.b` is the field b of the struct a, unless a column has that very name.
+    """One column in one piece. `a.b` is the field b of the struct a, unless a column has that very
+    name.
 
     Raises InvalidSchemaError if there is none.
     """
@@ -104,9 +106,11 @@ def _by_distinct(values: pa.Array, text: Any) -> pa.Array:
 
 
 def java_float(value: float, *, single: bool) -> str:
-    """`Double.toString` (or `Float.toString`) of a value, by the shortest digits, as Java 19 and newer print them.
+    """`Double.toString` (or `Float.toString`) of a value, by the shortest digits, as Java 19 and
+    newer print them.
 
-    Older Java prints a digit too many for a few values (JDK-4511638): such keys are better kept as strings.
+    Older Java prints a digit too many for a few values (JDK-4511638): such keys are better kept as
+    strings.
     """
     if value != value:
         return "NaN"

@@ -1,7 +1,9 @@
-"""Whether a complex key of one field is stored as `v` or as `field:v`: from the properties, else from what the files hold.
+"""Whether a complex key of one field is stored as `v` or as `field:v`: from the properties, else
+from what the files hold.
 
-Facts (measured): Hudi 0.15.0 and 1.0.2 write `v`, 1.1.1 writes `field:v` unless `hoodie.write.complex.keygen.new.encoding=true`, and none
-of them stores which. So only a table of ours tells for certain; of another one some stored keys are held against their fields.
+Facts (measured): Hudi 0.15.0 and 1.0.2 write `v`, 1.1.1 writes `field:v` unless
+`hoodie.write.complex.keygen.new.encoding=true`, and none of them stores which. So only a table of
+ours tells for certain; of another one some stored keys are held against their fields.
 """
 
 from __future__ import annotations
@@ -41,8 +43,9 @@ def key_encoding_option(options: Mapping[str, str]) -> KeyEncoding | None:
 def resolve_key_encoding(ctx: TableContext, timeline: Timeline, options: Mapping[str, str]) -> None:
     """Make `ctx.config` tell how keys are encoded, before any is made.
 
-    An empty table of Hudi's takes the option, else what the release that made it writes by default, where its properties tell that: 0.15.0 stores the
-    generator's class, 1.x its type, and then nobody can tell. Raises InvalidOptionError for an option that the table contradicts,
+    An empty table of Hudi's takes the option, else what the release that made it writes by default,
+    where its properties tell that: 0.15.0 stores the generator's class, 1.x its type, and then
+    nobody can tell. Raises InvalidOptionError for an option that the table contradicts,
     UnsupportedTableError if its files hold keys of both kinds, or nothing tells.
     """
     config, option = ctx.config, key_encoding_option(options)
@@ -61,7 +64,8 @@ def resolve_key_encoding(ctx: TableContext, timeline: Timeline, options: Mapping
 
 
 def sampled_encodings(ctx: TableContext, timeline: Timeline) -> dict[KeyEncoding, str]:
-    """The encodings that a sample of the newest snapshot's stored keys has, each with a key of it."""
+    """The encodings that a sample of the newest snapshot's stored keys has, each with a key of
+    it."""
     name = ctx.config.record_key[0]
     found: dict[KeyEncoding, str] = {}
     for rows in _sample(ctx, timeline, name):
@@ -106,7 +110,8 @@ def _shown(ctx: TableContext, encoding: str) -> str:
 
 
 def _sample(ctx: TableContext, timeline: Timeline, name: str) -> Iterator[pa.RecordBatch | pa.Table]:
-    """Rows of some slices, the oldest and the newest ones: where writers have changed, they differ."""
+    """Rows of some slices, the oldest and the newest ones: where writers have changed, they
+    differ."""
     slices = sorted(FileSystemView(ctx, timeline).latest_slices(), key=lambda item: item.instant)
     half = SAMPLE_FILES // 2
     chosen = slices if len(slices) <= SAMPLE_FILES else [*slices[:half], *slices[-half:]]
@@ -120,7 +125,8 @@ def _sample(ctx: TableContext, timeline: Timeline, name: str) -> Iterator[pa.Rec
 
 
 def _rows(ctx: TableContext, item: FileSlice, columns: list[str]) -> Iterator[pa.RecordBatch | pa.Table]:
-    """The first rows of a slice's base file, all where its range of keys looks mixed, and the first of its newest log."""
+    """The first rows of a slice's base file, all where its range of keys looks mixed, and the first
+    of its newest log."""
     prefix = f"{ctx.config.record_key[0]}:"
     if item.base is not None:
         path = item.base.path

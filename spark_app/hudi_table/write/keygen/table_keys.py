@@ -23,7 +23,8 @@ class TableKeys:
 
     @classmethod
     def of(cls, config: TableConfig) -> TableKeys:
-        """The rules of a table. Raises InvalidRequestError for a key generator that is not registered here."""
+        """The rules of a table. Raises InvalidRequestError for a key generator that is not
+        registered here."""
         return cls(config, custom_keys(config))
 
     @property
@@ -43,5 +44,6 @@ class TableKeys:
         return keygen.partition_paths(batch, self.config)
 
     def doubtful(self, batch: pa.RecordBatch, keys: pa.Array, places: pa.Array | None) -> pa.Table | None:
-        """Of the keys whose text other values may have too, text and values; see `composite_keys`."""
+        """Of the keys whose text other values may have too, text and values; see
+        `composite_keys`."""
         return None if self.function is not None else doubtful_keys(batch, self.config, keys, places)

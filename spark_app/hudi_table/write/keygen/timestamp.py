@@ -1,9 +1,11 @@
-"""The timestamp-based key generator: instants in many notations to path text, by Java date patterns.
+"""The timestamp-based key generator: instants in many notations to path text, by Java date
+patterns.
 
-Measured on Hudi 0.15.0, which formats with Joda: null is the instant 0; text is parsed in the input zone; without any zone
-in the table's settings instants are formatted in the zone of Hudi's own process (taken as UTC here), and text that names an
-offset keeps that offset; microseconds are cut towards zero. Date and timestamp columns reach Hudi as plain numbers, so
-that only `SCALAR` with unit days or microseconds reads them rightly: any other input is refused for them.
+Measured on Hudi 0.15.0, which formats with Joda: null is the instant 0; text is parsed in the input
+zone; without any zone in the table's settings instants are formatted in the zone of Hudi's own
+process (taken as UTC here), and text that names an offset keeps that offset; microseconds are cut
+towards zero. Date and timestamp columns reach Hudi as plain numbers, so that only `SCALAR` with
+unit days or microseconds reads them rightly: any other input is refused for them.
 """
 
 from __future__ import annotations
@@ -66,9 +68,11 @@ def parse_pattern(pattern: str) -> tuple[Piece, ...]:
 
 
 def default_input(kind: pa.DataType, field: PartitionField) -> PartitionField:
-    """The field with `input` (and `unit`) as a column of this type needs it, where it was not given.
+    """The field with `input` (and `unit`) as a column of this type needs it, where it was not
+    given.
 
-    Raises InvalidOptionError if only the user can tell, or if what was given would misread the column.
+    Raises InvalidOptionError if only the user can tell, or if what was given would misread the
+    column.
     """
     from dataclasses import replace
 
@@ -115,7 +119,8 @@ def default_input(kind: pa.DataType, field: PartitionField) -> PartitionField:
 
 
 def unit_of(field: PartitionField) -> str | None:
-    """What numbers of the field count, e.g. `milliseconds`; None if that is not told. Raises InvalidOptionError."""
+    """What numbers of the field count, e.g. `milliseconds`; None if that is not told. Raises
+    InvalidOptionError."""
     input_type = (field.input or "").upper()
     if input_type in _UNITS:
         return _UNITS[input_type]
@@ -128,9 +133,11 @@ def unit_of(field: PartitionField) -> str | None:
 
 
 def path_texts(values: pa.Array, field: PartitionField) -> pa.DictionaryArray:
-    """The partition text of each value: indices into texts, which may repeat (null values are the instant 0).
+    """The partition text of each value: indices into texts, which may repeat (null values are the
+    instant 0).
 
-    Raises InvalidDataError for text that does not fit the input format, InvalidOptionError for unknown patterns.
+    Raises InvalidDataError for text that does not fit the input format, InvalidOptionError for
+    unknown patterns.
     """
     field = default_input(values.type, field)
     zone, pattern = zone_name(field.timezone or "UTC"), field.format or ""
@@ -145,9 +152,11 @@ def path_texts(values: pa.Array, field: PartitionField) -> pa.DictionaryArray:
 
 
 def _coarsened(millis: pa.Array, pattern: str) -> pa.Array:
-    """Instants that differ only by what the pattern does not show, as one: so that few have to be formatted.
+    """Instants that differ only by what the pattern does not show, as one: so that few have to be
+    formatted.
 
-    Since mid-1972 the offset of every time zone is a multiple of 15 minutes; earlier ones had seconds.
+    Since mid-1972 the offset of every time zone is a multiple of 15 minutes; earlier ones had
+    seconds.
     """
     letters = {piece.letter for piece in parse_pattern(pattern)}
     if "S" in letters:
@@ -241,7 +250,8 @@ def _padded(numbers: pa.Array, width: int) -> pa.Array:
 
 
 def _parse(texts: pa.Array, field: PartitionField) -> tuple[pa.Array, pa.Array | None]:
-    """(instants in milliseconds, the offsets that the texts named, or None). Null is the instant 0."""
+    """(instants in milliseconds, the offsets that the texts named, or None). Null is the instant
+    0."""
     encoded = texts.dictionary_encode()
     distinct = encoded.dictionary
     zone = zone_name(field.input_timezone or field.timezone or "UTC")

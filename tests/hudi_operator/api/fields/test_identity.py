@@ -1,4 +1,5 @@
-"""What of a table an API server lets change: its CEL rules that compare an update with what was there."""
+"""What of a table an API server lets change: its CEL rules that compare an update with what was
+there."""
 
 from __future__ import annotations
 

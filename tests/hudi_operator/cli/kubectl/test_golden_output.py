@@ -1,4 +1,5 @@
-"""What people read, to the letter: the timeline, plans and the report of given documents. HUDI_GOLDEN=write writes the files anew."""
+"""What people read, to the letter: the timeline, plans and the report of given documents.
+HUDI_GOLDEN=write writes the files anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`kubectl hudi` without a cluster: help, which program a verb belongs to, and what cannot be asked."""
+"""`kubectl hudi` without a cluster: help, which program a verb belongs to, and what cannot be
+asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a report hides: whatever a key's name calls secret, and users and signatures in URLs; and what it shows all the same."""
+"""What a report hides: whatever a key's name calls secret, and users and signatures in URLs; and
+what it shows all the same."""
 
 from __future__ import annotations
 

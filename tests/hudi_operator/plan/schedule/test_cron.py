@@ -1,4 +1,5 @@
-"""Moments of schedules: in zones, over the two changes of the clock, and of schedules that are wrong."""
+"""Moments of schedules: in zones, over the two changes of the clock, and of schedules that are
+wrong."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def test_the_next_moment_is_later_than_now_and_in_the_zone(expression: str, zone
 
 
 class TestTheClockIsPutForward:
-    """In Berlin on 29 March 2026 the hour from 02:00 to 03:00 does not exist: 01:00 UTC is 03:00."""
+    """In Berlin on 29 March 2026 the hour from 02:00 to 03:00 does not exist: 01:00 UTC is
+    03:00."""
 
     def test_a_moment_that_does_not_exist_comes_right_after(self) -> None:
         assert moments(cron("30 2 * * *", "Europe/Berlin"), at("2026-03-28 00:00"), 72) == [
@@ -69,7 +71,8 @@ class TestTheClockIsPutForward:
 
 
 class TestTheClockIsPutBack:
-    """In Berlin on 25 October 2026 the hour from 02:00 to 03:00 comes twice: at 00:00 and at 01:00 UTC."""
+    """In Berlin on 25 October 2026 the hour from 02:00 to 03:00 comes twice: at 00:00 and at 01:00
+    UTC."""
 
     def test_a_moment_that_comes_twice_is_taken_once(self) -> None:
         assert moments(cron("30 2 * * *", "Europe/Berlin"), at("2026-10-24 12:00"), 48) == ["25 00:30", "26 01:30"]

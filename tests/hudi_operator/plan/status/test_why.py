@@ -1,4 +1,5 @@
-"""What keeps a table from going on: each cause in plain words, with the next command. Documents in, causes out."""
+"""What keeps a table from going on: each cause in plain words, with the next command. Documents in,
+causes out."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Avro containers of the timeline: those of Hudi are read, ours have Hudi's schemas.
 
-Aspects: every Avro body in the golden tables; writing what recoveries need; damage. Not here: what the records mean.
+Aspects: every Avro body in the golden tables; writing what recoveries need; damage. Not here: what
+the records mean.
 """
 
 from __future__ import annotations

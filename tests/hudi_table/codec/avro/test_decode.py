@@ -1,4 +1,5 @@
-"""Columns out of Avro records: any of the fields alone, numbers of every width, texts of every length, record after record."""
+"""Columns out of Avro records: any of the fields alone, numbers of every width, texts of every
+length, record after record."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Arrow schemas and the Avro text in commits and footers.
 
-Aspects: text equal to Hudi's, byte by byte; round trip of every stored type (hypothesis); what is refused, by column name;
-what is stored as another type. Not here: values (test_conform, test_parquet).
+Aspects: text equal to Hudi's, byte by byte; round trip of every stored type (hypothesis); what is
+refused, by column name; what is stored as another type. Not here: values (test_conform,
+test_parquet).
 """
 
 from __future__ import annotations

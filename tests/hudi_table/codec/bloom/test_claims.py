@@ -1,8 +1,9 @@
-"""What a dynamic bloom filter promises: growth by rows, errors that grow slowly, and no key that it forgets.
+"""What a dynamic bloom filter promises: growth by rows, errors that grow slowly, and no key that it
+forgets.
 
-Aspects: where rows begin; the error rate at loads up to ten times the capacity, beside a filter that cannot grow; rows that
-fill evenly; keys that were added, looked up again. The loads and rates are those that Hudi 1.1.1's class showed.
-Not here: bytes (test_bloom.py).
+Aspects: where rows begin; the error rate at loads up to ten times the capacity, beside a filter
+that cannot grow; rows that fill evenly; keys that were added, looked up again. The loads and rates
+are those that Hudi 1.1.1's class showed. Not here: bytes (test_bloom.py).
 """
 
 from __future__ import annotations

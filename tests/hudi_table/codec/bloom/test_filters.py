@@ -1,7 +1,7 @@
 """Bloom filters: the bytes of Hudi's classes, growth and overflow, lookups, refusals.
 
-Aspects: every vector; filters of golden files rebuilt bit for bit from their keys; never a false negative (hypothesis).
-Not here: when a file carries a filter (Parquet footer, write options).
+Aspects: every vector; filters of golden files rebuilt bit for bit from their keys; never a false
+negative (hypothesis). Not here: when a file carries a filter (Parquet footer, write options).
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ def test_prepared_keys_find_what_the_keys_themselves_find_also_between_two_place
 
 
 def test_blocks_of_keys_of_many_lengths_side_by_side_or_not_find_what_single_keys_find() -> None:
-    """More keys of one length than a block holds, in runs and scattered among others, nulls between them."""
+    """More keys of one length than a block holds, in runs and scattered among others, nulls between
+    them."""
     numbers = np.arange(60_000)
     keys = pa.array([None if n % 11 == 5 else f"{n:0{5 + (n // 30_000) * (n % 3)}d}" for n in numbers], pa.string())
     filter_ = BloomFilter.from_keys(keys.filter(pa.array(numbers % 2 == 0)), BloomFilterSpec(SIMPLE, 30_000, 1e-6))

@@ -1,7 +1,8 @@
 """Java's hashes and Hudi's buckets.
 
-Aspects: every vector that Hudi's classes printed; a scalar oracle written from the definition (hypothesis); slices,
-chunks, nulls, dictionaries, layouts; both colon rules. Not here: which file a bucket maps to (names, index).
+Aspects: every vector that Hudi's classes printed; a scalar oracle written from the definition
+(hypothesis); slices, chunks, nulls, dictionaries, layouts; both colon rules. Not here: which file a
+bucket maps to (names, index).
 """
 
 from __future__ import annotations
@@ -132,7 +133,8 @@ def test_columns_of_values_give_the_hash_of_their_list(rows: list[tuple[str | No
 
 
 def values_015(key: str, fields: Sequence[str]) -> list[str | None]:
-    """What 0.15 takes out of a key: split at commas (Java drops empty pieces at the end), then at the first colon."""
+    """What 0.15 takes out of a key: split at commas (Java drops empty pieces at the end), then at
+    the first colon."""
     if ":" not in key:
         return [key]
     pieces = [piece.split(":", 1) for piece in key.rstrip(",").split(",")]

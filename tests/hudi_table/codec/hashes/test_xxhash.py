@@ -1,4 +1,5 @@
-"""xxHash32 of record keys: vectors that Hudi's own class printed, and any text against the algorithm byte by byte."""
+"""xxHash32 of record keys: vectors that Hudi's own class printed, and any text against the
+algorithm byte by byte."""
 
 from __future__ import annotations
 

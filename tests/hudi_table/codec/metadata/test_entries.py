@@ -1,7 +1,9 @@
-"""Entries of the metadata table from what a write has: against those that Hudi 0.15.0 and 1.1.1 wrote for the same files.
+"""Entries of the metadata table from what a write has: against those that Hudi 0.15.0 and 1.1.1
+wrote for the same files.
 
-Aspects: column statistics of Hudi's base files from their footers; filters; record locations; ids and instants; what footers do not
-tell: NaN, long texts; rows of log files (hypothesis). Not here: which files a commit has.
+Aspects: column statistics of Hudi's base files from their footers; filters; record locations; ids
+and instants; what footers do not tell: NaN, long texts; rows of log files (hypothesis). Not here:
+which files a commit has.
 """
 
 from __future__ import annotations
@@ -255,7 +257,8 @@ def test_columns_that_hudi_keeps_nothing_of_have_no_statistics() -> None:
 
 
 def test_a_file_tells_of_all_its_flat_columns_or_of_none() -> None:
-    """Hudi 0.15.0 takes a column without statistics for null beside one that has them, and loses rows."""
+    """Hudi 0.15.0 takes a column without statistics for null beside one that has them, and loses
+    rows."""
     meta = [pa.field(name, pa.string()) for name in META_COLUMNS]
     told = [*meta, pa.field("id", pa.string()), pa.field("ts", pa.int64())]
     nested = pa.field("tags", pa.list_(pa.int32()))

@@ -1,4 +1,5 @@
-"""Keys of the metadata table: the vectors that Hudi's classes printed, and the keys in its files."""
+"""Keys of the metadata table: the vectors that Hudi's classes printed, and the keys in its
+files."""
 
 from __future__ import annotations
 

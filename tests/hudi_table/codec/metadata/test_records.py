@@ -1,7 +1,9 @@
-"""Metadata records: those of Hudi, in bytes and in the rows that Hudi itself reads; round trips; damage.
+"""Metadata records: those of Hudi, in bytes and in the rows that Hudi itself reads; round trips;
+damage.
 
-Aspects: every value that Hudi 0.15.0 wrote comes back byte for byte; 1.1.1's appended fields are passed over; all kinds of records and
-bounds (hypothesis); schemas and bytes that are none. Not here: which records a commit has.
+Aspects: every value that Hudi 0.15.0 wrote comes back byte for byte; 1.1.1's appended fields are
+passed over; all kinds of records and bounds (hypothesis); schemas and bytes that are none. Not
+here: which records a commit has.
 """
 
 from __future__ import annotations

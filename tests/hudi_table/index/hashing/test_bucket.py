@@ -1,4 +1,5 @@
-"""The bucket index: where keys go, and what contradicts it. The hash itself is held against Hudi's vectors elsewhere."""
+"""The bucket index: where keys go, and what contradicts it. The hash itself is held against Hudi's
+vectors elsewhere."""
 
 from __future__ import annotations
 

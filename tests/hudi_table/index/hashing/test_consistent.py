@@ -1,4 +1,5 @@
-"""The consistent hashing index: rows go where the ring of their partition says, whatever the batch holds; and what lies elsewhere is named."""
+"""The consistent hashing index: rows go where the ring of their partition says, whatever the batch
+holds; and what lies elsewhere is named."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """The external index: what it saves, and that its store cannot make it wrong.
 
-Matrix: a real PostgreSQL server × {the store knows the snapshot, lags behind it, belongs to another copy of the table}. Secrets,
-refusals, rebuilding.
+Matrix: a real PostgreSQL server × {the store knows the snapshot, lags behind it, belongs to another
+copy of the table}. Secrets, refusals, rebuilding.
 
-Omitted: what every index does (`test_conformance.py`, which runs this one too), deaths (`test_external_deaths.py`).
+Omitted: what every index does (`test_conformance.py`, which runs this one too), deaths
+(`test_external_deaths.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""A server that is gone, a process that dies: a write with an external index fails before anything is visible, or it stands.
+"""A server that is gone, a process that dies: a write with an external index fails before anything
+is visible, or it stands.
 
-Matrix: a server that is killed before a lookup, and between lookup and commit; a death, or a lost connection, at every call to
-the server; a death at calls to the storage of copies of a table that tell one store. Then the next write: nothing comes twice.
+Matrix: a server that is killed before a lookup, and between lookup and commit; a death, or a lost
+connection, at every call to the server; a death at calls to the storage of copies of a table that
+tell one store. Then the next write: nothing comes twice.
 """
 
 from __future__ import annotations
@@ -88,7 +90,8 @@ def test_a_server_that_dies_between_lookup_and_commit_leaves_the_write_and_is_to
 def test_a_fault_at_a_storage_call_leaves_a_store_that_misleads_nobody(
     server: Server, kind: TableType, operation: str, figure: Callable[[int, str], None]
 ) -> None:
-    """All copies of the table tell one store, so each meets what the others, and their dead, have told it."""
+    """All copies of the table tell one store, so each meets what the others, and their dead, have
+    told it."""
     settings = {"global": "true", "namespace": namespace()}
     case = Case(Subject("external", indexed(**settings), is_global=True, costly=True), kind)
     figure(Interrupted(case, operation).every_point(), "crash points")

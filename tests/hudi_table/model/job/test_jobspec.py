@@ -1,4 +1,5 @@
-"""`JobResult.within`: whatever a job has to say fits the room that Kubernetes gives it, and is still a result."""
+"""`JobResult.within`: whatever a job has to say fits the room that Kubernetes gives it, and is
+still a result."""
 
 from __future__ import annotations
 

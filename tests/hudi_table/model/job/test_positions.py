@@ -1,4 +1,5 @@
-"""Positions in Kafka: their text and Hudi Streamer's, round and round; what is lost, and what waits."""
+"""Positions in Kafka: their text and Hudi Streamer's, round and round; what is lost, and what
+waits."""
 
 from __future__ import annotations
 

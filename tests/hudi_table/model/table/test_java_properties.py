@@ -1,4 +1,5 @@
-"""Properties are written as `java.util.Properties.store` writes them, and read as its `load` reads them."""
+"""Properties are written as `java.util.Properties.store` writes them, and read as its `load` reads
+them."""
 
 from __future__ import annotations
 

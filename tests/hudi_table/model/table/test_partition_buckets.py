@@ -1,4 +1,5 @@
-"""Numbers of buckets by partition: the first expression that is found in the path counts, as in Apache Hudi 1.1.1."""
+"""Numbers of buckets by partition: the first expression that is found in the path counts, as in
+Apache Hudi 1.1.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Who reads what: how a reader is named, which fact is nearest, and that each fact has a source that is there."""
+"""Who reads what: how a reader is named, which fact is nearest, and that each fact has a source
+that is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Hash rings: those that a partition begins with are Hudi's, every hash has one node, and a split that is merged again is no change."""
+"""Hash rings: those that a partition begins with are Hudi's, every hash has one node, and a split
+that is merged again is no change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Changes whose files are gone are refused by name, and begun anew only if asked; and what else `changes` takes."""
+"""Changes whose files are gone are refused by name, and begun anew only if asked; and what else
+`changes` takes."""
 
 from __future__ import annotations
 

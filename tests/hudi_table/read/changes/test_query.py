@@ -1,4 +1,5 @@
-"""Changes of every commit are what full snapshots before and after it say, whatever happened and whatever was logged."""
+"""Changes of every commit are what full snapshots before and after it say, whatever happened and
+whatever was logged."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ FORMS = {
 
 @dataclass
 class History:
-    """A table and what was done to it. `instants` are its commits, `replaced` those of them that replaced file groups."""
+    """A table and what was done to it. `instants` are its commits, `replaced` those of them that
+    replaced file groups."""
 
     table: HudiTable
     steps: int = 0
@@ -190,7 +192,8 @@ def data(row: Row) -> Row:
 
 
 def changed(before: dict[str, Row], after: dict[str, Row], instant: str, *, replaces: bool) -> list[tuple[Any, ...]]:
-    """(op, instant, key, before, after) of what a commit did, told by the snapshots around it alone."""
+    """(op, instant, key, before, after) of what a commit did, told by the snapshots around it
+    alone."""
     found: list[tuple[Any, ...]] = []
     for key in sorted(before.keys() | after.keys()):
         old, new = before.get(key), after.get(key)

@@ -1,4 +1,5 @@
-"""Filters: text, tuples and expressions mean the same; SQL's nulls; literals of the column's type; what is refused.
+"""Filters: text, tuples and expressions mean the same; SQL's nulls; literals of the column's type;
+what is refused.
 
 Not here: pruning (test_pruning.py) and filters over whole tables (test_scan.py).
 """

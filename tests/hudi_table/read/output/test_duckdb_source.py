@@ -1,6 +1,8 @@
-"""The DuckDB bridge: DuckDB's answers over a scan are those over the same rows in memory, and what it hands down is not read.
+"""The DuckDB bridge: DuckDB's answers over a scan are those over the same rows in memory, and what
+it hands down is not read.
 
-Every type that DuckDB hands conditions of down, nulls, NaN, structs; joins of a table with itself; errors; limits; early ends.
+Every type that DuckDB hands conditions of down, nulls, NaN, structs; joins of a table with itself;
+errors; limits; early ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""An export: all rows of one moment, once, in files that other engines read; what stops it is seen, and what comes next misses nothing."""
+"""An export: all rows of one moment, once, in files that other engines read; what stops it is seen,
+and what comes next misses nothing."""
 
 from __future__ import annotations
 
@@ -116,7 +117,8 @@ def test_exports_that_follow_each_other_miss_nothing(tmp_path: Path) -> None:
 
 
 def test_the_next_one_begins_before_a_write_that_was_pending(tmp_path: Path) -> None:
-    """Its instant is earlier than that of a write that completed: who begins after that one never sees its rows."""
+    """Its instant is earlier than that of a write that completed: who begins after that one never
+    sees its rows."""
     table = new_table(tmp_path)
     before = table.timeline().column("instant")[-1].as_py()
     pending = tmp_path / "t" / ".hoodie" / f"{int(before) + 1}.commit.requested"
@@ -157,7 +159,8 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
 
 
 def test_an_export_that_fails_has_no_success_and_is_not_written_into(tmp_path: Path) -> None:
-    """At each storage call that it makes: the folder never looks whole, and the next export names what lies there."""
+    """At each storage call that it makes: the folder never looks whole, and the next export names
+    what lies there."""
     reader = pa.RecordBatchReader.from_batches(ROWS.schema, ROWS.to_batches(max_chunksize=100))
     counting = FaultPlan()
     export(reader, FaultyStorage(open_storage(str(tmp_path / "whole")), counting), "parquet", ["day"], {}, lambda: "")

@@ -1,4 +1,5 @@
-"""`to_polars`: Polars reads base files itself where that comes to the rows of the scan, and asks the scan for the rest."""
+"""`to_polars`: Polars reads base files itself where that comes to the rows of the scan, and asks
+the scan for the rest."""
 
 from __future__ import annotations
 

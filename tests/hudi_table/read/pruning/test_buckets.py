@@ -1,7 +1,9 @@
-"""Bucket pruning: no matching row lies in a bucket that is left out, and what is left out is not read.
+"""Bucket pruning: no matching row lies in a bucket that is left out, and what is left out is not
+read.
 
-Keys of one and of several columns, hashed whole and in part; text with the characters that Hudi's key texts give a
-meaning to, whole numbers, dates, booleans; both rules for colons; conditions joined by and, or and not, in all three forms.
+Keys of one and of several columns, hashed whole and in part; text with the characters that Hudi's
+key texts give a meaning to, whole numbers, dates, booleans; both rules for colons; conditions
+joined by and, or and not, in all three forms.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Files skipped by the smallest and largest values of their columns.
 
-Aspects: no file with a matching row is ever left out, by any filter (hypothesis); files are left out where they surely match nothing; the
-tables that Hudi wrote with column statistics; statistics that Hudi writes wrong (NaN, long texts); scans handed down.
+Aspects: no file with a matching row is ever left out, by any filter (hypothesis); files are left
+out where they surely match nothing; the tables that Hudi wrote with column statistics; statistics
+that Hudi writes wrong (NaN, long texts); scans handed down.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Pruning never changes rows: the rows of a pruned scan equal those of the whole table, filtered afterwards.
+"""Pruning never changes rows: the rows of a pruned scan equal those of the whole table, filtered
+afterwards.
 
-Partition values of every simple type, encoded and not, hive-style and not, nulls and empty text, timestamp folders;
-row groups with and without nulls, NaN among floats.
+Partition values of every simple type, encoded and not, hive-style and not, nulls and empty text,
+timestamp folders; row groups with and without nulls, NaN among floats.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Filters on the record key open only the file groups that the record index tells, and never change rows.
+"""Filters on the record key open only the file groups that the record index tells, and never change
+rows.
 
-Matrix: {one key field, two} × {copy-on-write, merge-on-read}: random tables and filters beside a full scan; the past, incremental and
-read-optimised queries; a commit between snapshot and index; keys that nobody has; what a filter leaves of the key. Omitted: tables
-of Hudi (`tests/interop/test_record_index.py`), other indexes (`test_buckets.py`, `test_column_ranges.py`).
+Matrix: {one key field, two} × {copy-on-write, merge-on-read}: random tables and filters beside a
+full scan; the past, incremental and read-optimised queries; a commit between snapshot and index;
+keys that nobody has; what a filter leaves of the key. Omitted: tables of Hudi
+(`tests/interop/test_record_index.py`), other indexes (`test_buckets.py`, `test_column_ranges.py`).
 """
 
 from __future__ import annotations

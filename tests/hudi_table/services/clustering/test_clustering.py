@@ -1,4 +1,5 @@
-"""Clustering beside writers: when it is planned, what it writes, who conflicts with it, and that it changes no row."""
+"""Clustering beside writers: when it is planned, what it writes, who conflicts with it, and that it
+changes no row."""
 
 from __future__ import annotations
 
@@ -246,7 +247,8 @@ def test_a_clustering_and_a_compaction_leave_each_other_their_groups() -> None:
 
 
 class TestModes:
-    """The three modes of the plan: their counts, and that commits of Hudi's kind are what is counted."""
+    """The three modes of the plan: their counts, and that commits of Hudi's kind are what is
+    counted."""
 
     def inserted(self, made: HudiTable, number: int, options: dict[str, str]) -> None:
         made.insert(rows((f"k{number}", "x", number)), options=NO_PACKING | options)

@@ -1,5 +1,5 @@
-"""Clustering on hash rings: large buckets split, small neighbours merge, within their bounds, beside writers, there and back; and what
-goes wrong is refused by name."""
+"""Clustering on hash rings: large buckets split, small neighbours merge, within their bounds,
+beside writers, there and back; and what goes wrong is refused by name."""
 
 from __future__ import annotations
 

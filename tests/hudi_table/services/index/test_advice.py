@@ -1,7 +1,7 @@
 """Advice on an index follows from what was measured, and measuring opens few files.
 
-Aspects: the pure function over made facts, for each index; facts of real tables; the bound on what is opened; what `hudictl info`
-shows.
+Aspects: the pure function over made facts, for each index; facts of real tables; the bound on what
+is opened; what `hudictl info` shows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Change events of a real PostgreSQL (`tests/data/debezium`) as rows: every kind of event and every type."""
+"""Change events of a real PostgreSQL (`tests/data/debezium`) as rows: every kind of event and every
+type."""
 
 from __future__ import annotations
 
@@ -255,7 +256,8 @@ def test_a_marker_takes_its_value_over_other_markers_and_keys_and_never_over_a_d
 
 
 def test_a_marker_takes_its_value_from_anywhere_in_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit is decoded in parts; were a part all that counts, the table would fill what an earlier part has changed."""
+    """A commit is decoded in parts; were a part all that counts, the table would fill what an
+    earlier part has changed."""
     monkeypatch.setattr(rows, "CHUNK_BYTES", 1)
     values: list[bytes | None] = [change(1, a="x", b="QQ==", c=[]), change(2), change(1)]
     messages = Messages([("t", 0)], values, [np.zeros(3, np.int32)], [np.arange(3)], [np.zeros(3, np.int64)])

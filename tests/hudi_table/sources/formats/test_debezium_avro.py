@@ -1,4 +1,5 @@
-"""Change events of a real PostgreSQL in Avro (`tests/data/debezium`), as rows: every kind of event and every type."""
+"""Change events of a real PostgreSQL in Avro (`tests/data/debezium`), as rows: every kind of event
+and every type."""
 
 from __future__ import annotations
 

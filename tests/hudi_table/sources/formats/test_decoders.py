@@ -1,4 +1,5 @@
-"""Decoders beside Python's own: what a message holds is in its row, whatever the others hold, and the first bad one is named."""
+"""Decoders beside Python's own: what a message holds is in its row, whatever the others hold, and
+the first bad one is named."""
 
 from __future__ import annotations
 

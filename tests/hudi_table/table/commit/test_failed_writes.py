@@ -1,6 +1,7 @@
 """Who takes back a write that died: every writer, cleaning, or nobody but who asks for it.
 
-Aspects: the policies and their keys; several recoveries at once; a writer whose heartbeats come late.
+Aspects: the policies and their keys; several recoveries at once; a writer whose heartbeats come
+late.
 """
 
 from __future__ import annotations
@@ -119,8 +120,8 @@ def test_two_cleaners_make_one_rollback_and_the_writer_whose_heartbeats_came_lat
 
 
 def test_two_recoveries_that_find_two_rollbacks_of_one_write_end_with_one_at_any_interleaving(figure):
-    """Two processes may claim a rollback of the same write at the same moment; the newer one is withdrawn under the eyes of whoever has
-    listed it."""
+    """Two processes may claim a rollback of the same write at the same moment; the newer one is
+    withdrawn under the eyes of whoever has listed it."""
     start = written()
     txn = dead_write(start)
     cleaned(suspicious(start).context)

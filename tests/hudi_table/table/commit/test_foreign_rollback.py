@@ -1,5 +1,5 @@
-"""Another engine takes a live write back, its claim too, while the writer still has the right to write: what the writer puts there
-after that never counts."""
+"""Another engine takes a live write back, its claim too, while the writer still has the right to
+write: what the writer puts there after that never counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ KEEP = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.
 
 
 def taken_back(ctx: TableContext, txn: Transaction, *, ends: bool) -> None:
-    """As Hudi does: a plan, the files and markers deleted, the claim too, a report, unless it dies before that."""
+    """As Hudi does: a plan, the files and markers deleted, the claim too, a report, unless it dies
+    before that."""
     undo = Instant(draw_instant(ctx, txn.time), Action.ROLLBACK, State.REQUESTED)
     ctx.storage.put(f".hoodie/{undo.file_name}", rollback.rollback_plan(ctx, txn.instant, []))
     ctx.storage.put(f".hoodie/{undo.with_state(State.INFLIGHT).file_name}", b"")

@@ -1,8 +1,9 @@
-"""Another engine completes or plans something between our snapshot and our decision; the chain knows nothing of it.
+"""Another engine completes or plans something between our snapshot and our decision; the chain
+knows nothing of it.
 
-Matrix: what it does × what ours does there: ours fails where one of the two would be lost, and stands where neither is. With a retry both
-are there. The other engine is ours on a copy, without the chain. Omitted: real Hudi beside ours, which is in
-`tests/interop/test_beside.py`.
+Matrix: what it does × what ours does there: ours fails where one of the two would be lost, and
+stands where neither is. With a retry both are there. The other engine is ours on a copy, without
+the chain. Omitted: real Hudi beside ours, which is in `tests/interop/test_beside.py`.
 """
 
 from __future__ import annotations
@@ -175,7 +176,8 @@ def test_a_plan_of_ours_that_another_engine_executed_meanwhile_is_not_committed_
 def test_what_another_engine_does_while_an_executor_proves_its_right_anew_to_decide_is_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its last listing goes beside that of its markers; where a proof follows, another listing follows that."""
+    """Its last listing goes beside that of its markers; where a proof follows, another listing
+    follows that."""
     table = new_table("bucket", "MergeOnRead")
     table.upsert(rows(("a", "x", 2)))
     plan = table.schedule_compaction(force=True)
@@ -201,7 +203,8 @@ def test_what_another_engine_does_while_an_executor_proves_its_right_anew_to_dec
 
 
 def test_a_write_that_another_engine_takes_for_failed_is_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hudi rolls pending writes back when it begins one, unless it is told to be lazy: claim and files are gone then."""
+    """Hudi rolls pending writes back when it begins one, unless it is told to be lazy: claim and
+    files are gone then."""
 
     def roll_back(other: HudiTable) -> None:
         (pending,) = load_timeline(other.context).pending
@@ -265,7 +268,8 @@ def test_the_command_tells_of_foreign_writers(tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize(("known", "listings", "gets"), [(False, 3, 1), (True, 2, 0)])
 def test_a_commit_makes_as_many_requests_as_the_protocol_says(known: bool, listings: int, gets: int) -> None:
-    """docs/explanation/commit-protocol.md section 9: the listing before the decision is one of them, beside the files and their proofs."""
+    """docs/explanation/commit-protocol.md section 9: the listing before the decision is one of
+    them, beside the files and their proofs."""
     store, trace = new_table("bucket").context.storage, Trace()
     ctx = open_context(RecordingStorage(store, trace))
     if known:

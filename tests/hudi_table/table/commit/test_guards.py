@@ -1,8 +1,9 @@
 """Every guard of the commit protocol that concerns one writer and its recovery is needed.
 
-Each row names a guard of `docs/explanation/commit-protocol.md` section 7, what removes it from the code, and a scenario. With the guard
-the scenario holds, without it the scenario breaks. Omitted: guards of services that do not exist yet (archiving, cleaning,
-plans), and the order of reading the tail and claiming, which `test_protocol_trace.py` holds call by call.
+Each row names a guard of `docs/explanation/commit-protocol.md` section 7, what removes it from the
+code, and a scenario. With the guard the scenario holds, without it the scenario breaks. Omitted:
+guards of services that do not exist yet (archiving, cleaning, plans), and the order of reading the
+tail and claiming, which `test_protocol_trace.py` holds call by call.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Recorded storage calls of writers and recoveries are steps of the commit protocol, each at a moment at which it is enabled.
+"""Recorded storage calls of writers and recoveries are steps of the commit protocol, each at a
+moment at which it is enabled.
 
-Matrix: each operation × {no fault, a lost reply or request or an outage at each storage call}; then the next writer, which
-takes the failed one for dead. The monitor itself is tried on traces with one step missing or out of order: it refuses each.
+Matrix: each operation × {no fault, a lost reply or request or an outage at each storage call}; then
+the next writer, which takes the failed one for dead. The monitor itself is tried on traces with one
+step missing or out of order: it refuses each.
 """
 
 from __future__ import annotations
@@ -184,7 +186,8 @@ def good_trace() -> tuple[Storage, list[Step]]:
 
 
 def essential(step: Step) -> str | None:
-    """The step of the protocol that a call of a good trace is, or None for a call that may be left out."""
+    """The step of the protocol that a call of a good trace is, or None for a call that may be left
+    out."""
     key = step.key
     names: Sequence[tuple[str, bool]] = (
         ("tail", step.call == "list" and key.endswith("/.txn") and step.condition == ""),

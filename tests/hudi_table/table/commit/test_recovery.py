@@ -1,6 +1,7 @@
 """Failed writes are rolled forward or back by whoever comes next.
 
-Aspects: suspicion by age, the quarantine, idempotence, open rollbacks, late claims, Hudi's own pending services.
+Aspects: suspicion by age, the quarantine, idempotence, open rollbacks, late claims, Hudi's own
+pending services.
 """
 
 from __future__ import annotations
@@ -141,8 +142,8 @@ def test_two_recoveries_make_one_rollback():
 
 
 def two_rollbacks(ctx):
-    """A dead write of which two recoveries, each of which had found none, have claimed a rollback; the later one of an instant that
-    nobody else had at the time."""
+    """A dead write of which two recoveries, each of which had found none, have claimed a rollback;
+    the later one of an instant that nobody else had at the time."""
     commit_buckets(ctx, [0])
     dead = crashed_write(ctx)
     recovery.abort_and_roll_back(reopen(ctx.storage), dead.instant)
@@ -206,7 +207,8 @@ def test_a_rollback_whose_instant_another_claims_at_the_same_moment_takes_the_ne
 
 
 def test_a_planner_and_a_writer_share_no_instant_though_two_recoveries_roll_back_beside_them():
-    """The shortest way to it of the model (U1): every clock is behind, so everybody draws the newest instant + 1."""
+    """The shortest way to it of the model (U1): every clock is behind, so everybody draws the
+    newest instant + 1."""
     ctx = new_context()
     dead, later = two_rollbacks(ctx)
     planner = begin_plan(reopen(ctx.storage), Action.COMPACTION)

@@ -1,7 +1,8 @@
 """One attempt at one instant: claim, snapshot, decision, publication.
 
-Aspects: instants only grow; a claim is exclusive; lost chain slots are read and materialised; conflicts are found by
-touches; an aborted instant never commits; a decided one is published by anybody.
+Aspects: instants only grow; a claim is exclusive; lost chain slots are read and materialised;
+conflicts are found by touches; an aborted instant never commits; a decided one is published by
+anybody.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def test_the_first_commit_of_a_table_is_preceded_by_an_empty_founding_one():
 
 
 def test_writers_that_begin_a_table_at_once_all_get_through(tmp_path):
-    """Each takes the others' claims for those of failed first writes, so they abort each other until one is alone."""
+    """Each takes the others' claims for those of failed first writes, so they abort each other
+    until one is alone."""
     rows = [pa.table({"id": [f"{number}"], "city": ["a"]}) for number in range(4)]
     create_table(str(tmp_path / "t"), rows[0].schema, record_key="id", partition_by="city")
     together = threading.Barrier(len(rows))
@@ -134,7 +136,8 @@ def test_a_write_that_lost_its_slot_to_the_same_bucket_is_a_conflict():
 
 
 class PublishedMeanwhile:
-    """A store in which another process publishes its decision between a listing of the timeline and the look at that one file."""
+    """A store in which another process publishes its decision between a listing of the timeline and
+    the look at that one file."""
 
     def __init__(self, storage, path, body):
         self._storage, self._path, self._body = storage, path, body
@@ -152,7 +155,8 @@ class PublishedMeanwhile:
     "begins", [lambda ctx: begin(ctx, Action.COMMIT), lambda ctx: begin_plan(ctx, Action.COMPACTION)]
 )
 def test_a_commit_that_its_writer_publishes_while_a_snapshot_is_taken_is_in_the_snapshot(begins):
-    """Decided before the tail, it is not met behind it: a compaction planned on a snapshot without it would leave its rows out for good."""
+    """Decided before the tail, it is not met behind it: a compaction planned on a snapshot without
+    it would leave its rows out for good."""
     ctx = new_context()
     commit_buckets(ctx, [0])
     time = commit_buckets(ctx, [1])

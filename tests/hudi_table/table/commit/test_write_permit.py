@@ -1,7 +1,9 @@
-"""The right to write and the freshness of the tail (section 2.7 of `docs/explanation/commit-protocol.md`).
+"""The right to write and the freshness of the tail (section 2.7 of
+`docs/explanation/commit-protocol.md`).
 
-Aspects: what ends a right (claim gone, abort, commit, trimmed chain, lost reply); how long a proof lasts, and for whom; what a process
-that slept may still decide and publish; in which form files are marked.
+Aspects: what ends a right (claim gone, abort, commit, trimmed chain, lost reply); how long a proof
+lasts, and for whom; what a process that slept may still decide and publish; in which form files are
+marked.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ HOUR = 3600.0
 
 
 class SleepyStorage(FaultyStorage):
-    """A storage whose process sleeps right after its first write of a chain entry, or right before it sends a completed commit; the rest
-    of the world goes on."""
+    """A storage whose process sleeps right after its first write of a chain entry, or right before
+    it sends a completed commit; the rest of the world goes on."""
 
     def __init__(self, inner, plan):
         super().__init__(inner, plan)
@@ -194,7 +196,8 @@ def test_a_process_that_slept_while_it_wrote_a_file_proves_again_before_the_file
 def test_a_process_that_slept_between_its_proof_and_its_file_takes_back_what_is_nobody_elses(
     ends, is_own, left, is_reply_lost
 ):
-    """Its rows would appear once the timeline begins behind the instant. What an executor wrote may be the file of the one that commits."""
+    """Its rows would appear once the timeline begins behind the instant. What an executor wrote may
+    be the file of the one that commits."""
     ctx = new_context()
     commit_buckets(ctx, [0])
     txn = begin(ctx, Action.COMMIT)
@@ -257,7 +260,8 @@ def test_a_lost_decision_is_read_back_and_published():
 
 
 def archived_while_asleep(ctx, store, time, seconds=HOUR + 1):
-    """What others do while the process sleeps: they publish its commit, add one, and archive its own."""
+    """What others do while the process sleeps: they publish its commit, add one, and archive its
+    own."""
 
     def sleep():
         ctx.clock.sleep(seconds)

@@ -1,4 +1,5 @@
-"""What operations say while they run and when they end: progress functions, and lines of `logging`."""
+"""What operations say while they run and when they end: progress functions, and lines of
+`logging`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What is fetched before it is opened: small files whole, of large ones the end; a file that is gone is told to who opens it.
+"""What is fetched before it is opened: small files whole, of large ones the end; a file that is
+gone is told to who opens it.
 
-Matrix: a store behind a network (its name alone) × small, large and missing files × one group and several, with and without room. On a local
-disk nothing is fetched.
+Matrix: a store behind a network (its name alone) × small, large and missing files × one group and
+several, with and without room. On a local disk nothing is fetched.
 """
 
 from __future__ import annotations

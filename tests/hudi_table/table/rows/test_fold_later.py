@@ -1,4 +1,5 @@
-"""Log entries of table versions 8 and 9, folded at once, against the rule applied entry by entry."""
+"""Log entries of table versions 8 and 9, folded at once, against the rule applied entry by
+entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which row wins, and what it takes with it. The table of results is the one measured on Hudi 0.15.0, copy-on-write."""
+"""Which row wins, and what it takes with it. The table of results is the one measured on Hudi
+0.15.0, copy-on-write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Rows in order within a budget: the order is Arrow's own, and neither it nor the cuts depend on how much memory there was."""
+"""Rows in order within a budget: the order is Arrow's own, and neither it nor the cuts depend on
+how much memory there was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Rows that wait for their commit: kept beside the table, read back as they were, and swept when their write has died."""
+"""Rows that wait for their commit: kept beside the table, read back as they were, and swept when
+their write has died."""
 
 from __future__ import annotations
 

@@ -114,7 +114,8 @@ def test_an_exclusive_create_is_never_repeated_after_an_unclear_reply(store: Rep
 def test_a_refusal_that_need_not_be_the_stores_own_leaves_a_create_unknown(
     store: Replies, storage: Storage, answer: tuple[int, str]
 ) -> None:
-    """A proxy may say so of a request that it has passed on, and MinIO of one that some of its disks have done."""
+    """A proxy may say so of a request that it has passed on, and MinIO of one that some of its
+    disks have done."""
     store.answer = answer
     with pytest.raises(OutcomeUnknownError):
         storage.put_if_absent("p/k", b"x")
@@ -123,7 +124,8 @@ def test_a_refusal_that_need_not_be_the_stores_own_leaves_a_create_unknown(
 
 @contextlib.contextmanager
 def resetting() -> Iterator[str]:
-    """The endpoint of a server that reads the beginning of a request and then resets the connection."""
+    """The endpoint of a server that reads the beginning of a request and then resets the
+    connection."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
@@ -158,7 +160,8 @@ def test_an_azure_object_that_exists_is_told_from_a_conflict() -> None:
 
 
 def test_a_create_that_another_one_is_in_the_way_of_is_sent_again(store: Replies, storage: Storage) -> None:
-    """S3 answers 409 while a competing create runs: nothing was done, and the object need not exist."""
+    """S3 answers 409 while a competing create runs: nothing was done, and the object need not
+    exist."""
     store.answer = (409, "ConditionalRequestConflict")
     with pytest.raises(UnavailableError):
         storage.put_if_absent("p/k", b"x")

@@ -1,4 +1,5 @@
-"""The faults and traces that other tests rely on: each does what its table says, in this process and in tasks."""
+"""The faults and traces that other tests rely on: each does what its table says, in this process
+and in tasks."""
 
 from __future__ import annotations
 

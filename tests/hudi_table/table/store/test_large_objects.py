@@ -1,4 +1,5 @@
-"""Objects of many megabytes: uploads in parts, and creates that stay exclusive, on a server that serves requests side by side."""
+"""Objects of many megabytes: uploads in parts, and creates that stay exclusive, on a server that
+serves requests side by side."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def test_an_upload_in_parts_reads_back_and_leaves_nothing_when_it_fails(server: 
 
 
 class Watched:
-    """Counts the parts that are under way, and can lose its reply to the end of an upload, which it then knows no more."""
+    """Counts the parts that are under way, and can lose its reply to the end of an upload, which it
+    then knows no more."""
 
     def __init__(self, app: Any) -> None:
         self._app, self._lock = app, threading.Lock()
@@ -141,7 +143,8 @@ def test_parts_go_at_once_and_many_uploads_share_what_may_be_under_way(watched: 
 
 
 def test_an_upload_whose_end_was_done_and_not_confirmed_is_unknown(watched: tuple[Storage, Watched]) -> None:
-    """The client sends the end again and is told that there is no such upload: that it was done is known by a look alone."""
+    """The client sends the end again and is told that there is no such upload: that it was done is
+    known by a look alone."""
     storage, server = watched
     server.loses_ends = True
     with pytest.raises(OutcomeUnknownError):

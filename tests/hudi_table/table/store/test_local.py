@@ -198,7 +198,8 @@ def test_a_folder_that_may_not_be_written_is_an_access_error() -> None:
 def test_contents_are_synced_before_their_name_and_names_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: bool
 ) -> None:
-    """By the order of the system calls: the file's fsync, then link or rename, then the folder's fsync."""
+    """By the order of the system calls: the file's fsync, then link or rename, then the folder's
+    fsync."""
     calls: list[str] = []
 
     def spied(name: str, real: Any) -> Any:

@@ -1,4 +1,5 @@
-"""Requests that a store refuses because there are too many, and what is told of one whose reply was lost."""
+"""Requests that a store refuses because there are too many, and what is told of one whose reply was
+lost."""
 
 from __future__ import annotations
 

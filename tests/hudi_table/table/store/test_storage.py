@@ -1,4 +1,5 @@
-"""One suite for every store: what `Storage` promises, on local disk, in memory and on an S3 server."""
+"""One suite for every store: what `Storage` promises, on local disk, in memory and on an S3
+server."""
 
 from __future__ import annotations
 

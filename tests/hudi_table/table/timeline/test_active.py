@@ -16,7 +16,8 @@ from tests.support.crashes import Layout, copied, new_store, opened, read, rows,
 from tests.support.meanwhile import SlowListing
 
 UPDATES = {TableType.COPY_ON_WRITE: 4, TableType.MERGE_ON_READ: 7}
-"""So many that some commits may leave: of a table with logs those stay that the trigger of compactions counts."""
+"""So many that some commits may leave: of a table with logs those stay that the trigger of
+compactions counts."""
 LISTINGS = 4
 KEEP = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
 LAYOUTS = [Layout(IndexType.SIMPLE, True, kind) for kind in TableType]

@@ -1,4 +1,5 @@
-"""Bodies of completed writes: JSON in table version 6, Avro containers from version 8 on, whoever wrote them."""
+"""Bodies of completed writes: JSON in table version 6, Avro containers from version 8 on, whoever
+wrote them."""
 
 from __future__ import annotations
 

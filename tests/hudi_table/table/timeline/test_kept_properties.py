@@ -1,4 +1,5 @@
-"""Another engine drops properties of a table: it is seen, said, nothing is written by weaker rules, and the doctor mends it.
+"""Another engine drops properties of a table: it is seen, said, nothing is written by weaker rules,
+and the doctor mends it.
 
 What Apache Hudi 0.15.0 drops: `tests/interop/test_kept_properties.py`.
 """
@@ -36,7 +37,8 @@ TOLD = (
 
 
 class Meanwhile:
-    """A storage on which somebody else does `change` just before `path` is read for the first time."""
+    """A storage on which somebody else does `change` just before `path` is read for the first
+    time."""
 
     def __init__(self, inner: Storage, path: str, change: Callable[[], None]) -> None:
         self.inner, self.path = inner, path
@@ -107,7 +109,8 @@ def test_a_table_whose_properties_were_dropped_is_read_by_them_and_not_written_u
 
 @pytest.mark.parametrize("reopened", [False, True])
 def test_who_changes_dropped_properties_goes_on_by_the_copy(reopened: bool) -> None:
-    """Building a metadata table names it in the properties, and dropping one does: the file that another engine has written is read then."""
+    """Building a metadata table names it in the properties, and dropping one does: the file that
+    another engine has written is read then."""
     table = new_table()
     table.upsert(rows(("a", 2, 5)))
     table.build_metadata()

@@ -1,7 +1,8 @@
-"""A handle that lists the timeline of a local table again looks at what is new alone, and sees what a handle sees that lists it for the first time.
+"""A handle that lists the timeline of a local table again looks at what is new alone, and sees what
+a handle sees that lists it for the first time.
 
-Aspects: what writers and services do beside it; files that come to an instant that has completed, that go, that come back under their name; what is
-looked at.
+Aspects: what writers and services do beside it; files that come to an instant that has completed,
+that go, that come back under their name; what is looked at.
 """
 
 from __future__ import annotations

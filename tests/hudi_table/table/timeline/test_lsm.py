@@ -1,4 +1,5 @@
-"""The archive of table versions 8 and 9: which files count, what they tell, and what becomes of damage."""
+"""The archive of table versions 8 and 9: which files count, what they tell, and what becomes of
+damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A view lists the folders of the partitions that it is asked for, and a write those that its rows go to."""
+"""A view lists the folders of the partitions that it is asked for, and a write those that its rows
+go to."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""A handle that looks at a partition again makes what is new alone, and sees what a handle sees that looks for the first time.
+"""A handle that looks at a partition again makes what is new alone, and sees what a handle sees
+that looks for the first time.
 
-Aspects: what writers and services do beside it; files that go, that change their size, that others add; what is parsed and looked at.
+Aspects: what writers and services do beside it; files that go, that change their size, that others
+add; what is parsed and looked at.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The version of the next log of a slice: behind the committed logs, and before those of later instants that may never be."""
+"""The version of the next log of a slice: behind the committed logs, and before those of later
+instants that may never be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Slices of tables whose instants tell when they completed: a log belongs to the newest slice that began before its instant completed."""
+"""Slices of tables whose instants tell when they completed: a log belongs to the newest slice that
+began before its instant completed."""
 
 from __future__ import annotations
 

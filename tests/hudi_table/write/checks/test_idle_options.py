@@ -1,4 +1,5 @@
-"""Options that say nothing of the table that they are given to, and names that nobody can read: refused, or told."""
+"""Options that say nothing of the table that they are given to, and names that nobody can read:
+refused, or told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a write may change in a table's schema: new nullable columns and wider types; all else is listed and refused."""
+"""What a write may change in a table's schema: new nullable columns and wider types; all else is
+listed and refused."""
 
 from __future__ import annotations
 

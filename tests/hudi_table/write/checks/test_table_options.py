@@ -1,4 +1,5 @@
-"""What options say of a table: at its creation they act, later they must agree with what it stores."""
+"""What options say of a table: at its creation they act, later they must agree with what it
+stores."""
 
 from __future__ import annotations
 

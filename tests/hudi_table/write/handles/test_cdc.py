@@ -1,4 +1,5 @@
-"""What writes log of their changes: which files, what is in them, and where the commit names them."""
+"""What writes log of their changes: which files, what is in them, and where the commit names
+them."""
 
 from __future__ import annotations
 

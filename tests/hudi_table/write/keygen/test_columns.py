@@ -1,4 +1,5 @@
-"""Keys and partition paths against what Apache Hudi 0.15.0 wrote for the same values (upsert path)."""
+"""Keys and partition paths against what Apache Hudi 0.15.0 wrote for the same values (upsert
+path)."""
 
 from __future__ import annotations
 
@@ -127,7 +128,8 @@ def test_a_single_field_of_a_complex_key_follows_the_recorded_encoding() -> None
 
 @pytest.mark.parametrize("generator", ["class", "type"])
 def test_of_a_table_that_tells_no_encoding_no_key_is_made_before_its_files_have_told(generator: str) -> None:
-    """No release of Hudi stores it: 0.15.0 and 1.0.2 write `v`, 1.1.1 writes `k:v` unless it is told otherwise."""
+    """No release of Hudi stores it: 0.15.0 and 1.0.2 write `v`, 1.1.1 writes `k:v` unless it is
+    told otherwise."""
     stored = to_properties(config("k", "p", "q"))
     for key in [key for key in stored if "keygen" in key]:
         del stored[key]
@@ -251,7 +253,8 @@ def test_escaping_makes_most_of_them_storable() -> None:
     )
 )
 def test_escaped_hive_paths_stay_below_the_base_and_round_trip(values: list[str]) -> None:
-    """Every value of any text either is refused as no folder's name, or names one folder that tells the value."""
+    """Every value of any text either is refused as no folder's name, or names one folder that tells
+    the value."""
     storable = [value for value in values if path_problem(paths_hint(value)) is None]
     paths = paths_of({"p": pa.array(storable, pa.string())}, "p", url_encode=True, hive_style=True)
     for path, value in zip(paths, storable, strict=True):

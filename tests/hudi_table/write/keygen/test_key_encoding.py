@@ -1,7 +1,9 @@
-"""Complex keys of one field: `v` or `field:v`, told by the properties, by what the files hold, or refused.
+"""Complex keys of one field: `v` or `field:v`, told by the properties, by what the files hold, or
+refused.
 
-Matrix: {copy-on-write, merge-on-read} × {`v`, `field:v`} × {simple, bucket index}; tables as Hudi leaves them, whose properties do not tell.
-Omitted: tables that Hudi itself made (`tests/interop/test_key_generators.py`).
+Matrix: {copy-on-write, merge-on-read} × {`v`, `field:v`} × {simple, bucket index}; tables as Hudi
+leaves them, whose properties do not tell. Omitted: tables that Hudi itself made
+(`tests/interop/test_key_generators.py`).
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ def rows(*keys: str, v: int = 1) -> pa.Table:
 
 
 def table_of(encoding: str, *, kind="CopyOnWrite", index: Any = "Simple", release: str = "1.x") -> HudiTable:
-    """A table as a release of Hudi leaves it: nothing tells how its keys are written, but the generator's class or type."""
+    """A table as a release of Hudi leaves it: nothing tells how its keys are written, but the
+    generator's class or type."""
     table = create_table(
         f"memory://{uuid.uuid4().hex}/t", SCHEMA, record_key="id", partition_by=["p", "q"], type=kind, index=index,
         options={KEY_ENCODING: OPTION[encoding]},
