@@ -15,7 +15,9 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import json
 import subprocess
+import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -92,8 +94,18 @@ def digest_of(args: Sequence[str], idle: Sequence[str] = ()) -> str:
         path = ROOT / name
         held = path.read_bytes() if path.is_file() else b""
         total.update(name.encode() + b"\0")
-        total.update(_said(held) if name.endswith(".py") and files is not tracked() else held)
+        total.update(held if files is tracked() else _meant(name, held))
     return total.hexdigest()
+
+
+def _meant(name: str, held: bytes) -> bytes:
+    """What a file says to tests that run code."""
+    if name == "pyproject.toml":
+        settings = tomllib.loads(held.decode())
+        return json.dumps([settings.get("project"), settings.get("tool", {}).get("pytest")], sort_keys=True).encode()
+    if name == "tests/shards.toml":  # What is said of the shard itself counts in any case.
+        return b""
+    return _said(held) if name.endswith(".py") else held
 
 
 @functools.cache

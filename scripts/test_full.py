@@ -175,6 +175,8 @@ def changed_since(commit: str) -> frozenset[str] | None:
 def moved_since(shard: Shard, result: Result) -> str:
     """The packages in which code that a shard depends on differs from that of its result: what that
     does not vouch for."""
+    if result.sources == sources(shard, result.idle):
+        return ""
     changed = changed_since(result.commit)
     if changed is None:
         return "unknown"

@@ -92,6 +92,29 @@ def test_a_comment_does_not_make_a_result_old_and_a_changed_number_does(
     assert digests[0] == digests[1] != digests[2]
 
 
+@pytest.mark.parametrize(
+    ("name", "before", "after", "is_old"),
+    [
+        ("pyproject.toml", "[tool.ruff]\nline-length = 1", "[tool.ruff]\nline-length = 2", False),
+        ("pyproject.toml", "[project]\ndependencies = []", "[project]\ndependencies = ['x']", True),
+        ("pyproject.toml", "[tool.pytest.ini_options]\ntimeout = 1", "[tool.pytest.ini_options]\ntimeout = 2", True),
+        ("tests/shards.toml", "a = 1", "a = 2", False),
+        ("tests/data/x.json", "1", "2", True),
+    ],
+)
+def test_of_settings_those_of_what_runs_make_a_result_old(
+    name: str, before: str, after: str, is_old: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(shard_sources, "ROOT", tmp_path)
+    monkeypatch.setattr(shard_sources, "files_of", lambda *_: (name,))
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    digests = []
+    for text in (before, after):
+        (tmp_path / name).write_text(text)
+        digests.append(digest_of(["tests/soak"]))
+    assert (digests[0] != digests[1]) == is_old
+
+
 def test_what_processes_load_is_noted_as_it_happens(tmp_path: Path) -> None:
     notes, paths = tmp_path / "notes", os.pathsep.join([str(ROOT / "scripts" / "noting"), str(ROOT / "spark_app")])
     code = "import os, hudi_table.errors; os.kill(os.getpid(), 9)"
