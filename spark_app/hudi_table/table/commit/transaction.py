@@ -146,9 +146,9 @@ class Transaction:
 
     @contextmanager
     def signs_of_life(self) -> Iterator[None]:
-        """Tell other processes that this attempt is alive, however long its work takes: a heartbeat
-        file, renewed three times before they would take it for dead. Work shorter than that writes
-        none."""
+        """Tell other processes that this attempt is alive, however long its work takes, by
+        a heartbeat file, renewed three times before they would take it for dead. Work shorter
+        than that writes none."""
         done = threads.event()
         pause = max(self.ctx.settings.suspect_after_seconds / 3, BEAT_SECONDS_LEAST)
 
