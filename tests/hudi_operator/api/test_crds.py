@@ -113,8 +113,7 @@ def test_every_printer_column_reads_a_field_that_exists(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", SPECS)
 def test_everything_that_cel_walks_is_bounded(kind: str) -> None:
-    """The API server estimates the cost of a rule from the limits; without them it refuses the
-    definition."""
+    """The API server estimates a rule's cost from the limits, and refuses a definition without."""
     for path, node in nodes(root(kind)["properties"]["spec"]):
         if node["type"] == "array":
             assert "maxItems" in node, path
@@ -146,8 +145,7 @@ def _holds(rule: str, variables: dict[str, Any]) -> bool:
 
 
 def violations(node: dict[str, Any], value: Any, old: Any = None, path: str = "spec") -> list[str]:
-    """Messages of all CEL rules that a document breaks, transition rules only with an old
-    document."""
+    """Messages of all CEL rules that a document breaks; of transitions if there is an old one."""
     found = []
     for rule in node.get("x-kubernetes-validations", ()):
         if "oldSelf" in rule["rule"] and old is None:

@@ -203,8 +203,7 @@ def test_a_log_that_goes_while_the_metadata_table_is_planned_is_not_named(monkey
 
 @kinds
 def test_it_is_compacted_while_a_dead_write_waits_to_be_rolled_back_to_its_end(layout):
-    """A rollback waits out the quarantine. What it takes back never counts, so the compaction
-    leaves it where it is."""
+    """What a rollback takes back in the quarantine never counts: the compaction leaves it there."""
     store = with_metadata(layout, deltas=3)
     dead = AfterPut(store, f"{METADATA_TABLE}/files/.files-0000-0", lambda: None)
 
@@ -248,8 +247,7 @@ def test_it_is_not_compacted_beside_what_a_pending_rollback_of_another_engine_ha
 
 @pytest.mark.parametrize("layout", KINDS[:2], ids=str)
 def test_a_clean_tells_behind_a_compaction_that_is_decided_and_not_yet_on_the_timeline(layout):
-    """The compaction was listed before the clean was planned, and its process dies right after its
-    decision."""
+    """The compaction was listed before the clean's plan; its process dies behind its decision."""
     store = with_metadata(layout, deltas=3)
     compactor = AfterPut(store, "", lambda: None)
     cleans: list[Any] = []
@@ -364,8 +362,7 @@ def test_going_back_drops_it_and_the_next_write_that_wants_it_builds_it(layout):
 
 
 def test_a_file_that_a_pending_restore_of_another_engine_deleted_makes_it_no_wrong_one():
-    """Files go before their entries: Hudi writes to the metadata table when all of them are
-    gone."""
+    """Files go before their entries: Hudi writes to the metadata table when all are gone."""
     store = with_metadata(LAYOUTS[0])
     ctx = opened(store).context
     newest = load_timeline(ctx).commits[-1]

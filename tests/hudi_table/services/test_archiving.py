@@ -1,5 +1,4 @@
-"""Archiving on real tables: no row changes, the history stays whole, nothing is deleted that is not
-in the archive."""
+"""Archiving on real tables: no row changes, the history stays, nothing goes unarchived."""
 
 from __future__ import annotations
 

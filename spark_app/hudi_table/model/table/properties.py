@@ -78,8 +78,7 @@ _KEY_CHECK = "hoodie.write.complex.keygen.validation.enable"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 METADATA_DROPPED = "hoodie.lakeops.metadata.dropped"
-"""Why the metadata table was switched off by itself. It goes when one is ready again, or somebody
-switches it off."""
+"""Why the metadata table was switched off by itself; gone once one is ready or switched off."""
 CHECKSUM = "hoodie.table.checksum"
 EVENT_TIME_MERGER = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 """What 0.15.0 stores for both payload classes."""
@@ -210,8 +209,7 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
 
 
 def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]:
-    """What the config keeps without understanding it; of the timestamp settings only those that no
-    field has taken.
+    """What the config keeps as it is; of the timestamp settings only those that no field has taken.
 
     A payload class or merge mode that is none of ours stays here too, so that a write can refuse it
     by name.
@@ -241,14 +239,12 @@ def _key_encoding(properties: Mapping[str, str], generator: str) -> KeyEncoding:
 
 
 def one_complex_field(config: TableConfig) -> bool:
-    """Whether the table has a complex key of one field, whose encoding differs between releases of
-    Hudi."""
+    """Whether the key is a complex one of one field, which releases of Hudi encode differently."""
     return len(config.record_key) == 1 and generator_class(config).endswith(_COMPLEX)
 
 
 def _generator(properties: Mapping[str, str]) -> str:
-    """The key generator's class name, also where only its type is stored (`SIMPLE`,
-    `NON_PARTITION`, …)."""
+    """The key generator's class name, also where its type alone is stored, such as `SIMPLE`."""
     stored = properties.get(GENERATOR)
     short = GENERATOR_TYPES.get(properties.get(GENERATOR_TYPE, "").upper())
     return stored or (_KEYGEN + short if short else "")

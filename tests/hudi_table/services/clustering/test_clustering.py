@@ -1,5 +1,4 @@
-"""Clustering beside writers: when it is planned, what it writes, who conflicts with it, and that it
-changes no row."""
+"""Clustering beside writers: when it is planned, what it writes, its conflicts, no row changed."""
 
 from __future__ import annotations
 
@@ -247,8 +246,7 @@ def test_a_clustering_and_a_compaction_leave_each_other_their_groups() -> None:
 
 
 class TestModes:
-    """The three modes of the plan: their counts, and that commits of Hudi's kind are what is
-    counted."""
+    """The three modes of the plan: their counts, and that they count commits of Hudi's kind."""
 
     def inserted(self, made: HudiTable, number: int, options: dict[str, str]) -> None:
         made.insert(rows((f"k{number}", "x", number)), options=NO_PACKING | options)
