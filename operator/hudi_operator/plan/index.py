@@ -10,10 +10,11 @@ about a table so small that no index could spare what would be worth a word.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from hudi_operator.api.status import IndexStatus
+from hudi_operator.api.status import IndexStatus, RunStatus
 from hudi_operator.plan.effects import Emit, EventType
 from hudi_operator.plan.observed import TableObservation
 from hudi_table.model.job.jobspec import MEASURE_INDEX, JobSpec
@@ -31,6 +32,13 @@ def measuring(job: JobSpec, last: IndexStatus | None, table: TableObservation | 
     know the word, and does not."""
     resizes = _judged(table) is not None and job.work["type"] == ServiceType.RESIZE.value
     return replace(job, work={**job.work, MEASURE_INDEX: True}) if resizes or _is_due(last, table, now) else job
+
+
+def newest(runs: Iterable[RunStatus]) -> IndexStatus | None:
+    """What was measured last. Times of runs are whole seconds, and of two runs of one second the
+    later saw the later write."""
+    found = [run for run in runs if run.index is not None]
+    return max(found, key=_measured_at).index if found else None
 
 
 def known(last: IndexStatus | None, measured: IndexStatus | None, table: TableObservation | None) -> IndexStatus | None:
@@ -64,6 +72,10 @@ def _judged(table: TableObservation | None) -> str | None:
         return None
     kind = table.config.index.type
     return kind.value if kind in JUDGED else None
+
+
+def _measured_at(run: RunStatus) -> tuple[str, str, str]:
+    return run.finished or "", run.started or "", run.index.instant if run.index is not None else ""
 
 
 def _gist(index: IndexStatus) -> tuple[str | None, list[str]]:

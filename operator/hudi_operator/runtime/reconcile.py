@@ -31,6 +31,7 @@ from hudi_operator.manifests.services import work_of
 from hudi_operator.plan.deletion import WORK as PURGE
 from hudi_operator.plan.deletion import ObservedDeletion, plan_deletion
 from hudi_operator.plan.effects import Effect, Emit, Hold, Launch, RequeueAfter, SetStatus, Stop
+from hudi_operator.plan.index import newest
 from hudi_operator.plan.observed import Observed, ObservedService, Problem, SourceObservation, TableObservation
 from hudi_operator.plan.schedule.attempts import QUEUED
 from hudi_operator.plan.schedule.runs import RetryPolicy
@@ -203,7 +204,7 @@ class Reconciler:
         try:
             runs = self.launcher.runs(owner)
             beside = [run for other in others for run in self.launcher.runs(other)]
-            return _Attempts(runs, tuple(run for run in beside if run.phase == "Running"), _measured([*runs, *beside]))
+            return _Attempts(runs, tuple(run for run in beside if run.phase == "Running"), newest([*runs, *beside]))
         except HudiError as error:
             if error.retryable:
                 raise
@@ -364,11 +365,6 @@ class _NotLaunchedError(Exception):
 
 def _age(identity: Identity) -> tuple[str, str]:
     return identity.created, identity.uid
-
-
-def _measured(runs: list[RunStatus]) -> IndexStatus | None:
-    found = [run for run in runs if run.index is not None]
-    return max(found, key=lambda run: (run.finished or "", run.started or "")).index if found else None
 
 
 def _keepers(services: list[DesiredService]) -> dict[ServiceType, str]:

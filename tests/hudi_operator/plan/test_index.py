@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from hudi_operator.api.schema import to_document
-from hudi_operator.api.status import IndexStatus
+from hudi_operator.api.status import IndexStatus, RunStatus
 from hudi_operator.plan.effects import Emit, Launch, SetStatus
-from hudi_operator.plan.index import MEASURED_AGE, MEASURED_COMMITS
+from hudi_operator.plan.index import MEASURED_AGE, MEASURED_COMMITS, newest
 from hudi_operator.plan.observed import FileFact, Observed, ObservedService, Problem, TableObservation
 from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_operator.plan.service import plan_service
@@ -146,3 +146,12 @@ class TestAnEvent:
 
     def test_is_not_made_where_there_is_no_advice(self) -> None:
         assert not after(None, replace(BLOOM, advice=()))[1]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_two_jobs_of_one_second_the_one_that_saw_the_later_write_has_measured_last(turned: bool) -> None:
+    run = RunStatus(name="a", work="Ingest", phase="Succeeded", started=rfc3339(NOW), finished=rfc3339(NOW))
+    later = replace(BLOOM, instant=str(int(COMMIT.time) + 1), advice=())
+    runs = [replace(run, index=BLOOM), replace(run, index=later)]
+    assert newest(reversed(runs) if turned else runs) == later
+    assert newest([]) is None
