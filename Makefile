@@ -21,7 +21,7 @@ demo: setup ## Run the operator on the flights of 2013, without a cluster
 	@$(WITH_JAVA) $(BIN)/python examples/flights/demo.py
 
 ##@ Develop
-.PHONY: test test-one test-full check format mutants bench bench-operator acceptance-clustering interop-env setup-k8s setup-kafka setup-connect setup-registry setup-vale
+.PHONY: test test-one test-full check format mutants bench bench-operator acceptance-clustering interop-env setup-k8s setup-kafka setup-connect setup-registry setup-schedulers setup-vale
 test: setup interop-env setup-k8s setup-kafka setup-vale ## Run every test (TESTS="tests/tidy -k name" runs some of them)
 	@$(WITH_JAVA) $(COMPILED) $(BIN)/pytest --numprocesses 3 --durations 15 $(TESTS)
 
@@ -29,7 +29,7 @@ test-one: setup ## Run some tests with no other set-up (TESTS="tests/hudi_table/
 	@test -n "$(TESTS)" || { echo 'Say which: make test-one TESTS="tests/hudi_table/read -k pruning"'; exit 2; }
 	@$(COMPILED) $(BIN)/pytest $(TESTS)
 
-test-full: setup interop-env setup-k8s setup-kafka setup-connect setup-registry ## Run the long version in shards of at most 10 minutes; goes on where it stopped
+test-full: setup interop-env setup-k8s setup-kafka setup-connect setup-registry setup-schedulers ## Run the long version in shards of at most 10 minutes; goes on where it stopped
 	@$(WITH_JAVA) $(COMPILED) $(BIN)/python -m scripts.test_full $(SHARDS)
 
 check: setup setup-vale ## Lint, format, types, layers, tidiness, prose: all of them, then the verdict
@@ -65,6 +65,9 @@ setup-connect: setup ## Fetch the jars of Kafka Connect with Debezium, for the d
 
 setup-registry: setup ## Fetch a schema registry with Maven, for the long tests (instant when done)
 	@$(BIN)/python scripts/setup_env.py registry
+
+setup-schedulers: ## Make .venv-schedulers: Airflow and Dagster, for the long tests of their sensors (instant when done)
+	@python=$$(scripts/find-python); "$$python" scripts/setup_env.py schedulers
 
 setup-vale: setup ## Build Vale, which reads the pages, with Go and a C compiler (two minutes, once)
 	@$(BIN)/python -m scripts.setup_vale >/dev/null
@@ -129,4 +132,4 @@ lock: setup ## Write the hash-locked requirements (LOCK=--upgrade takes newer ve
 	@scripts/lock $(LOCK)
 
 clean: ## Remove what the targets made, environments and caches included
-	rm -rf .venv .venv-docs .venv-hudi .venv-mutants .venv-sbom .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist demo
+	rm -rf .venv .venv-docs .venv-hudi .venv-mutants .venv-sbom .venv-schedulers .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist demo

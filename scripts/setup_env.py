@@ -4,6 +4,7 @@ when done.
     python scripts/setup_env.py main    .venv: everything but Apache Hudi's own Spark
     python scripts/setup_env.py hudi    .venv-hudi: Spark 3.5, and Apache Hudi's jars in .cache/ivy
     python scripts/setup_env.py docs    .venv-docs: what builds the site of docs/
+    python scripts/setup_env.py schedulers  .venv-schedulers: Airflow and Dagster, for the long tests of their sensors
     python scripts/setup_env.py kafka   .cache/kafka: the jars of a Kafka broker, fetched by .venv's Spark
     python scripts/setup_env.py connect     .cache/connect: the jars of Kafka Connect with Debezium's connector for PostgreSQL, likewise
     python scripts/setup_env.py registry    .cache/registry: a schema registry for the long tests, fetched by Maven
@@ -29,6 +30,7 @@ BUILD_LOCK = ROOT / "requirements" / "build.txt"
 MAIN_LOCK = ROOT / "requirements" / "dev.txt"
 HUDI_LOCK = ROOT / "requirements" / "hudi.txt"
 DOCS_LOCK = ROOT / "requirements" / "docs.txt"
+SCHEDULERS_LOCK = ROOT / "requirements" / "schedulers.txt"
 JAR_PINS = ROOT / "requirements" / "jars.sha256"
 IVY = ROOT / ".cache" / "ivy"
 KAFKA_PINS = ROOT / "requirements" / "kafka.sha256"
@@ -205,7 +207,7 @@ def fetch_registry() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("which", choices=["main", "hudi", "docs", "kafka", "connect", "registry"])
+    parser.add_argument("which", choices=["main", "hudi", "docs", "schedulers", "kafka", "connect", "registry"])
     which = parser.parse_args().which
     if which == "kafka":
         fetch_servers(KAFKA_PINS, KAFKA, KAFKA_PACKAGES, "setup-kafka")
@@ -222,6 +224,8 @@ def main() -> None:
         venv, sources, lock = ROOT / ".venv", [BUILD_LOCK, MAIN_LOCK, *declared], MAIN_LOCK
     elif which == "docs":
         venv, sources, lock = ROOT / ".venv-docs", [BUILD_LOCK, DOCS_LOCK], DOCS_LOCK
+    elif which == "schedulers":
+        venv, sources, lock = ROOT / ".venv-schedulers", [BUILD_LOCK, SCHEDULERS_LOCK], SCHEDULERS_LOCK
     else:
         venv, sources, lock = ROOT / ".venv-hudi", [BUILD_LOCK, HUDI_LOCK, JAR_PINS], HUDI_LOCK
     wanted = digest([*sources, Path(__file__)])
