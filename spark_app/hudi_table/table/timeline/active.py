@@ -215,7 +215,7 @@ def _timeline(
 
 def _without_completion(ctx: TableContext, name: str) -> UnsupportedTableError:
     return UnsupportedTableError(
-        f"timeline file {name} does not tell when its instant completed, as names of table version {ctx.config.version} do: an upgrade of the table "
+        f"timeline file {name} does not state when its instant completed, as names of table version {ctx.config.version} do: an upgrade of the table "
         "has stopped half-way; finish it with Hudi's procedure upgrade_table",
         base_path=ctx.base_path,
         path=ctx.layout.timeline_path(name),
