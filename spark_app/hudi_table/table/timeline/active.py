@@ -152,8 +152,7 @@ def refuse_other_version(ctx: TableContext) -> None:
 
 
 def _pending_before_start(timeline: Timeline) -> set[str]:
-    start = timeline.commits[0].time if timeline.commits else ""
-    return {i.file_name for i in timeline.pending if i.time < start and i.is_write}
+    return {i.file_name for i in timeline.pending if timeline.has_passed(i.time) and i.is_write}
 
 
 def timeline_of(ctx: TableContext, infos: Iterable[ObjectInfo], folders: Iterable[str] = ()) -> Timeline:
