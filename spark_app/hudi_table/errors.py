@@ -28,14 +28,21 @@ from __future__ import annotations
 
 import re
 
-_PASSWORD = re.compile(r"(?<=://)[^\s/:@]*:[^\s@]*@")
+_USER = re.compile(
+    r"(?<=://)(?:[^\s/:@]*:[^\s@]*@(?:[^\s/@]*@)*|(?<!abfs://)(?<!abfss://)(?:[^\s/@]*@)+)", re.IGNORECASE
+)
 """User and password in a URL, which may stand in any value that a message quotes. Keys of S3 may
-have a slash."""
+have a slash; Azure writes `container@account`, where others have a user."""
+
+
+def without_users(text: str, instead: str = "…") -> str:
+    """A text as people may see it: users and passwords of its URLs are left out."""
+    return _USER.sub(f"{instead}@", text)
 
 
 class HudiError(Exception):
-    """Root of the tree. `message` names the offending value and the next step; what is a password
-    in a URL is left out of it."""
+    """Root of the tree. `message` names the offending value and the next step; users and
+    passwords in URLs are left out of it."""
 
     exit_code = 1
     retryable = False
@@ -51,7 +58,7 @@ class HudiError(Exception):
         instant: str | None = None,
         path: str | None = None,
     ) -> None:
-        message = _PASSWORD.sub("…@", message)
+        message = without_users(message)
         super().__init__(message)
         self.message = message
         self.base_path = base_path

@@ -25,8 +25,9 @@ from hudi_table.model.names import META_COLUMNS
 from hudi_table.model.options.known import EVENT_TIME_FIELD, ignored_options, option_text
 from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER, Operation
 from hudi_table.model.service.services import ServiceRequest, ServiceType
-from hudi_table.model.table.config import PartitionType, TableConfig, TableType
+from hudi_table.model.table.config import PartitionType, TableConfig
 from hudi_table.model.table.index_properties import INDEX_CLASS
+from hudi_table.model.table.merging import fills_unavailable
 from hudi_table.model.table.properties import from_properties, to_properties
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.base import Planned
@@ -116,6 +117,8 @@ def made(name: str, spec: HudiTableSpec, options: Mapping[str, str]) -> tuple[pa
 
 
 def _table_spec(name: str, spec: HudiTableSpec, schema: pa.Schema, options: Mapping[str, str]) -> TableSpec:
+    from_debezium = any(each.source.type is SourceType.DEBEZIUM for each in spec.ingest)
+    fills = from_debezium and fills_unavailable(spec.ordering_fields, spec.type, spec.table_version)
     return TableSpec(
         schema,
         record_key=list(spec.record_key),
@@ -123,24 +126,13 @@ def _table_spec(name: str, spec: HudiTableSpec, schema: pa.Schema, options: Mapp
         ordering_fields=list(spec.ordering_fields),
         type=spec.type.value,
         merge_mode=spec.merge_mode.value if spec.merge_mode is not None else None,
-        partial_updates="FillUnavailable" if _fills_unavailable(spec) else None,
+        partial_updates="FillUnavailable" if fills else None,
         index=to_document(spec.index) if spec.index is not None else None,
         name=name,
         hive_style=spec.paths.hive_style,
         url_encode=spec.paths.url_encode,
         version=spec.table_version,
         options=table_options(options),
-    )
-
-
-def _fills_unavailable(spec: HudiTableSpec) -> bool:
-    """As the job decides it: a large value that a change event of PostgreSQL leaves out stays what
-    it was."""
-    return (
-        any(each.source.type is SourceType.DEBEZIUM for each in spec.ingest)
-        and spec.ordering_fields == ("_event_lsn",)
-        and spec.type is TableType.COPY_ON_WRITE
-        and spec.table_version in (None, 6)
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from hudi_spark.jobs.target import fills_unavailable, find_table, storage_options
+from hudi_spark.jobs.target import find_table, has_unavailable, storage_options
 from hudi_table.errors import InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.sources.formats.avro import AvroDecoder, RegistryDecoder
@@ -81,7 +81,7 @@ def _events(
         spec.table["recordKey"],
         columns,
         infinite_is_null=settings.infinite_is_null,
-        fills=fills_unavailable(spec, find_table(spec)),
+        fills=has_unavailable(spec, find_table(spec)),
     )
 
 

@@ -17,8 +17,7 @@ from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.table.config import TableType
 from hudi_table.model.table.index_properties import CONNECTION
 from hudi_table.model.table.merge_settings import PartialUpdates
-from hudi_table.model.table.merging import payload_named
-from hudi_table.sources.formats.dialects import LSN
+from hudi_table.model.table.merging import fills_unavailable, payload_named
 from hudi_table.table.timeline.properties import remove_properties
 from hudi_table.write.checks.table_options import table_options
 
@@ -81,20 +80,16 @@ def _unmake(table: HudiTable, error: BaseException) -> None:
         error.add_note(f"the empty table at {table.base_path} could not be removed: {failure}")
 
 
-def fills_unavailable(spec: JobSpec, stored: HudiTable | None = None) -> bool:
+def has_unavailable(spec: JobSpec, stored: HudiTable | None = None) -> bool:
     """Whether the table, or the one that a job makes, keeps a large value that a change event
-    leaves alone. In a merge-on-read table Hudi's rules would take it from the base file, past newer
-    ones in logs."""
+    leaves alone."""
     if stored is not None:
         config = stored.context.config
         partial = payload_named(config.payload_class).partial if config.payload_class else None
         return config.type is TableType.COPY_ON_WRITE and partial is PartialUpdates.FILL_UNAVAILABLE
-    # Binlogs hold rows whole.
-    has_markers = spec.work.get("source", {}).get("type") == "Debezium" and list(spec.table["orderingFields"]) == [LSN]
-    return (
-        has_markers
-        and spec.table.get("type") == TableType.COPY_ON_WRITE.value
-        and spec.table.get("tableVersion", 6) == 6
+    table, from_debezium = spec.table, spec.work.get("source", {}).get("type") == "Debezium"
+    return from_debezium and fills_unavailable(
+        table.get("orderingFields", ()), table.get("type", TableType.COPY_ON_WRITE), table.get("tableVersion")
     )
 
 
@@ -112,7 +107,7 @@ def make_table(spec: JobSpec, schema: pa.Schema) -> HudiTable:
         ordering_fields=list(table.get("orderingFields", ())),
         type=table.get("type", "CopyOnWrite"),
         merge_mode=table.get("mergeMode"),
-        partial_updates="FillUnavailable" if fills_unavailable(spec) else None,
+        partial_updates="FillUnavailable" if has_unavailable(spec) else None,
         version=table.get("tableVersion"),
         index=table.get("index"),
         name=str(table["name"]),

@@ -120,7 +120,7 @@ def _refuse(missing: int, unordered: int, config: TableConfig, ordering: str | N
         )
     if unordered:
         raise InvalidDataError(
-            f"ordering column '{ordering}' is null in {counted(unordered, 'row')}: which row of a key is newer cannot be told; "
+            f"ordering column '{ordering}' is null in {counted(unordered, 'row')}: which row of a key is newer cannot be determined; "
             "fill the column or drop the rows"
         )
 

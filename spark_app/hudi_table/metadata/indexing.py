@@ -120,7 +120,7 @@ def refuse_unkept(ctx: TableContext) -> None:
     if not ctx.layout.reads_metadata:
         raise UnsupportedTableError(
             f"the metadata table of a table of version {ctx.config.version} is not kept by this release; leave hoodie.metadata.enable out: "
-            "readers list the folders, which tell the same",
+            "readers list the folders, which show the same",
             base_path=ctx.base_path,
         )
 

@@ -309,7 +309,7 @@ def _ordering_of(rows: pa.RecordBatch, prepared: Prepared) -> pa.Array | None:
     values = rows.column(name)
     if values.null_count:
         raise InvalidDataError(
-            f"ordering column '{name}' is null in {counted(values.null_count, 'row')}: which row of a key is newer cannot be told; "
+            f"ordering column '{name}' is null in {counted(values.null_count, 'row')}: which row of a key is newer cannot be determined; "
             "fill the column or drop the rows"
         )
     return values

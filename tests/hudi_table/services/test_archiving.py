@@ -342,20 +342,6 @@ def test_the_archived_past_is_refused_to_readers() -> None:
         opened(store).scan(as_of=first).to_arrow()
 
 
-def test_markers_and_heartbeats_that_archived_writes_left_go_too() -> None:
-    store = store_of()
-    first, *_, last = completed(opened(store))
-    for time in (first, last):
-        store.put(f".hoodie/.temp/{time}/x/f.parquet.marker.CREATE", b"")
-        store.put(f".hoodie/.heartbeat/{time}", b"")
-    archive(aged(store))
-    left = [*store.list(".hoodie/.temp"), *store.list(".hoodie/.heartbeat")]
-    assert [info.path for info in left] == [
-        f".hoodie/.temp/{last}/x/f.parquet.marker.CREATE",
-        f".hoodie/.heartbeat/{last}",
-    ]
-
-
 def test_late_files_of_archived_instants_are_dropped_and_hold_nothing() -> None:
     """A paused process puts back a claim, or the inflight file of a rollback, that went to the
     archive long ago."""

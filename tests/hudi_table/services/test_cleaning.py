@@ -97,7 +97,7 @@ def test_retained_moments_read_on_and_earlier_ones_are_expired(tmp_path: Path) -
         assert table.scan(["value"], as_of=time).to_arrow().column(0).to_pylist() == [value, value]
     with pytest.raises(ExpiredError, match=f"the clean {done.instant} deleted"):
         open_table(table.base_path, as_of=moments[1]).scan().to_arrow()
-    with pytest.raises(ExpiredError, match="can no longer be told"):
+    with pytest.raises(ExpiredError, match="can no longer be determined"):
         table.changes(moments[0]).to_arrow()
     assert table.run_clean(done.instant).replayed
 

@@ -41,7 +41,7 @@ def _any_of(feature: Feature) -> str:
     tests = []
     for fact in (each for each in said if each.reads is Reads.NO):
         nearer = [each for each in said if each.engine == fact.engine and each.version.startswith(f"{fact.version}.")]
-        assert not any(each.reads is Reads.YES for each in nearer), "a nearer fact says otherwise: tell CEL of it"
+        assert not any(each.reads is Reads.YES for each in nearer), "a nearer fact says otherwise: add it to CEL"
         line = fact.version.replace(".", "[.]")
         tests.append(f"(r.engine.matches('(?i)^{fact.engine}$') && r.version.matches('^{line}([.].*)?$'))")
     return " || ".join(tests)

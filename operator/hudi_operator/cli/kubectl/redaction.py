@@ -7,12 +7,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from hudi_table.errors import without_users
+
 HIDDEN = "***"
 _SECRET = re.compile(
     r"secret|passw|token|credential|access[._-]?key|account[._-]?key|private[._-]?key|\bsas\b|auth", re.IGNORECASE
 )
 _REFERENCE = frozenset({"credentialsSecretRef"})
-_USER = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY = re.compile(r"(?i)([?&][^=&\s]*(?:sig|token|secret|key|signature|credential)[^=&\s]*=)[^&\s]+")
 
 
@@ -23,7 +24,7 @@ def redacted(value: Any) -> Any:
         return {key: _member(str(key), item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [redacted(item) for item in value]
-    return _QUERY.sub(rf"\g<1>{HIDDEN}", _USER.sub(f"{HIDDEN}@", value)) if isinstance(value, str) else value
+    return _QUERY.sub(rf"\g<1>{HIDDEN}", without_users(value, HIDDEN)) if isinstance(value, str) else value
 
 
 def _member(key: str, item: Any) -> Any:

@@ -50,7 +50,7 @@ def read_container(data: bytes) -> list[dict[str, Any]]:
         while source.tell() < len(data):
             block: Any = fastavro.schemaless_reader(source, _BLOCK, None)
             if not 0 <= block["count"] <= len(block["content"]) or block["sync"] != header["sync"]:
-                raise ValueError(f"a block of {len(block['content'])} bytes tells of {block['count']} records")
+                raise ValueError(f"a block of {len(block['content'])} bytes claims {block['count']} records")
             content = io.BytesIO(block["content"])
             contents.append(block["content"])
             records += [fastavro.schemaless_reader(content, schema, None) for _ in range(block["count"])]

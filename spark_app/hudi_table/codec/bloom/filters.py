@@ -231,7 +231,7 @@ def _parse(body: bytes, kind: str) -> BloomFilter:
         row_hashes, row_bits, start = _parse_head(body, at)
         at = start + size
         if (row_hashes, row_bits) != (hashes, bits) or at > len(body):
-            raise ValueError("a row does not have the size that the head tells")
+            raise ValueError("a row does not have the size that the head states")
         packed = np.frombuffer(body, np.uint8, size, start)
         result._rows.append(np.unpackbits(packed, count=bits, bitorder="little").view(np.bool_))
     if at != len(body):

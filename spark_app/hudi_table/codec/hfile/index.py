@@ -48,7 +48,7 @@ def parse_root(data: bytes, count: int, *, names: bool = False, whole: bool = Tr
         at += length
         entries.append(Entry(key if names else row_of(key), offset, size))
     if whole and at != len(data):
-        raise MalformedError(f"its root index has more than the {count} entries of which its trailer tells")
+        raise MalformedError(f"its root index has more than the {count} entries that its trailer counts")
     return entries if names else _apart(entries)
 
 
@@ -59,7 +59,7 @@ def parse_level(data: bytes) -> list[Entry]:
     (count,) = _INT.unpack_from(data)
     base = 4 * (count + 2)
     if not count >= 0 or base > len(data):
-        raise MalformedError(f"a block of its index tells {count} entries")
+        raise MalformedError(f"a block of its index counts {count} entries")
     offsets = struct.unpack_from(f">{count + 1}i", data, 4)
     found = []
     for start, stop in itertools.pairwise(offsets):
@@ -91,9 +91,7 @@ def _apart(entries: list[Entry]) -> list[Entry]:
     name each other, and a small file spell out any number of them. Raises MalformedError."""
     for before, after in itertools.pairwise(entries):
         if after.offset < before.offset + before.size:
-            raise MalformedError(
-                f"its index tells of a block at {after.offset} within or before that at {before.offset}"
-            )
+            raise MalformedError(f"its index names a block at {after.offset} within or before that at {before.offset}")
     return entries
 
 
@@ -111,7 +109,7 @@ def _place(data: bytes, at: int) -> tuple[int, int]:
         raise MalformedError("its index ends within an entry")
     offset, size = _PLACE.unpack_from(data, at)
     if offset < 0 or size < blocks.HEAD_BYTES:
-        raise MalformedError(f"its index tells of a block of {size} bytes at {offset}")
+        raise MalformedError(f"its index names a block of {size} bytes at {offset}")
     return offset, size
 
 
@@ -125,7 +123,7 @@ def _hadoop_number(data: bytes, at: int) -> tuple[int, int]:
         return first, at + 1
     length = -112 - first
     if length > 4 or at + 1 + length > len(data):
-        raise MalformedError("its index tells of a key that no block holds")
+        raise MalformedError("its index names a key that no block holds")
     return int.from_bytes(data[at + 1 : at + 1 + length], "big"), at + 1 + length
 
 

@@ -181,7 +181,7 @@ class HFile:
         for run in _runs(entries):
             start, stop = run[0].offset, run[-1].offset + run[-1].size
             if stop > end:
-                raise MalformedError(f"its index tells of a block that ends at {stop}, beyond {end}")
+                raise MalformedError(f"its index names a block that ends at {stop}, beyond {end}")
             data = memoryview(_read(self._source, start, stop - start))
             heads = [blocks.head_at(data, entry.offset - start) for entry in run]
             for entry, head in zip(run, heads, strict=True):

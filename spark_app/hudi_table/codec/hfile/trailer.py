@@ -78,7 +78,7 @@ def parse_trailer(data: bytes, size: int) -> Trailer:
     if max(found.info_offset, found.load_offset) > size - TRAILER_BYTES or found.levels > _LEVELS_MAX:
         raise MalformedError("its trailer points beyond the file")
     if bool(found.entries) != bool(found.index_count):
-        raise MalformedError(f"its trailer tells of {found.entries} entries in {found.index_count} blocks")
+        raise MalformedError(f"its trailer counts {found.entries} entries in {found.index_count} blocks")
     return found
 
 

@@ -333,7 +333,7 @@ def _frames(content: memoryview) -> tuple[Any, Any]:
         raise MalformedError(f"its content has version {version} and {count} records")
     at, end = _TWO_INTS.size, len(content)
     if count > (end - at) // _INT.size:
-        raise MalformedError(f"it tells of {count} records, and has no room for them")
+        raise MalformedError(f"it claims {count} records, and has no room for them")
     places, unpack = [], _INT.unpack_from
     for _ in range(count):
         places.append(at)

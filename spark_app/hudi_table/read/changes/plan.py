@@ -152,7 +152,7 @@ def _steps(ctx: TableContext, timeline: Timeline, request: ChangesRequest, plan:
             steps += planner.steps(instant, commit_metadata(ctx, instant))
         except _GoneError as gone:
             error = ExpiredError(
-                f"the changes of {instant.time} can no longer be told: {gone}. Ask for changes since a later instant, or "
+                f"the changes of {instant.time} can no longer be determined: {gone}. Ask for changes since a later instant, or "
                 "for a full scan (full_scan=True, --full-scan), which begins with all rows as inserts",
                 base_path=ctx.base_path,
                 instant=instant.time,

@@ -17,7 +17,7 @@ from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.metadata.lifecycle import resolve_metadata_partitions
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.counts import counted
-from hudi_table.model.names import HEARTBEAT, TEMP
+from hudi_table.model.names import HEARTBEAT, TEMP, join
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceResult, ServiceType
 from hudi_table.model.table.config import TableType
 from hudi_table.model.table.layouts import Archive
@@ -79,13 +79,14 @@ def archive(
         return None
     # A resize may leave only when the properties know it.
     sync_bucket_properties(ctx, timeline)
-    _give_up_unclaimed(ctx, timeline, leaving)
+    marked = _marked(ctx)
+    _give_up_unclaimed(ctx, timeline, leaving, marked)
     done = _Done()
     keep, merge = _ARCHIVES[ctx.layout.archive]
     for instants, size in keep(ctx, timeline, leaving.instants, policy):
         _delete(ctx, instants, policy, now, done)
         done.bytes_written += size
-    _sweep(ctx, {instant.time for instant in done.instants})
+    _sweep(ctx, {instant.time for instant in done.instants}, marked)
     merged = merge(ctx, policy)
     return _result(done, trim_chain(ctx, now), merged, leaving)
 
@@ -157,13 +158,18 @@ def _delete(ctx: TableContext, archived: list[Instant], policy: ArchivePolicy, n
         done.instants.append(instant)
 
 
-def _give_up_unclaimed(ctx: TableContext, timeline: Timeline, leaving: Leaving) -> None:
-    """Before the timeline passes an instant that another engine took back while its writer went on:
-    its markers still tell of it, and what they name would count from then on."""
-    left = [instant for instant in timeline.commits if instant not in leaving.instants]
+def _marked(ctx: TableContext) -> frozenset[str]:
+    """Instants that have markers: listed once, since a write that leaves the timeline puts no more
+    of them."""
     folders, _ = ctx.storage.list_dir(TEMP)
-    times = {folder.rstrip("/").rpartition("/")[2] for folder in folders}
-    passed = {time for time in times if not left or time < left[0].time}
+    return frozenset(folder.rstrip("/").rpartition("/")[2] for folder in folders)
+
+
+def _give_up_unclaimed(ctx: TableContext, timeline: Timeline, leaving: Leaving, marked: frozenset[str]) -> None:
+    """Before the timeline passes an instant that another engine took back while its writer went on:
+    it is still `marked`, and what its markers name would count from then on."""
+    left = [instant for instant in timeline.commits if instant not in leaving.instants]
+    passed = {time for time in marked if not left or time < left[0].time}
     unknown = {time for time in passed if not any(name.startswith(time) for name in timeline.files)}
     if not unknown:
         return
@@ -173,13 +179,13 @@ def _give_up_unclaimed(ctx: TableContext, timeline: Timeline, leaving: Leaving) 
         give_up_unclaimed(ctx, time, confirmed_dead=True)
 
 
-def _sweep(ctx: TableContext, times: set[str]) -> None:
+def _sweep(ctx: TableContext, times: set[str], marked: frozenset[str]) -> None:
     """Delete what writes that crashed after their decision left of themselves: markers and
     heartbeats."""
-    for folder in (TEMP, HEARTBEAT):
-        for info in ctx.storage.list(folder):
-            if info.path.removeprefix(f"{folder}/").partition("/")[0] in times:
-                retry.delete(ctx.storage, info.path)
+    left = [info.path for time in sorted(times & marked) for info in ctx.storage.list(join(TEMP, time))]
+    beats = [info.path for info in ctx.storage.list(HEARTBEAT) if info.path.rpartition("/")[2] in times]
+    for path in (*left, *beats):
+        retry.delete(ctx.storage, path)
 
 
 def _result(done: _Done, trimmed: int, merged: int, leaving: Leaving) -> ServiceResult:

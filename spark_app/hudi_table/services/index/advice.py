@@ -145,7 +145,7 @@ class _Usual:
                 f"in {number(round(self.updated))} of them: filters spare the reading of the others"
             )
         return (
-            f"a write finds keys in {number(round(self.updated))} of {counted(self.searched, 'file')}, or their ranges tell it "
+            f"a write finds keys in {number(round(self.updated))} of {counted(self.searched, 'file')}, or their ranges show it "
             "already: the filters are read and rule little out"
         )
 

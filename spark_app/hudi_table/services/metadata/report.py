@@ -27,7 +27,7 @@ def report(ctx: TableContext) -> list[PartitionReport]:
     UnsupportedTableError."""
     if not ctx.layout.reads_metadata:
         raise UnsupportedTableError(
-            f"the metadata table of a table of version {ctx.config.version} is not read by this release: reads list the folders, which tell the same",
+            f"the metadata table of a table of version {ctx.config.version} is not read by this release: reads list the folders, which show the same",
             base_path=ctx.base_path,
         )
     timeline = load_timeline(ctx)

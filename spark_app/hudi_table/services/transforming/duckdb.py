@@ -84,7 +84,7 @@ class Database:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise InvalidSchemaError(
-                f"the source has column {twice!r} twice, in other letters: a transform cannot tell them apart"
+                f"the source has column {twice!r} twice, in other letters: a transform cannot distinguish them"
             )
         whole = source.schema if source.schema.names else None
         if whole is None:

@@ -131,7 +131,7 @@ class DebeziumDecoder:
         refuse(
             pc.equal(operations, "t"),
             operations,
-            "the table was truncated, and a stream of rows cannot tell: delete the rows of the table here, and pass over the message",
+            "the table was truncated, which a stream of rows cannot express: delete the rows of the table here, and pass over the message",
         )
         refuse(pc.invert(pc.is_in(operations, _ROWS)), operations, "its op is {}, which is of no row")
         deleted = pc.equal(operations, "d")

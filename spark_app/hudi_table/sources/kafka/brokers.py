@@ -126,6 +126,6 @@ def unmade(error: Exception, settings: KafkaSettings) -> InvalidRequestError:
     message names its kind alone."""
     del error
     return InvalidRequestError(
-        f"the client refuses its configuration for {settings.brokers} ({settings.protocol}): look at the brokers' addresses, "
+        f"the client refuses its configuration for {settings.brokers} ({settings.protocol}): check the brokers' addresses, "
         "kafka.security and the PEM texts of the Secret"
     )

@@ -153,7 +153,7 @@ class Decider:
             return seen
         if requested_at is not None:
             raise CommitStateUnknownError(
-                f"{self.time} was to be decided {now - requested_at:.0f} s ago and the chain cannot tell any more what came of "
+                f"{self.time} was to be decided {now - requested_at:.0f} s ago and the chain no longer records what came of "
                 "it; read the timeline before writing again",
                 base_path=self.ctx.base_path,
                 instant=self.time,

@@ -118,7 +118,6 @@ def _is_given_up(ctx: TableContext, time: str) -> bool:
 
 
 def _may_appear(timeline: Timeline, time: str) -> bool:
-    if not timeline.claim_names(time):
-        return False
-    commits = timeline.commits
-    return not commits or time > commits[0].time
+    # Archiving may be at the oldest: its plan goes before its completed file, and must not come back.
+    is_oldest = bool(timeline.commits) and time == timeline.commits[0].time
+    return bool(timeline.claim_names(time)) and not is_oldest and not timeline.has_passed(time)

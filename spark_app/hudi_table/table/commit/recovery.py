@@ -90,11 +90,6 @@ class _Recovery:
     clusterings: frozenset[Instant]
     eager: bool
 
-    def is_late(self, instant: Instant) -> bool:
-        """Whether an instant is older than the timeline: nothing live can be, so its claim arrived
-        late, and its files are archived."""
-        return bool(self.timeline.commits) and instant.time < self.timeline.commits[0].time
-
     def may_be_ended(self, time: str) -> bool:
         """Whether the holder of an undecided instant seems dead, or all are taken for dead."""
         return self.eager or _seems_dead(self.ctx, self.timeline, time, self.now)
@@ -116,7 +111,8 @@ def _finish_instant(recovery: _Recovery, instant: Instant) -> list[str]:
         return (abort_and_roll_back if decision is None else abort_plan)(ctx, instant)
     if decision is not None or instant in recovery.clusterings or not recovery.may_be_ended(instant.time):
         return []
-    if recovery.is_late(instant):
+    if recovery.timeline.has_passed(instant.time):
+        # Nothing live can be so old: its claim arrived late, and its files are archived.
         delete_claim(ctx, recovery.timeline, instant)
         return [instant.time]
     return abort_and_roll_back(ctx, instant)
@@ -137,7 +133,7 @@ def _finish_commit(
         return _finish_foreign(recovery.ctx, recovery.timeline, instant, rollback.instant, recovery.now)
     if materialise(recovery.ctx, entry):
         return [instant.time]
-    if not recovery.is_late(instant):
+    if not recovery.timeline.has_passed(instant.time):
         return []
     delete_claim(recovery.ctx, recovery.timeline, instant)
     return [instant.time]
@@ -195,8 +191,9 @@ def give_up_unclaimed(ctx: TableContext, time: str, *, confirmed_dead: bool) -> 
     """
     tail = chain.read_tail(ctx)
     timeline = load_timeline(ctx)
-    is_past = not timeline.commits or time < timeline.commits[0].time
-    if is_past or timeline.claim_names(time) or timeline.is_completed(time):
+    # Every write begins behind a completed one: a timeline without any has lost what it had, to the archive perhaps.
+    may_be_archived = not timeline.commits or timeline.has_passed(time)
+    if may_be_archived or timeline.claim_names(time) or timeline.is_completed(time):
         return
     if chain.find_decision(ctx, time, tail.sequence) is None:
         take_back_unclaimed(ctx, timeline, time, over=confirmed_dead)
@@ -242,8 +239,7 @@ def abort_plan(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = Fa
 def _drop_leftovers(ctx: TableContext, timeline: Timeline) -> list[str]:
     """Inflight files of cleans and rollbacks that were archived, once the timeline has passed them:
     nothing else is there of them."""
-    first = timeline.commits[0].time if timeline.commits else ""
-    left = [i for i in timeline.pending if i.time < first and timeline.is_leftover(i)]
+    left = [i for i in timeline.pending if timeline.has_passed(i.time) and timeline.is_leftover(i)]
     for instant in left:
         delete_claim(ctx, timeline, instant)
     return [instant.time for instant in left]

@@ -11,11 +11,10 @@ import os
 import re
 from urllib.parse import unquote, urlsplit
 
-from hudi_table.errors import InvalidRequestError
+from hudi_table.errors import InvalidRequestError, without_users
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _ENCODED_SLASH = re.compile(r"%(2f|5c)", re.IGNORECASE)
-_USER = re.compile(r"(?<=//)[^/]*@")
 _PASSWORD = re.compile(r"[^/:@]*:.*@", re.DOTALL)
 """What begins a location with a user and a password, in which a slash may stand."""
 _QUERY = re.compile(r"\?.*", re.DOTALL)
@@ -26,20 +25,21 @@ _IN_HOST = frozenset({"abfs", "abfss"})
 def parse_location(uri: str) -> tuple[str, str, str]:
     """(scheme in lower case, bucket or host, path). Raises InvalidRequestError, whose message
     repeats no user and no query."""
+    scheme, separator, rest = uri.partition("://")
+    scheme = scheme.lower()
+    # Before anything else: a password may have characters for which the text would be refused, and shown.
+    if _PASSWORD.match(rest):
+        raise _with_secret(scheme)
     if not uri or "\0" in uri:
         raise InvalidRequestError(f"{shown(uri)!r} is not a location: give a path or a URI such as s3://bucket/prefix")
     try:
         uri.encode()
     except UnicodeEncodeError:
         raise InvalidRequestError(f"{uri!r} is not valid Unicode: a table needs a location in UTF-8") from None
-    scheme, separator, rest = uri.partition("://")
     if not separator and uri.lower().startswith("file:/"):
         return "file", "", _decoded(uri, uri[len("file:") :])
     if not separator:
         return "file", "", uri
-    scheme = scheme.lower()
-    if _PASSWORD.match(rest):
-        raise _with_secret(scheme)
     if scheme == "file":
         host, _, path = rest.partition("/")
         if host not in ("", "localhost"):
@@ -65,7 +65,7 @@ def local_path(location: str) -> str:
 def shown(uri: str) -> str:
     """A location as messages may repeat it: what stands where users, passwords and signatures stand
     is left out."""
-    return _QUERY.sub("?…", _USER.sub("…@", uri)) if "://" in uri else uri
+    return _QUERY.sub("?…", without_users(uri)) if "://" in uri else uri
 
 
 def endpoint_problem(endpoint: str) -> str | None:

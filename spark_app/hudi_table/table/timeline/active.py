@@ -152,8 +152,7 @@ def refuse_other_version(ctx: TableContext) -> None:
 
 
 def _pending_before_start(timeline: Timeline) -> set[str]:
-    start = timeline.commits[0].time if timeline.commits else ""
-    return {i.file_name for i in timeline.pending if i.time < start and i.is_write}
+    return {i.file_name for i in timeline.pending if timeline.has_passed(i.time) and i.is_write}
 
 
 def timeline_of(ctx: TableContext, infos: Iterable[ObjectInfo], folders: Iterable[str] = ()) -> Timeline:
@@ -215,7 +214,7 @@ def _timeline(
 
 def _without_completion(ctx: TableContext, name: str) -> UnsupportedTableError:
     return UnsupportedTableError(
-        f"timeline file {name} does not tell when its instant completed, as names of table version {ctx.config.version} do: an upgrade of the table "
+        f"timeline file {name} does not state when its instant completed, as names of table version {ctx.config.version} do: an upgrade of the table "
         "has stopped half-way; finish it with Hudi's procedure upgrade_table",
         base_path=ctx.base_path,
         path=ctx.layout.timeline_path(name),

@@ -220,6 +220,14 @@ class Timeline:
         back too."""
         return any(i.completed and i.action in WRITE_ACTIONS for _, i in self._at(time))
 
+    def has_passed(self, time: str) -> bool:
+        """Whether an instant is older than the oldest completed write: what is not on the timeline
+        then may be archived, and what is arrived late. Nothing is while no write has completed.
+
+        The oldest itself is not passed, although what archiving takes of it first may be gone.
+        """
+        return bool(self.commits) and time < self.commits[0].time
+
     def claim_names(self, time: str) -> list[str]:
         """Names of the requested and inflight files, and of a planner's claim, that carry this
         time, whoever owns them."""

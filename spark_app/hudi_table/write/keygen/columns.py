@@ -53,7 +53,7 @@ def refuse_unknown_generator(config: TableConfig) -> None:
     lacks_settings = f"{_TIMEBASED}output.dateformat" in config.extra and len(config.partition_by) > 1
     if lacks_settings and name.endswith(".CustomKeyGenerator"):
         raise UnsupportedTableError(
-            f"table {config.name!r} does not tell which of its partition fields {', '.join(config.partition_fields)} are "
+            f"table {config.name!r} does not state which of its partition fields {', '.join(config.partition_fields)} are "
             f"timestamps: add {PARTITION_TYPES}, e.g. SIMPLE,TIMESTAMP, to its hoodie.properties"
         )
 
@@ -65,7 +65,7 @@ def prefixes_fields(config: TableConfig) -> bool:
     if not one_complex_field(config):
         return False
     if config.key_encoding == KeyEncoding.UNKNOWN:
-        raise InvariantError(f"keys of table {config.name!r} are made before its files have told how")
+        raise InvariantError(f"keys of table {config.name!r} are made before its files have shown how")
     return config.key_encoding == KeyEncoding.FIELD_PREFIXED
 
 

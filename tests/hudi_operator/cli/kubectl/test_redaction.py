@@ -31,6 +31,8 @@ def test_what_a_key_calls_secret_is_hidden(key: str) -> None:
     [
         (f"https://me:{CANARY}@s3.example/lake", "https://***@s3.example/lake"),
         (f"az://lake/x?sv=1&sig={CANARY}&se=2", "az://lake/x?sv=1&sig=***&se=2"),
+        (f"s3://AKIAEXAMPLE:a/{CANARY}@lake/flights", "s3://***@lake/flights"),
+        ("abfss://lake@account.dfs.core.windows.net/t", "abfss://lake@account.dfs.core.windows.net/t"),
         ("s3://lake/flights", "s3://lake/flights"),
     ],
 )

@@ -63,7 +63,9 @@ def test_changes_whose_files_were_cleaned_name_the_instant_and_begin_anew_if_ask
     first, second, _ = instants(table)
     assert ops(table.changes()) == EVERYTHING
     clean_before(table, tmp_path / "t", second)
-    with pytest.raises(ExpiredError, match=f"the changes of {first} can no longer be told: .* was cleaned") as refused:
+    with pytest.raises(
+        ExpiredError, match=f"the changes of {first} can no longer be determined: .* was cleaned"
+    ) as refused:
         table.changes().to_arrow()
     assert refused.value.instant == first
     assert ops(table.changes(second)) == EVERYTHING[4:]
@@ -71,7 +73,7 @@ def test_changes_whose_files_were_cleaned_name_the_instant_and_begin_anew_if_ask
     if logged in ("data_before", "data_before_after"):
         assert ops(table.changes(first)) == EVERYTHING[2:]
     else:
-        with pytest.raises(ExpiredError, match=f"the changes of {second} can no longer be told"):
+        with pytest.raises(ExpiredError, match=f"the changes of {second} can no longer be determined"):
             table.changes(first).to_arrow()
         anew = table.changes(full_scan=True).to_arrow().to_pylist()
         assert [(row["op"], row["after"]["id"]) for row in anew[:3]] == [("i", "a"), ("i", "b"), ("i", "c")]
@@ -90,7 +92,7 @@ def test_changes_of_logs_are_refused_when_their_slice_was_cleaned(tmp_path: Path
         # A cleaner that stopped between the two is noticed, too.
         path.unlink()
         for since in (instants(table)[0], second):
-            with pytest.raises(ExpiredError, match=r"can no longer be told: \.?0.* was cleaned"):
+            with pytest.raises(ExpiredError, match=r"can no longer be determined: \.?0.* was cleaned"):
                 table.changes(since).to_arrow()
 
 
@@ -106,7 +108,7 @@ def test_a_replaced_group_that_was_cleaned_is_refused(tmp_path: Path) -> None:
         table.changes(since).to_arrow()
     for path in kept - {newest}:
         path.unlink()
-    with pytest.raises(ExpiredError, match=f"the changes of {found.instant} can no longer be told"):
+    with pytest.raises(ExpiredError, match=f"the changes of {found.instant} can no longer be determined"):
         table.changes(since).to_arrow()
     assert ops(table.changes(since, full_scan=True)) == [("i", "z")]
 

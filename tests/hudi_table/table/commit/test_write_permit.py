@@ -246,7 +246,7 @@ def test_a_writer_that_slept_over_an_unknown_decision_reports_that_it_does_not_k
     txn, stats = started(ctx)
     store.plan = FaultPlan(1, Fault.LOST_REQUEST, only=lambda call: "/.txn/" in call.path)
     store.sleep = lambda: ctx.clock.sleep(8 * 24 * HOUR)
-    with pytest.raises(CommitStateUnknownError, match="cannot tell any more"):
+    with pytest.raises(CommitStateUnknownError, match="no longer records"):
         finish(txn, stats, [0])
 
 

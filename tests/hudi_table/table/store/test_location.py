@@ -115,6 +115,9 @@ SECRETS: dict[str, Callable[[], HudiError]] = {
     "password with a slash in a location of Google": lambda: opened("gs://u:a/pass-canary@bucket/t"),
     "password with a slash in an Azure location": lambda: opened("abfss://c:a/pass-canary@acc.dfs.core.windows.net/t"),
     "password with a slash in a scheme that is not known": lambda: opened("https://u:a/pass-canary@host/t"),
+    "password with a space, in a location with a NUL": lambda: opened("s3://u:a pass-canary@bucket/t\0"),
+    "password with an @": lambda: opened(retries="s3://u:a@pass-canary@bucket/t"),
+    "user alone where a number belongs": lambda: opened(retries="s3://pass-canary@bucket/t"),
     "password with a slash in a file URL": lambda: opened("file://u:pass-canary/b@host/t"),
     "URL with a password where a number belongs": lambda: opened(retries="http://u:pass-canary@h"),
     "URL with a password that the store cannot parse": lambda: opened(s3_express="http://u:a/pass-canary@h"),
@@ -142,6 +145,7 @@ def test_no_message_repeats_a_secret(name: str) -> None:
 def test_a_location_is_shown_without_user_and_query() -> None:
     assert shown("s3://u:p@b/x?sig=1") == "s3://…@b/x?…"
     assert shown("/a//b@c?d") == "/a//b@c?d"
+    assert shown("abfss://container@account/x@y") == "abfss://container@account/x@y"
 
 
 @pytest.mark.parametrize(

@@ -113,5 +113,5 @@ def test_changes_since_an_archived_moment_are_refused_and_a_full_scan_gives_the_
 def test_a_completed_file_that_does_not_tell_when_it_completed_is_refused_by_name(base: Path) -> None:
     (done,) = sorted((base / HISTORY.parent).glob("*_*.commit"))[-1:]
     done.rename(done.with_name(f"{done.name[:17]}.commit"))
-    with pytest.raises(UnsupportedTableError, match="does not tell when its instant completed"):
+    with pytest.raises(UnsupportedTableError, match="does not state when its instant completed"):
         opened(base).scan().to_arrow()

@@ -137,7 +137,7 @@ def test_of_a_table_that_tells_no_encoding_no_key_is_made_before_its_files_have_
     stored[f"hoodie.table.keygenerator.{generator}"] = name
     table = from_properties(stored)
     assert table.key_encoding == KeyEncoding.UNKNOWN
-    with pytest.raises(InvariantError, match="before its files have told"):
+    with pytest.raises(InvariantError, match="before its files have shown"):
         record_keys(pa.table({"k": ["v"]}), table)
 
 
