@@ -79,6 +79,7 @@ class Fact:
 _MATRIX = "tests/interop/test_matrix.py"
 _METADATA = "tests/interop/test_metadata_table.py"
 _LATER = "tests/interop/test_later_versions.py"
+_FURTHER = "tests/interop/test_further_releases.py"
 _BY_HAND = "docs/reference/compatibility.md"
 _ZERO = "Hudi before 1.0 knows no table version above 6"
 _BASE_ALONE = "it shows the base files alone, without what the logs change"
@@ -93,12 +94,16 @@ FACTS = (
          "tests/interop/test_partitioned_record_index.py", "a read by that index loses rows"),
     Fact("Hudi", "1.0", (Feature.VERSION_9,), Reads.NO, "https://issues.apache.org/jira/browse/HUDI-9505",
          "table version 9 came with Hudi 1.1"),
-    Fact("Hudi", "1.0", (Feature.VERSION_8,), Reads.YES, "tests/hudi_table/read/test_golden_later_versions.py",
-         "its own tables of that version"),
+    Fact("Hudi", "1.0", (Feature.VERSION_6, Feature.VERSION_8, Feature.COMMIT_TIME_LOGS), Reads.YES, _FURTHER),
+    Fact("Hudi", "1.0", (Feature.EVENT_TIME_LOGS,), Reads.YES, _FURTHER,
+         "it fails where a key was deleted and written again since the last compaction, unless the ordering column is an int"),
+    Fact("Hudi", "1.0", (Feature.FILES, Feature.RECORD_INDEX), Reads.YES, _FURTHER),
     Fact("Hudi", "1.1", (Feature.VERSION_6, *BOTH_LOGS), Reads.YES, _MATRIX),
     Fact("Hudi", "1.1", (Feature.VERSION_8, Feature.VERSION_9), Reads.YES, _LATER),
     Fact("Hudi", "1.1", GLOBAL_METADATA, Reads.YES, _METADATA),
     Fact("Hudi", "1.1", (Feature.PARTITIONED_RECORD_INDEX,), Reads.YES, "tests/interop/test_partitioned_record_index.py"),
+    Fact("Hudi", "1.2", (Feature.VERSION_6, Feature.VERSION_8, Feature.VERSION_9, *BOTH_LOGS), Reads.YES, _FURTHER),
+    Fact("Hudi", "1.2", (Feature.FILES, Feature.RECORD_INDEX), Reads.YES, _FURTHER),
     Fact("hudi-rs", "0.5", (Feature.VERSION_6, Feature.COMMIT_TIME_LOGS), Reads.YES, _MATRIX),
     Fact("hudi-rs", "0.5", (Feature.EVENT_TIME_LOGS,), Reads.YES, "tests/interop/test_log_blocks.py",
          "older deletes in logs weigh otherwise: cases 18 and 21 of the compatibility page"),
