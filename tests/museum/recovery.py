@@ -86,6 +86,22 @@ MUTANTS = (
         test="hudi_table/table/commit/test_recovery.py::test_a_rollback_that_another_engine_planned_long_ago_waits_for_the_quarantine_of_the_abort",
     ),
     Mutant(
+        name="recovery ends a rollback of another engine and deletes the markers of a writer that goes on, whose late files count later",
+        bug="#14200",
+        file="table/commit/recovery.py",
+        old="return roll_back(ctx, load_timeline(ctx), target, over=True, sweeps=False)",
+        new="return roll_back(ctx, load_timeline(ctx), target, over=True)",
+        test="hudi_table/table/commit/test_foreign_rollback.py::test_what_a_writer_of_ours_put_behind_it_is_found_by_its_markers_whoever_ended_it",
+    ),
+    Mutant(
+        name="a write goes by the listing from before the recovery that it has done",
+        bug="HUDI-5863, #5886",
+        file="table/commit/transaction.py",
+        old="        txn.timeline = timeline\n        return True\n    txn.withdraw()",
+        new="        return True\n    txn.withdraw()",
+        test="hudi_table/table/commit/test_recovery.py::test_a_write_after_a_dead_replacement_whose_rollback_ends_in_it_reads_nothing_that_is_gone",
+    ),
+    Mutant(
         name="a commit that another engine is taking back is published again",
         bug="RFC-79",
         file="table/commit/publish.py",

@@ -30,6 +30,7 @@ from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.archiving.replaced import Replaced
 from hudi_table.services.archiving.trim import trim_chain
 from hudi_table.table.commit.recovery import give_up_unclaimed, recover
+from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline, records_if_there
@@ -175,7 +176,8 @@ def _give_up_unclaimed(ctx: TableContext, timeline: Timeline, leaving: Leaving, 
         return
     rollbacks = [instant for instant in timeline.completed if instant.action is Action.ROLLBACK]
     records = [record for instant in rollbacks for record in records_if_there(ctx, instant) or ()]
-    for time in sorted(unknown & {time for record in records for time in record["commitsRollback"]}):
+    taken = {time for record in records for time in record["commitsRollback"]} | set(open_rollbacks(ctx, timeline))
+    for time in sorted(unknown & taken):
         give_up_unclaimed(ctx, time, confirmed_dead=True)
 
 

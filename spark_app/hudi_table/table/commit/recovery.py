@@ -62,18 +62,19 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     now = timeline.files[own] if own is not None else store_now(ctx)
     upto = chain.read_tail(ctx).sequence
     waiting += [i for i in given_up_log_compactions(ctx, timeline) if _is_aborted(ctx, i.time, upto)]
-    decisions = chain.find_decisions(ctx, [*(i.time for i in waiting), *planners], upto)
+    # Another engine takes back what it wrote for a compaction, whose plan stays: that is left to it.
+    known = {mine, *(i.time for i in waiting), *(i.time for i in timeline.pending if i.action in PLANNED_ACTIONS)}
+    unclaimed = [rollback for time, rollback in rollbacks.items() if time not in known]
+    times = [*(i.time for i in waiting), *planners, *(rollback.target.time for rollback in unclaimed)]
+    decisions = chain.find_decisions(ctx, times, upto)
     recovery = _Recovery(ctx, timeline, now, decisions, rollbacks, frozenset(pending_clusterings(ctx, timeline)), eager)
     for instant in waiting:
         done += _finish_instant(recovery, instant)
     for time in planners:
         if time in decisions or recovery.may_be_ended(time):
             done += recover_planner(ctx, time)
-    # Another engine takes back what it wrote for a compaction, whose plan stays: that is left to it.
-    known = {i.time for i in waiting} | {i.time for i in timeline.pending if i.action in PLANNED_ACTIONS}
-    for time, rollback in rollbacks.items():
-        if time not in known:
-            done += roll_back(ctx, timeline, rollback.target, over=True)
+    for rollback in unclaimed:
+        done += _finish_unclaimed(recovery, rollback)
     return tuple(done)
 
 
@@ -116,6 +117,29 @@ def _finish_instant(recovery: _Recovery, instant: Instant) -> list[str]:
         delete_claim(ctx, recovery.timeline, instant)
         return [instant.time]
     return abort_and_roll_back(ctx, instant)
+
+
+def _finish_unclaimed(recovery: _Recovery, rollback: PendingRollback) -> list[str]:
+    """What becomes of a rollback whose instant has no claim any more.
+
+    Behind an abort in the chain it ends with the quarantine. Else it is another engine's, which may
+    be about to end it: it is left alone for as long. A writer of ours may still go on under the
+    instant, so its markers stay, by which archiving finds what comes late.
+    """
+    ctx, timeline, target = recovery.ctx, recovery.timeline, rollback.target
+    planned = _planned_at(timeline, rollback)
+    decision = _of_write(recovery.decisions.get(target.time))
+    if decision is not None and decision[1].kind is Kind.ABORT:
+        over = _quarantine_over(ctx, decision, recovery.now, planned)
+        return _roll_back_aborted(ctx, target, over=True) if over else []
+    # What the timeline has passed may be archived, and its files count.
+    if timeline.has_passed(target.time):
+        return []
+    if decision is not None:
+        return _finish_foreign(ctx, timeline, target, rollback.instant, recovery.now)
+    if planned is None or (recovery.now - planned).total_seconds() < ctx.settings.quarantine_seconds:
+        return []
+    return roll_back(ctx, load_timeline(ctx), target, over=True, sweeps=False)
 
 
 def _of_write(decision: tuple[int, ChainEntry] | None) -> tuple[int, ChainEntry] | None:

@@ -55,8 +55,9 @@ class PendingRollback:
     target: Instant
 
 
-def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: bool) -> list[str]:
-    """Steps 3 and 4 for an aborted instant; `over`: its quarantine has ended."""
+def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: bool, sweeps: bool = True) -> list[str]:
+    """Steps 3 and 4 for an aborted instant; `over`: its quarantine has ended. `sweeps`: its markers
+    go too, since nothing late can come."""
     timeline, pending = _pending_rollbacks(ctx, timeline)
     rollback = _oldest(pending, instant.time)
     files = _files_of(ctx, instant.time)
@@ -73,15 +74,15 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     _LOG.debug("%s: %d files taken back by %s", instant.time, len(files), rollback.time)
     if not over:
         return [instant.time]
-    taken += [take_back(ctx, path, target, rollback.time) for path in _files_of(ctx, instant.time)]
-    drop_rings(ctx, target)
+    # What came before the quarantine ended was listed above, since `over` was known before that.
     timeline = load_timeline(ctx)
     _record_in_metadata(ctx, timeline, instant.time, taken)
     delete_claim(ctx, timeline, instant)
     rollback = _only_rollback(ctx, instant.time) or rollback
     report = encode_record("HoodieRollbackMetadata", rollback_record(ctx, instant, rollback.time, taken))
     complete(ctx, rollback, report)
-    sweep(ctx, instant.time)
+    if sweeps:
+        sweep(ctx, instant.time)
     return [instant.time]
 
 

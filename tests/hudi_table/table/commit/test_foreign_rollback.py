@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_table.errors import WriteAbortedError
-from hudi_table.model.names import TEMP
+from hudi_table.model.names import TEMP, BaseFileName, MarkerType, bucket_file_id
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.archiving.execute import archive
 from hudi_table.table.commit import recovery, rollback
@@ -20,7 +20,7 @@ from tests.support.tables import commit_buckets, finish, new_context, reopen, wr
 KEEP = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
 
 
-def taken_back(ctx: TableContext, txn: Transaction, *, ends: bool) -> None:
+def taken_back(ctx: TableContext, txn: Transaction, *, ends: bool) -> Instant:
     """As Hudi does: a plan, the files and markers deleted, the claim too, a report, unless it dies
     before that."""
     undo = Instant(draw_instant(ctx, txn.time), Action.ROLLBACK, State.REQUESTED)
@@ -32,8 +32,7 @@ def taken_back(ctx: TableContext, txn: Transaction, *, ends: bool) -> None:
     if ends:
         report = rollback.rollback_record(ctx, txn.instant, undo.time, [])
         rollback.complete(ctx, undo, encode_record("HoodieRollbackMetadata", report))
-    else:
-        assert recovery.recover(reopen(ctx.storage), load_timeline(ctx)) == (txn.time,)
+    return undo
 
 
 def left(ctx: TableContext, time: str) -> list[str]:
@@ -87,3 +86,76 @@ def test_files_of_an_instant_that_may_be_archived_are_left_alone() -> None:
         ctx.storage.delete(f".hoodie/{instant.file_name}")
     recovery.give_up_unclaimed(ctx, times[0], confirmed_dead=True)
     assert left(ctx, times[0]) == before
+
+
+def recovered(ctx: TableContext, *, quarantine: float = 3600.0) -> tuple[str, ...]:
+    return recovery.recover(reopen(ctx.storage, quarantine=quarantine), load_timeline(ctx))
+
+
+def is_open(ctx: TableContext, undo: Instant) -> bool:
+    return undo.time in {instant.time for instant in load_timeline(ctx).pending}
+
+
+def test_a_rollback_that_another_engine_is_about_to_end_is_left_to_it_until_it_seems_to_have_died() -> None:
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn = begin(ctx, Action.COMMIT)
+    undo = taken_back(ctx, txn, ends=False)
+    assert recovered(ctx) == ()
+    assert is_open(ctx, undo)
+    assert recovered(ctx, quarantine=0.0) == (txn.time,)
+    assert not is_open(ctx, undo)
+
+
+def test_what_a_writer_of_ours_put_behind_it_is_found_by_its_markers_whoever_ended_it() -> None:
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn = begin(ctx, Action.COMMIT)
+    txn.inflight()
+    write_file(txn, 1)
+    taken_back(ctx, txn, ends=False)
+    name = str(BaseFileName(bucket_file_id(txn.seed, "p", 0), "0-0-0", txn.time))
+    with txn.right.create_file("p", name, MarkerType.CREATE) as sink:
+        recovered(ctx)
+        recovered(ctx, quarantine=0.0)
+        sink.write(b"rows")
+    for _ in range(4):
+        commit_buckets(ctx, [0])
+    assert archive(reopen(ctx.storage, quarantine=-1.0), KEEP, force=True) is not None
+    assert load_timeline(ctx).commits[0].time > txn.time
+    assert left(ctx, txn.time) == []
+
+
+def test_an_abort_in_the_chain_stands_for_its_quarantine_when_another_engine_has_taken_the_claim() -> None:
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn = begin(ctx, Action.COMMIT)
+    recovery.abort_and_roll_back(ctx, txn.instant)
+    for name in load_timeline(ctx).claim_names(txn.time):
+        ctx.storage.delete(f".hoodie/{name}")
+    assert recovered(ctx) == ()
+    assert recovered(ctx, quarantine=0.0) == (txn.time,)
+
+
+def test_recovery_leaves_the_instant_alone_for_which_it_works() -> None:
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn = begin(ctx, Action.COMMIT)
+    undo = Instant(draw_instant(ctx, txn.time), Action.ROLLBACK, State.REQUESTED)
+    ctx.storage.put(f".hoodie/{undo.file_name}", rollback.rollback_plan(ctx, txn.instant, []))
+    timeline = load_timeline(ctx)
+    done = recovery.recover(reopen(ctx.storage, quarantine=0.0), timeline, own=txn.instant.file_name)
+    assert done == ()
+    assert load_timeline(ctx).claim_names(txn.time)
+
+
+def test_files_of_an_instant_that_the_timeline_has_passed_survive_a_rollback_that_comes_late() -> None:
+    ctx = new_context()
+    times = [commit_buckets(ctx, [0]) for _ in range(5)]
+    assert archive(reopen(ctx.storage, quarantine=-1.0), KEEP, force=True) is not None
+    before = left(ctx, times[0])
+    undo = Instant(draw_instant(ctx, times[-1]), Action.ROLLBACK, State.REQUESTED)
+    late = Instant(times[0], Action.COMMIT, State.REQUESTED)
+    ctx.storage.put(f".hoodie/{undo.file_name}", rollback.rollback_plan(ctx, late, []))
+    recovered(ctx, quarantine=0.0)
+    assert left(ctx, times[0]) == before != []

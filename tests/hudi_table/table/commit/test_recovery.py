@@ -126,7 +126,7 @@ def test_recovery_that_stopped_anywhere_is_finished_by_the_next_one():
     recovery.abort_and_roll_back(ctx, txn.instant)
     for name in load_timeline(ctx).claim_names(txn.time):
         ctx.storage.delete(f".hoodie/{name}")
-    done = recovery.recover(reopen(ctx.storage), load_timeline(ctx))
+    done = recovery.recover(reopen(ctx.storage, quarantine=0.0), load_timeline(ctx))
     assert done == (txn.time,)
     assert not load_timeline(ctx).pending
     assert recovery.recover(ctx, load_timeline(ctx)) == ()
@@ -334,3 +334,16 @@ def test_of_a_log_that_others_wrote_to_a_rollback_takes_its_own_blocks_back_and_
     assert rollback.written_by(ctx, path) == {kept, given_up}
     with ctx.storage.open_read(taken.by) as source:
         assert [(block.type, block.target) for block in scan_blocks(source)] == [(BlockType.COMMAND, given_up)]
+
+
+def test_a_rollback_that_ends_at_once_puts_one_log_behind_one_that_others_wrote_to():
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn = begin(ctx, Action.COMMIT)
+    path = "p/.f-0_20260101000000000.log.1_1-0-1"
+    ctx.storage.put(
+        path, b"".join(delete_block(pa.array(["a"]), "p", time) for time in ("20260101000000000", txn.time))
+    )
+    ctx.storage.put(f".hoodie/.temp/{txn.time}/{path}.marker.APPEND", b"")
+    txn.abort()
+    assert [info.path for info in ctx.storage.list("p") if ".log." in info.path] == [path, path.replace("1_", "2_")]
