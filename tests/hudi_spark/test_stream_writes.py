@@ -4,6 +4,7 @@ restarts and new checkpoints."""
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,29 @@ def test_a_checkpoint_of_a_table_that_was_made_again_is_refused_and_a_name_of_a_
 
 
 @pytest.mark.spark
+def test_a_checkpoint_that_was_set_back_by_one_batch_loses_no_rows_in_silence(spark, tmp_path):
+    """Spark gives the next batch the old number, and the rows of both."""
+    feed = Feed(spark, tmp_path)
+    feed.add("one", ("a", 1))
+    feed.run()
+    kept = shutil.copytree(feed.checkpoint, tmp_path / "kept")
+    feed.add("two", ("b", 2))
+    feed.run()
+    newest = feed.checkpoint.rename(tmp_path / "newest")
+    kept.rename(feed.checkpoint)
+    feed.add("three", ("c", 3))
+    with pytest.raises(
+        StreamingQueryException, match="batch 1 of the stream has 2 rows, and the table has its batch 1"
+    ):
+        feed.run()
+    assert feed.held() == [("a", 1), ("b", 2)]
+    shutil.rmtree(feed.checkpoint)
+    newest.rename(feed.checkpoint)
+    feed.run()
+    assert feed.held() == [("a", 1), ("b", 2), ("c", 3)]
+
+
+@pytest.mark.spark
 def test_queries_of_one_name_that_share_a_checkpoint_lose_no_rows_in_silence(spark, tmp_path):
     """Below a folder of the session the name is the checkpoint: the second query goes on where the
     first stopped, in another table, too."""
@@ -136,14 +160,16 @@ class TestWriter:
         schema = StructType().add("id", "string").add("ts", "long")
         return BatchWriter(format_options({"path": str(path), **KEYS, **options}), schema, False)
 
-    def commit(self, path: Path, number: int, query: str = "q1", overwrite: bool = False, **options: str) -> None:
-        """A batch of one row, `k<number>`."""
+    def commit(
+        self, path: Path, number: int, query: str = "q1", overwrite: bool = False, rows: int = 1, **options: str
+    ) -> None:
+        """A batch of rows `k<number>`."""
         given = format_options({"path": str(path), **KEYS, "hoodie.datasource.write.operation": "insert"} | options)
         writer = BatchWriter(given, StructType().add("id", "string").add("ts", "long"), overwrite)
-        rows = pa.record_batch(
-            {"id": [f"k{number}"], "ts": [number]}, pa.schema([("id", pa.string()), ("ts", pa.int64())])
+        given = pa.record_batch(
+            {"id": [f"k{number}"] * rows, "ts": [number] * rows}, pa.schema([("id", pa.string()), ("ts", pa.int64())])
         )
-        writer.commit([Staged(writer.write(iter([rows])).path, query)], number)
+        writer.commit([replace(writer.write(iter([given])), query=query)], number)
 
     def keys(self, path: Path) -> list[str]:
         return sorted(open_table(str(path)).scan(["id"]).to_arrow()["id"].to_pylist())
@@ -180,6 +206,32 @@ class TestWriter:
             ):
                 self.commit(path, number)
         assert self.keys(path) == ["k0", "k1", "k2"]
+
+    @pytest.mark.parametrize("rows", [1, 3])
+    def test_a_batch_that_comes_again_with_more_or_fewer_rows_is_refused(self, tmp_path: Path, rows: int) -> None:
+        path = tmp_path / "t"
+        for number in (0, 1):
+            self.commit(path, number, rows=2)
+        self.commit(path, 1, rows=2)
+        with pytest.raises(
+            InvalidRequestError,
+            match=f"batch 1 .* has {rows} rows?, and the table has its batch 1 with 2: .* set back by one.*firstBatch=1",
+        ):
+            self.commit(path, 1, rows=rows)
+        # Whoever knows that its rows are there passes over it, and goes on.
+        self.commit(path, 1, rows=rows, firstBatch="1")
+        self.commit(path, 2, firstBatch="1")
+        assert self.keys(path) == ["k0", "k0", "k1", "k1", "k2"]
+
+    def test_a_batch_of_an_earlier_release_which_kept_no_number_of_rows_is_taken_for_a_repeat(
+        self, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "t"
+        self.commit(path, 0)
+        rows = pa.table({"id": ["k1"], "ts": pa.array([1], pa.int64())})
+        open_table(str(path)).insert(rows, batch="spark-stream/q1/1")
+        self.commit(path, 1, rows=2)
+        assert self.keys(path) == ["k0", "k1"]
 
     @pytest.mark.parametrize("operation", [each.value for each in Operation])
     def test_a_batch_without_rows_counts_whatever_it_does(self, tmp_path: Path, operation: str) -> None:

@@ -10,12 +10,15 @@ append with the operation upsert does what it means.
 
 Checkpoint and table have to tell one story. A table that was deleted and made again lacks the
 batches that the checkpoint counts as written, and a checkpoint that was set back has numbers that
-the table knows with other rows. Either would lose rows in silence, so the batch is refused.
+the table knows with other rows. Either would lose rows in silence, so the batch is refused. Set
+back by one batch it looks like a repeat, but Spark puts into the batch what has come to the source
+since. So the commit also carries how many rows came, and a repeat has as many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import datasource as ds
@@ -25,6 +28,7 @@ from hudi_spark.datasource.format_options import FormatOptions
 from hudi_spark.datasource.writes import Staged, Target, staged
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvariantError, TableNotFoundError
 from hudi_table.metadata.port import open_context
+from hudi_table.model.counts import counted
 from hudi_table.model.options.values import whole
 from hudi_table.model.options.write_options import Operation
 from hudi_table.table.store import retry
@@ -34,6 +38,17 @@ from hudi_table.table.timeline.archived import archived_entries, commit_of, has_
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.write.operations import BATCH_KEY
+
+ROWS_KEY = f"{BATCH_KEY}.rows"
+"""How many rows a batch came with. Earlier releases kept no such number."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """A batch of a query: its number, and how many rows it came with, None if that is not known."""
+
+    number: int
+    rows: int | None
 
 
 class BatchWriter(ds.DataSourceStreamArrowWriter):
@@ -59,10 +74,19 @@ class BatchWriter(ds.DataSourceStreamArrowWriter):
         found = staged(messages)
         try:
             query = _query(found, batchId)
+            if not query:
+                self._target.commit(found, "")
+                return
+            batch = _Batch(batchId, sum(message.rows for message in found))
+            first = batchId == self._first
             # A batch that replaces all rows needs none of those before it.
-            alone = batchId in (0, self._first) or self._target.write.operation is Operation.INSERT_OVERWRITE_TABLE
-            if not query or not _is_written(self._target.open_storage(), query, batchId, alone=alone):
-                self._target.commit(found, f"{query}{batchId}" if query else "")
+            alone = first or batchId == 0 or self._target.write.operation is Operation.INSERT_OVERWRITE_TABLE
+            storage = self._target.open_storage()
+            known = _known(storage, query, batch, alone=alone)
+            if known is None:
+                self._target.commit(found, f"{query}{batchId}", {ROWS_KEY: str(batch.rows)})
+            elif not first:
+                _check_repeat(storage, known, batch)
         finally:
             self._discard(messages)
 
@@ -79,12 +103,13 @@ class BatchWriter(ds.DataSourceStreamArrowWriter):
                 retry.delete(storage, message.path)
 
 
-def _is_written(storage: Storage, query: str, number: int, *, alone: bool) -> bool:
-    """Whether the table has this batch of the query. `alone`: it does not have to have the one
-    before it.
+def _known(storage: Storage, query: str, batch: _Batch, *, alone: bool) -> _Batch | None:
+    """This batch of the query as the table has it, None if it is to be written. `alone`: the table
+    does not have to have the one before it.
 
     Raises InvalidRequestError where the table has later batches, or not the one before.
     """
+    number = batch.number
     try:
         ctx = open_context(storage)
     except TableNotFoundError:
@@ -94,48 +119,66 @@ def _is_written(storage: Storage, query: str, number: int, *, alone: bool) -> bo
         # The oldest leave first: while the active timeline has any commit of the query, it has the newest one.
         if newest is None and has_archive(ctx):
             newest = _newest(_archived(ctx, query), number)
-    if newest is not None and newest > number:
+    if newest is not None and newest.number > number:
         raise InvalidRequestError(
-            f"batch {number} of the stream comes to a table that has its batch {newest}: the checkpoint was set back, and rows would be taken for "
+            f"batch {number} of the stream comes to a table that has its batch {newest.number}: the checkpoint was set back, and rows would be taken for "
             "written that are not; take the newest checkpoint, or a new one with a source that begins where the table ends",
             base_path=storage.base_path,
         )
-    if newest == number:
-        return True
-    if newest != number - 1 and not alone:
+    if newest is not None and newest.number == number:
+        return newest
+    if (newest is None or newest.number < number - 1) and not alone:
         raise InvalidRequestError(
             f"batch {number} of the stream comes to a table without its batch {number - 1}: the table was made again, restored or exchanged since, and "
             "the rows of earlier batches would be missing; give a new checkpointLocation, which reads the source from its begin, or the option "
             f"firstBatch={number} to go on without them",
             base_path=storage.base_path,
         )
-    return False
+    return None
 
 
-def _newest(numbers: Iterator[int], number: int) -> int | None:
-    """The first of `numbers` that decides about batch `number`: itself, a later one, the one
-    before; else the largest one."""
-    largest: int | None = None
-    for found in numbers:
-        if found >= number - 1:
+def _check_repeat(storage: Storage, known: _Batch, batch: _Batch) -> None:
+    """Raise InvalidRequestError for a batch that comes again with more or fewer rows: some are not
+    those that the table has."""
+    if known.rows in (None, batch.rows):
+        return
+    raise InvalidRequestError(
+        f"batch {batch.number} of the stream has {counted(batch.rows or 0, 'row')}, and the table has its batch {known.number} with {known.rows}: "
+        "the checkpoint was set back by one batch, or the query gives other rows when it is repeated; take the newest checkpoint, or the option "
+        f"firstBatch={batch.number} to pass over this batch, without its rows",
+        base_path=storage.base_path,
+    )
+
+
+def _newest(batches: Iterator[_Batch], number: int) -> _Batch | None:
+    """The first of `batches` that decides about batch `number`: itself, a later one, the one
+    before; else the one of the largest number."""
+    largest: _Batch | None = None
+    for found in batches:
+        if found.number >= number - 1:
             return found
-        largest = found if largest is None else max(largest, found)
+        largest = found if largest is None or found.number > largest.number else largest
     return largest
 
 
-def _active(ctx: TableContext, query: str) -> Iterator[int]:
-    """Numbers of the query's batches in the active timeline, the newest first."""
+def _active(ctx: TableContext, query: str) -> Iterator[_Batch]:
+    """The query's batches in the active timeline, the newest first."""
     for instant in reversed(load_timeline(ctx).commits):
-        name = commit_metadata(ctx, instant).extra_metadata.get(BATCH_KEY, "")
-        if name.startswith(query):
-            yield int(name.removeprefix(query))
+        yield from _batches(commit_metadata(ctx, instant).extra_metadata, query)
 
 
-def _archived(ctx: TableContext, query: str) -> Iterator[int]:
-    """Numbers of the query's batches in the archive; the largest of each file first."""
+def _archived(ctx: TableContext, query: str) -> Iterator[_Batch]:
+    """The query's batches in the archive; the largest number of each file first."""
     for entries in archived_entries(ctx):
-        names = [commit_of(entry).extra_metadata.get(BATCH_KEY, "") for entry in entries]
-        yield from sorted((int(name.removeprefix(query)) for name in names if name.startswith(query)), reverse=True)
+        found = [batch for entry in entries for batch in _batches(commit_of(entry).extra_metadata, query)]
+        yield from sorted(found, key=lambda batch: batch.number, reverse=True)
+
+
+def _batches(extra: Mapping[str, str], query: str) -> Iterator[_Batch]:
+    """The batch of the query that a commit with this metadata wrote, if any."""
+    name, rows = extra.get(BATCH_KEY, ""), extra.get(ROWS_KEY)
+    if name.startswith(query):
+        yield _Batch(int(name.removeprefix(query)), None if rows is None else int(rows))
 
 
 def _query(messages: Sequence[Staged], number: int) -> str:

@@ -61,11 +61,12 @@ _PARTITION_PATH = "hoodie.datasource.write.partitionpath.field"
 
 @dataclass
 class Staged(ds.WriterCommitMessage):
-    """What one task has staged: a file, or None for no rows; `query` is the id of the stream that
-    it belongs to."""
+    """What one task has staged: a file with so many rows, or None for no rows; `query` is the id of
+    the stream that it belongs to."""
 
     path: str | None
     query: str = ""
+    rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +183,20 @@ class Target:
             return Staged(None, query)
         # Retries and speculative attempts of a task have a file each, of which the message of the one that counts names its own.
         name = f"{self.token}-{uuid.uuid4().hex}.arrow"
-        return Staged(stage_rows(self.open_storage(), name, batches, self.schema), query)
+        counted = 0
 
-    def commit(self, messages: Sequence[Staged], batch: str) -> None:
-        """Write what was staged, and make the table if there is none. Raises what `write_hudi` and
-        `create_table` raise."""
+        def counting() -> Iterator[pa.RecordBatch]:
+            nonlocal counted
+            for each in batches:
+                counted += each.num_rows
+                yield each
+
+        path = stage_rows(self.open_storage(), name, counting(), self.schema)
+        return Staged(path, query, counted)
+
+    def commit(self, messages: Sequence[Staged], batch: str, extra: Mapping[str, str] | None = None) -> None:
+        """Write what was staged, and make the table if there is none; `extra` goes into the commit.
+        Raises what `write_hudi` and `create_table` raise."""
         if self.skips:
             return
         storage = self.open_storage()
@@ -196,14 +206,16 @@ class Target:
         rows = staged_rows(storage, [message.path for message in messages if message.path], self.schema)
         operation, options = self.write.operation, self.write.options
         if operation is not Operation.DELETE_PARTITION:
-            table.write(rows, operation=operation, options=options, batch=batch)
+            table.write(rows, operation=operation, options=options, batch=batch, extra_metadata=extra)
             return
         partitions = _matching(table.context, self.write.partitions) or _partitions_of(table.context, rows)
         if partitions:
-            table.write(None, operation=operation, options=options, batch=batch, partitions=partitions)
+            table.write(
+                None, operation=operation, options=options, batch=batch, partitions=partitions, extra_metadata=extra
+            )
         elif batch:
             # The batch after it asks whether this one has been.
-            table.write(self.schema.empty_table(), operation=Operation.UPSERT, batch=batch)
+            table.write(self.schema.empty_table(), operation=Operation.UPSERT, batch=batch, extra_metadata=extra)
 
     def _table(self, storage: Storage) -> HudiTable | None:
         """The table, made where there is none; None where mode ignore finds one."""
