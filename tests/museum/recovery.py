@@ -94,6 +94,14 @@ MUTANTS = (
         test="hudi_table/table/commit/test_foreign_rollback.py::test_what_a_writer_of_ours_put_behind_it_is_found_by_its_markers_whoever_ended_it",
     ),
     Mutant(
+        name="archiving passes an instant that another engine took back while its writer may still put files there",
+        bug="#14200",
+        file="services/archiving/execute.py",
+        old="        return False\n    for time in sorted(taken):",
+        new="        pass\n    for time in sorted(taken):",
+        test="hudi_table/table/commit/test_foreign_rollback.py::test_archiving_waits_as_long_as_the_writer_of_what_was_taken_back_may_still_write",
+    ),
+    Mutant(
         name="a write goes by the listing from before the recovery that it has done",
         bug="HUDI-5863, #5886",
         file="table/commit/transaction.py",

@@ -4,7 +4,7 @@ the test fails."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from hudi_table.arguments import OperationName
 from hudi_table.errors import WriteConflictError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.timeline.instants import Action
+from hudi_table.services.upgrading.run import bring_to
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Names, Objects, Storage
@@ -79,6 +80,21 @@ def test_a_write_that_died_under_the_instant_of_a_savepoint_is_taken_back() -> N
     dead = begin(writer.context, Action.COMMIT)
     dead.inflight()
     assert dead.time == drawn
+    for _ in range(2):
+        opened(AgedStorage(store, HOURS)).clean(KEEP, force=True)
+    assert not load_timeline(opened(store).context).pending
+
+
+def test_a_write_under_the_instant_of_a_change_of_version_is_taken_back() -> None:
+    """It stayed pending for ever: the entry of the change, whose file is gone, counted as a plan of
+    the write's instant."""
+    store = new_store()
+    HudiTable(create(store, replace(spec(SIMPLE), version=9)))
+    writer = behind(store)
+    writer.write(rows(FIRST[0]), operation="upsert")
+    bring_to(behind(store).context, 8)
+    with pytest.raises(WriteConflictError):
+        writer.write(rows(("a", "x", 9)), operation="upsert")
     for _ in range(2):
         opened(AgedStorage(store, HOURS)).clean(KEEP, force=True)
     assert not load_timeline(opened(store).context).pending

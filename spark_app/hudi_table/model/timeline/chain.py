@@ -14,7 +14,7 @@ from enum import StrEnum
 from hudi_table.model.digits import is_digits
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import CHAIN
-from hudi_table.model.timeline.instants import next_instant_time
+from hudi_table.model.timeline.instants import next_instant_time, parse_instant
 from hudi_table.model.timeline.seals import sealed, unsealed
 
 SEQUENCE_DIGITS = 20
@@ -65,9 +65,12 @@ class ChainEntry:
     @property
     def is_plan_of_instant(self) -> bool:
         """Whether it is a plan that the instant itself has on the timeline. A savepoint's is that
-        of another instant: its own was drawn for the planner's claim alone, so another may draw it
-        again, and the entry says nothing of that one."""
-        return self.kind is Kind.PLAN and self.name.startswith(f"{self.instant}.")
+        of another instant, and the file of a change of version is none of an instant: their own was
+        drawn for the planner's claim alone, so another may draw it again, and the entry says
+        nothing of that one."""
+        if self.kind is not Kind.PLAN or not self.name.startswith(f"{self.instant}."):
+            return False
+        return parse_instant(self.name) is not None
 
     @property
     def data(self) -> bytes:

@@ -81,7 +81,8 @@ def archive(
     # A resize may leave only when the properties know it.
     sync_bucket_properties(ctx, timeline)
     marked = _marked(ctx)
-    _give_up_unclaimed(ctx, timeline, leaving, marked)
+    if not _give_up_unclaimed(ctx, timeline, leaving, marked, now):
+        return None
     done = _Done()
     keep, merge = _ARCHIVES[ctx.layout.archive]
     for instants, size in keep(ctx, timeline, leaving.instants, policy):
@@ -166,19 +167,29 @@ def _marked(ctx: TableContext) -> frozenset[str]:
     return frozenset(folder.rstrip("/").rpartition("/")[2] for folder in folders)
 
 
-def _give_up_unclaimed(ctx: TableContext, timeline: Timeline, leaving: Leaving, marked: frozenset[str]) -> None:
+def _give_up_unclaimed(
+    ctx: TableContext, timeline: Timeline, leaving: Leaving, marked: frozenset[str], now: datetime
+) -> bool:
     """Before the timeline passes an instant that another engine took back while its writer went on:
-    it is still `marked`, and what its markers name would count from then on."""
+    it is still `marked`, and what its markers name would count from then on. False while its writer
+    may still have the right to write, which ends a quarantine after the rollback at the latest."""
     left = [instant for instant in timeline.commits if instant not in leaving.instants]
-    passed = {time for time in marked if not left or time < left[0].time}
+    first = timeline.commits[0].time if timeline.commits else ""
+    passed = {time for time in marked if first <= time and (not left or time < left[0].time)}
     unknown = {time for time in passed if not any(name.startswith(time) for name in timeline.files)}
     if not unknown:
-        return
+        return True
     rollbacks = [instant for instant in timeline.completed if instant.action is Action.ROLLBACK]
-    records = [record for instant in rollbacks for record in records_if_there(ctx, instant) or ()]
-    taken = {time for record in records for time in record["commitsRollback"]} | set(open_rollbacks(ctx, timeline))
-    for time in sorted(unknown & taken):
+    ended = {
+        time: i for i in rollbacks for record in records_if_there(ctx, i) or () for time in record["commitsRollback"]
+    }
+    taken = unknown & {*ended, *open_rollbacks(ctx, timeline)}
+    young = (timeline.files.get(ended[time].file_name, now) if time in ended else now for time in taken)
+    if any((now - age).total_seconds() < ctx.settings.quarantine_seconds for age in young):
+        return False
+    for time in sorted(taken):
         give_up_unclaimed(ctx, time, confirmed_dead=True)
+    return True
 
 
 def _sweep(ctx: TableContext, times: set[str], marked: frozenset[str]) -> None:

@@ -11,10 +11,12 @@ from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.archiving.execute import archive
 from hudi_table.table.commit import recovery, rollback
 from hudi_table.table.commit.transaction import Transaction, begin
+from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import draw_instant
 from hudi_table.table.timeline.layout import encode_record
+from tests.support.aged import AgedStorage
 from tests.support.tables import commit_buckets, finish, new_context, reopen, write_file
 
 KEEP = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
@@ -86,6 +88,34 @@ def test_files_of_an_instant_that_may_be_archived_are_left_alone() -> None:
         ctx.storage.delete(f".hoodie/{instant.file_name}")
     recovery.give_up_unclaimed(ctx, times[0], confirmed_dead=True)
     assert left(ctx, times[0]) == before
+
+
+class OldButRollbacks(AgedStorage):
+    """All was written hours ago, but what was taken back was a moment ago."""
+
+    def _older(self, info: ObjectInfo) -> ObjectInfo:
+        return info if ".rollback" in info.path else super()._older(info)
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["ends", "dies"])
+def test_archiving_waits_as_long_as_the_writer_of_what_was_taken_back_may_still_write(ends: bool) -> None:
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn = begin(ctx, Action.COMMIT)
+    txn.inflight()
+    write_file(txn, 0)
+    for _ in range(4):
+        commit_buckets(ctx, [0])
+    taken_back(ctx, txn, ends=ends)
+    name = str(BaseFileName(bucket_file_id(txn.seed, "p", 1), "0-0-0", txn.time))
+    with txn.right.create_file("p", name, MarkerType.CREATE) as sink:
+        assert archive(reopen(OldButRollbacks(ctx.storage)), KEEP, force=True) is None
+        sink.write(b"rows")
+    for _ in range(2):
+        recovery.recover(reopen(AgedStorage(ctx.storage)), load_timeline(reopen(AgedStorage(ctx.storage))))
+    assert archive(reopen(AgedStorage(ctx.storage)), KEEP, force=True) is not None
+    assert load_timeline(ctx).commits[0].time > txn.time
+    assert left(ctx, txn.time) == []
 
 
 def recovered(ctx: TableContext, *, quarantine: float = 3600.0) -> tuple[str, ...]:
