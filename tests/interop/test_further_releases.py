@@ -19,6 +19,7 @@ from hudi_table.api import open_table
 from tests.interop import ours
 from tests.interop.further import Releases
 from tests.interop.model import Model, rows
+from tests.interop.test_kept_properties import dropped_and_mended, written
 from tests.interop.test_later_versions import (
     COMPACTING,
     INDEX_OPTIONS,
@@ -231,6 +232,15 @@ def test_1_0_2_writes_version_6_by_calls_that_name_it_and_refuses_without(releas
         oracle.run(f"DROP TABLE {name}")
     assert open_table(base).context.config.version == 6
     assert [each.instant for each in open_table(base).savepoints()] == [instant]
+
+
+@pytest.mark.parametrize(("release", "version"), WRITES)
+def test_what_create_table_drops_of_later_versions_is_seen_and_mended(
+    releases: Releases, tmp_path: Path, release: str, version: int
+) -> None:
+    base = tmp_path / "table"
+    written(base, version)
+    dropped_and_mended(releases[release], base)
 
 
 def contents(base: Path) -> dict[Path, bytes]:

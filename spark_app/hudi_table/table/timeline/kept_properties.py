@@ -1,9 +1,9 @@
 """What a table is by its properties, kept in `.hoodie/.txn/properties`, where no other engine
 writes, and compared at every opening.
 
-Measured: `CREATE TABLE … LOCATION` of Apache Hudi 0.15.0 writes `hoodie.properties` anew, without
-what it does not know of a table of ours: its index and buckets, the rule of colons, the zone of its
-instants, how it merges. The copy holds while the file does not.
+Measured: `CREATE TABLE … LOCATION` of Apache Hudi 0.15.0 and 1.0.2 writes `hoodie.properties` anew,
+without what it does not know of a table of ours: its index and buckets, the rule of colons; 0.15.0
+also the zone of its instants, and how it merges. The copy holds while the file does not.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def refuse_lost(ctx: TableContext) -> None:
         return
     raise UnsupportedTableError(
         f"another engine has dropped or changed properties of the table ({', '.join(sorted(ctx.lost))}), as CREATE TABLE … LOCATION of Hudi "
-        f"0.15.0 does: it would write by other rules than we; put them back: hudictl doctor {ctx.base_path} --mend",
+        f"0.15.0 and 1.0.2 does: it would write by other rules than we; put them back: hudictl doctor {ctx.base_path} --mend",
         base_path=ctx.base_path,
     )
 
