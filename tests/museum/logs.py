@@ -75,7 +75,7 @@ MUTANTS = (
         file="table/rows/log_entries.py",
         old="if values.null_count == len(values) or _java_class(values.type) != _java_class(target):",
         new="if True:",
-        test="hudi_table/table/rows/test_log_merge.py::test_a_merge_of_logs_agrees_with_a_dictionary_in_any_memory",
+        test="hudi_table/table/rows/test_log_merge.py::test_a_delete_takes_away_rows_of_its_key_that_are_not_newer_and_all_of_them_if_it_has_no_ordering_value",
     ),
     Mutant(
         name="a row with a smaller ordering value overwrites a stored one",

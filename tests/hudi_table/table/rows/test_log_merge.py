@@ -86,6 +86,17 @@ def test_a_merge_of_logs_agrees_with_a_dictionary_in_any_memory(
     assert len(merged) == len(expected)
 
 
+@pytest.mark.parametrize(("ordering", "left"), [(3, ["1"]), (5, []), (None, [])])
+def test_a_delete_takes_away_rows_of_its_key_that_are_not_newer_and_all_of_them_if_it_has_no_ordering_value(
+    ordering: int | None, left: list[str]
+) -> None:
+    storage = memory_storage()
+    kind = "delete" if ordering is None else "flagged"
+    blocks = logged(storage, [("avro", [("a", 2)]), ("avro", [("a", 5)]), (kind, [("a", ordering)])])
+    found = pa.concat_tables(merged_rows(storage, [rows([], "base")], blocks, SCHEMA, SliceMerge("ts", True)))
+    assert found.column("name").to_pylist() == left
+
+
 ASKED = pa.schema([SCHEMA.field("name")])
 
 
