@@ -154,6 +154,24 @@ def attempt(store: Storage, target: int, digest: str) -> object:
     return UpgradeService(opened(store).context)(target, plan=digest).run()
 
 
+def test_an_approval_holds_behind_an_attempt_that_was_given_up_when_it_had_made_its_savepoint() -> None:
+    """The reply to its last claim was lost, so it met a claim of nobody."""
+    store = with_logs(LOG_LAYOUTS[1])
+    bring_to(opened(store).context, 9)
+    digest = approved(store, 6)
+    claims = FaultPlan(only=lambda call: call.method == "put_if_absent" and call.path.endswith(".claim"))
+    attempt(FaultyStorage(copied(store), claims), 6, digest)
+    lost = FaultPlan(at=len(claims.calls), fault=Fault.LOST_REPLY, only=claims.only)
+    with pytest.raises(InvalidRequestError, match="pending: stop all writers"):
+        attempt(FaultyStorage(store, lost), 6, digest)
+    (kept,) = opened(store).savepoints()
+    plan = UpgradeService(opened(store).context)(6).plan()
+    assert plan is not None
+    assert f"goes: savepoint {kept.instant} ({kept.comment})" in plan.details
+    attempt(store, 6, digest)
+    assert opened(store).context.config.version == 6
+
+
 @pytest.mark.parametrize(("kind", "source", "target"), [("copy-on-write", 6, 9), ("logs", 9, 6)])
 def test_after_an_attempt_that_died_anywhere_the_next_one_at_the_same_plan_ends_it(
     kind: str, source: int, target: int

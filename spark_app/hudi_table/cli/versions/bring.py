@@ -34,7 +34,10 @@ def bring(args: argparse.Namespace, work: Callable[..., Any]) -> int:
     row = {"from": found.source, "to": found.target, "timelineFiles": found.timeline_files}
     planned = isinstance(found, VersionPlan)
     row |= {"done": "dry run" if planned else found.message, "slices": found.slices if planned else None}
-    row |= {"waiting": list(found.waiting) if planned else [], "dropped": list(found.dropped) if planned else []}
+    row |= {
+        "waiting": list(found.waiting) if planned else [],
+        "dropped": [*found.dropped, *found.savepoints] if planned else [],
+    }
     row["properties"] = [_shown(key, value) for key, value in found.properties.items()] if planned else []
     row |= {"noLonger": list(found.no_longer) if planned else [], "unproven": list(found.unproven) if planned else []}
     emit(Document("TableVersion", _COLUMNS, [row], single=True), args.output)

@@ -67,9 +67,10 @@ class Change:
 class VersionPlan:
     """A dry run. `timeline_files` are written anew; `slices` have logs that are merged first;
     `waiting` are instants that are executed, or have to end, first; `dropped` goes: partitions of
-    the metadata table, index definitions, savepoints of earlier changes; `properties` get another
-    value, None for those that go. `no_longer`: a line for each reader that was named and could not
-    read the table any more; `unproven`: of which that is not known."""
+    the metadata table, index definitions; `properties` get another value, None for those that go.
+    `no_longer`: a line for each reader that was named and could not read the table any more;
+    `unproven`: of which that is not known. `savepoints` of earlier changes go, too; an attempt that
+    is given up lets them go, and leaves one."""
 
     source: int
     target: int
@@ -80,6 +81,7 @@ class VersionPlan:
     properties: Mapping[str, str | None]
     no_longer: tuple[str, ...] = ()
     unproven: tuple[str, ...] = ()
+    savepoints: tuple[str, ...] = ()
 
 
 def check_version(ctx: TableContext, target: int) -> Change:
@@ -168,10 +170,11 @@ def planned(ctx: TableContext, change: Change, readers: Iterable[Reader] = ()) -
         sum(parse_instant(name) is not None for name in timeline.files) if change.moves else 0,
         slices,
         tuple(waiting),
-        (*dropped, *index_definitions(ctx), *(f"savepoint {s.instant} ({s.comment})" for s in outlived(ctx, change))),
+        (*dropped, *index_definitions(ctx)),
         change.updates,
         no_longer(named, before, after),
         unproven(named, after),
+        tuple(f"savepoint {s.instant} ({s.comment})" for s in outlived(ctx, change)),
     )
 
 

@@ -138,12 +138,12 @@ def _details(plan: VersionPlan, begun: VersionChange | None) -> Iterator[str]:
     if plan.slices:
         yield f"{counted(plan.slices, 'slice')} with logs merged first"
     yield from (f"executed, or ended, first: {name}" for name in plan.waiting)
-    yield from (f"goes: {name}" for name in plan.dropped)
+    yield from (f"goes: {name}" for name in (*plan.dropped, *plan.savepoints))
     yield from (f"goes: {key}" if value is None else f"{key}={value}" for key, value in sorted(plan.properties.items()))
 
 
 def _digest(plan: VersionPlan, begun: VersionChange | None) -> str:
     """Names what is decided, and not how much there is: writes that come before the approval do not
-    change it."""
+    change it, and neither does an attempt that was given up, which leaves other savepoints."""
     decided = (plan.source, plan.target, plan.dropped, sorted(plan.properties.items()), plan.no_longer, plan.unproven)
     return hashlib.sha256(repr((decided, begun)).encode()).hexdigest()[:16]
