@@ -111,11 +111,15 @@ def list_timeline(ctx: TableContext) -> Timeline:
 def _newly_listed(ctx: TableContext, listed_at: float) -> Timeline:
     """The timeline of a listing of now. On a local disk nobody looks at files of instants that had
     completed the last time: nothing writes to them any more. A store's listing shows all of each
-    object anyway."""
+    object anyway; what it shows as the last one did is not placed again."""
+    settled = ctx.settled
     if not isinstance(ctx.storage, LocalStorage) or ctx.layout.listed != (TIMELINE_FOLDER,):
         folders, infos = _listed(ctx)
-        return replace(timeline_of(ctx, infos, folders), listed_at=listed_at)
-    settled = ctx.settled
+        files = _ages(infos)
+        if not settled.files.items() <= files.items():
+            settled = Settled()
+        timeline, ctx.settled = _timeline(ctx, _without(files, settled), folders, settled, listed_at, files)
+        return timeline
     folders, infos, found = ctx.storage.list_news(TIMELINE_FOLDER, settled.files)
     if found != len(settled.files):
         # Something of them was archived or taken back.
@@ -158,11 +162,16 @@ def _pending_before_start(timeline: Timeline) -> set[str]:
 def timeline_of(ctx: TableContext, infos: Iterable[ObjectInfo], folders: Iterable[str] = ()) -> Timeline:
     """The timeline that its listed files, and the folders of `.hoodie/`, make. Raises
     CorruptTableError where a restore has no plan."""
-    return replace(_timeline(ctx, _ages(infos), folders, Settled())[0], unsettled=None)
+    files = _ages(infos)
+    return _timeline(ctx, files, folders, Settled(), whole=files)[0]
 
 
 def _ages(infos: Iterable[ObjectInfo]) -> dict[str, datetime]:
     return {info.path.rpartition("/")[2]: info.modified for info in infos}
+
+
+def _without(files: dict[str, datetime], settled: Settled) -> dict[str, datetime]:
+    return {name: age for name, age in files.items() if name not in settled.files}
 
 
 def _timeline(
@@ -171,8 +180,10 @@ def _timeline(
     folders: Iterable[str],
     settled: Settled,
     listed_at: float | None = None,
+    whole: dict[str, datetime] | None = None,
 ) -> tuple[Timeline, Settled]:
-    """The timeline of the files that are settled and the `new` ones, and what is settled then."""
+    """The timeline of the files that are settled and the `new` ones, and what is settled then.
+    `whole`: both, as a listing has shown them."""
     highest: dict[tuple[str, Action], Placed] = {}
     keys: dict[str, tuple[str, Action]] = {}
     tells_completions = ctx.layout.tells_completions
@@ -187,14 +198,14 @@ def _timeline(
             continue
         if key in settled.keys:
             # A file came to what had its highest state already: all are placed again.
-            return _timeline(ctx, {**settled.files, **new}, folders, Settled(), listed_at)
+            return _timeline(ctx, whole or {**settled.files, **new}, folders, Settled(), listed_at, whole)
         keys[name] = key
         known = highest.get(key)
         if known is None or known[0] < order:
             highest[key] = (order, instant)
     ended = {key: place for key, place in highest.items() if place[1].state is State.COMPLETED}
     settled = settled.and_also({name: new[name] for name, key in keys.items() if key in ended}, ended)
-    files = {**settled.files, **new}
+    files = whole if whole is not None else {**settled.files, **new}
     pending = sorted((place for key, place in highest.items() if key not in ended), key=itemgetter(0))
     gone = _restored_past(ctx, (instant for _, instant in pending), files)
     names = frozenset(folder.rstrip("/").rpartition("/")[2] for folder in folders)
@@ -204,7 +215,7 @@ def _timeline(
         names,
         listed_at,
         layout=ctx.layout,
-        unsettled=frozenset(new.keys() - settled.files.keys()),
+        unsettled=frozenset(new.keys() - settled.files.keys()) if whole is None else None,
     )
     if gone:
         return replace(timeline, instants=tuple(i for i in timeline.instants if i.time not in gone)), settled

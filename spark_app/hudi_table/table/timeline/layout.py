@@ -10,6 +10,7 @@ everywhere. Their codec is imported with the first of them: a table may have non
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from hudi_table.model.names import HOODIE
@@ -18,6 +19,8 @@ from hudi_table.model.timeline.commits import CommitMetadata
 
 TIMELINE_FOLDER = HOODIE
 """Where the files of the active timeline lie in table version 6, relative to the base path."""
+_SMALL_COMMITS, _SMALL_BYTES = 256, 8_192
+"""What has been parsed of small commits is kept: how many, of how many bytes at most."""
 
 
 def encode_commit(layout: Layout, metadata: CommitMetadata) -> bytes:
@@ -31,10 +34,18 @@ def encode_commit(layout: Layout, metadata: CommitMetadata) -> bytes:
 def decode_commit(data: bytes) -> CommitMetadata:
     """What stands in the file of a completed write, ours or Hudi's. Raises ValueError, TypeError or
     AttributeError for what is no commit metadata."""
+    return _small_commit(data) if len(data) <= _SMALL_BYTES else _commit(data)
+
+
+def _commit(data: bytes) -> CommitMetadata:
     if not data.startswith(b"Obj\x01"):
         return CommitMetadata.from_json(data)
     (record,) = decode_records(data)
     return CommitMetadata.from_document(record)
+
+
+# Each step of a write asks for the same few commits, whose bytes are remembered.
+_small_commit = functools.lru_cache(maxsize=_SMALL_COMMITS)(_commit)
 
 
 def encode_record(schema_name: str, record: dict[str, Any]) -> bytes:

@@ -43,6 +43,12 @@ def test_a_body_of_hudi_is_written_again_with_every_field_as_it_was(name: str, t
     assert seen
 
 
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_small_body_that_is_asked_for_again_is_not_parsed_again(version: int):
+    data = encode_commit(layout_of(version), WRITTEN)
+    assert decode_commit(data) is decode_commit(bytes(bytearray(data)))
+
+
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_a_body_of_ours_is_read_as_it_was_written(version: int):
     for replaced in (None, {"": ("f-0",), "p": ()}):

@@ -1,13 +1,14 @@
-"""A handle that lists the timeline of a local table again looks at what is new alone, and sees what
-a handle sees that lists it for the first time.
+"""A handle that lists the timeline of a table again takes up what is new alone, and sees what a
+handle sees that lists it for the first time.
 
-Aspects: what writers and services do beside it; files that come to an instant that has completed,
+Aspects: a local disk, where it looks at nothing else, and a store; what writers and services do beside it; files that come to an instant that has completed,
 that go, that come back under their name; what is looked at.
 """
 
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
-from hudi_table.model.timeline.instants import Action
+from hudi_table.model.timeline.instants import Action, State, placed_instant
 from hudi_table.table.commit.transaction import begin, begin_plan
 from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.timeline.active import list_timeline
@@ -27,14 +28,24 @@ ROWS = pa.table({"id": ["a", "b"], "p": ["x", "y"]})
 KEEP = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
 
 
+@pytest.fixture(params=["disk", "disk, version 9", "store"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> HudiTable:
+    return made(f"memory://{uuid.uuid4().hex}/t" if request.param == "store" else str(tmp_path / "t"), request.param)
+
+
 @pytest.fixture
-def table(tmp_path: Path) -> HudiTable:
-    made = create_table(
-        str(tmp_path / "t"), ROWS.schema, record_key="id", partition_by="p", type="MergeOnRead",
-        index={"type": "Bucket", "buckets": 1},
+def local(tmp_path: Path) -> HudiTable:
+    return made(str(tmp_path / "t"), "disk")
+
+
+def made(path: str, kind: str) -> HudiTable:
+    options = {"hoodie.write.table.version": "9"} if kind.endswith("9") else {}
+    table = create_table(
+        path, ROWS.schema, record_key="id", partition_by="p", type="MergeOnRead",
+        index={"type": "Bucket", "buckets": 1}, options=options,
     )  # fmt: skip
-    made.upsert(ROWS)
-    return made
+    table.upsert(ROWS)
+    return table
 
 
 def shown(timeline: Timeline) -> tuple[object, ...]:
@@ -54,8 +65,8 @@ def age(folder: Path) -> None:
         os.utime(path, (0, 0))
 
 
-def test_whatever_writers_and_services_do_beside_it(table: HudiTable, tmp_path: Path) -> None:
-    ctx = open_table(str(tmp_path / "t")).context
+def test_whatever_writers_and_services_do_beside_it(table: HudiTable) -> None:
+    ctx = open_table(table.context.base_path).context
     steps: list[Callable[[], object]] = [
         lambda: table.upsert(ROWS),
         lambda: begin_plan(table.context, Action.COMPACTION),
@@ -67,7 +78,7 @@ def test_whatever_writers_and_services_do_beside_it(table: HudiTable, tmp_path: 
         lambda: table.upsert(ROWS),
         lambda: table.restore(table.savepoints()[0].instant, writers_stopped=True),
         lambda: table.write(ROWS, operation="insert_overwrite"),
-        lambda: table.build_metadata(),
+        *([lambda: table.build_metadata()] if ctx.layout.reads_metadata else []),
         lambda: begin(table.context, Action.DELTA_COMMIT),
         lambda: table.upsert(ROWS),
     ]
@@ -76,10 +87,10 @@ def test_whatever_writers_and_services_do_beside_it(table: HudiTable, tmp_path: 
         agrees(ctx)
 
 
-def test_instants_that_are_archived_are_gone(table: HudiTable, tmp_path: Path) -> None:
+def test_instants_that_are_archived_are_gone(local: HudiTable, tmp_path: Path) -> None:
     for _ in range(6):
-        table.upsert(ROWS)
-    table.compact(force=True)
+        local.upsert(ROWS)
+    local.compact(force=True)
     ctx = open_table(str(tmp_path / "t")).context
     before = agrees(ctx)
     age(tmp_path / "t")
@@ -87,43 +98,60 @@ def test_instants_that_are_archived_are_gone(table: HudiTable, tmp_path: Path) -
     assert len(agrees(ctx).instants) < len(before.instants)
 
 
-@pytest.mark.parametrize("state", ["inflight", "requested"])
+@pytest.mark.parametrize("state", [State.INFLIGHT, State.REQUESTED])
 def test_a_file_that_comes_late_to_an_instant_that_has_completed_changes_nothing_of_it(
-    table: HudiTable, tmp_path: Path, state: str
+    table: HudiTable, state: State
 ) -> None:
-    ctx = open_table(str(tmp_path / "t")).context
+    ctx = open_table(table.context.base_path).context
     newest = list_timeline(ctx).commits[-1]
-    path = tmp_path / "t" / ".hoodie" / f"{newest.time}.deltacommit.{state}"
-    path.unlink()
-    assert path.name not in agrees(ctx).files
-    path.write_bytes(b"")
+    name = newest.with_state(state).file_name
+    ctx.storage.delete(ctx.layout.timeline_path(name))
+    assert name not in agrees(ctx).files
+    ctx.storage.put(ctx.layout.timeline_path(name), b"")
     found = agrees(ctx)
-    assert path.name in found.files
+    assert name in found.files
     assert found.commits[-1] == newest
 
 
-def test_a_completed_file_that_goes_while_another_comes_is_missed(table: HudiTable, tmp_path: Path) -> None:
+def test_a_completed_file_that_goes_while_another_comes_is_missed(table: HudiTable) -> None:
     """The number of files alone does not tell."""
-    ctx = open_table(str(tmp_path / "t")).context
+    ctx = open_table(table.context.base_path).context
     newest = list_timeline(ctx).commits[-1]
-    hoodie = tmp_path / "t" / ".hoodie"
-    (hoodie / newest.file_name).unlink()
-    (hoodie / "29991231000000000.deltacommit.requested").write_bytes(b"")
+    ctx.storage.delete(ctx.layout.timeline_path(newest.file_name))
+    ctx.storage.put(ctx.layout.timeline_path("29991231000000000.deltacommit.requested"), b"")
     found = agrees(ctx)
     assert newest not in found.commits
     assert newest.time in {instant.time for instant in found.pending}
 
 
-def test_of_what_has_completed_nobody_looks_at_a_file_twice(table: HudiTable, tmp_path: Path) -> None:
+def test_of_what_has_completed_nothing_is_placed_twice(table: HudiTable) -> None:
     for _ in range(5):
         table.upsert(ROWS)
+    ctx = open_table(table.context.base_path).context
+    first = placed(ctx)
+    assert first >= 3 * len(list_timeline(ctx).commits)
+    begin(table.context, Action.DELTA_COMMIT)
+    assert placed(ctx) <= 4, "what is new, and what is no instant"
+
+
+def placed(ctx: TableContext) -> int:
+    """How many files the next listing puts in their place."""
+    before = placed_instant.cache_info()
+    list_timeline(ctx)
+    after = placed_instant.cache_info()
+    return after.hits + after.misses - before.hits - before.misses
+
+
+def test_of_what_has_completed_nobody_looks_at_a_file_twice(local: HudiTable, tmp_path: Path) -> None:
+    for _ in range(5):
+        local.upsert(ROWS)
     ctx = open_table(str(tmp_path / "t")).context
     timeline = list_timeline(ctx)
     assert isinstance(ctx.storage, LocalStorage)
     _, looked_at, others = ctx.storage.list_news(".hoodie", ctx.settled.files)
     assert others == 3 * len(timeline.commits)
     assert [info.path for info in looked_at] == [".hoodie/hoodie.properties"]
-    begin(table.context, Action.DELTA_COMMIT)
+    begin(local.context, Action.DELTA_COMMIT)
     list_timeline(ctx)
     _, looked_at, _ = ctx.storage.list_news(".hoodie", ctx.settled.files)
     assert len(looked_at) == 2, "what has not completed may change"
