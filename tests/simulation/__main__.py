@@ -9,6 +9,7 @@ a script
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from pathlib import Path
@@ -40,6 +41,9 @@ def main() -> int:
         scripts = (script_of(seed, given.operations) for seed in range(int(first), int(last or first) + 1))
     # Of tables of a few rows, what Arrow's own threads cost is more than what they do.
     pa.set_cpu_count(1)
+    # What was imported stays, and a run leaves few cycles behind: to look for them often is a waste.
+    gc.freeze()
+    gc.set_threshold(100_000)
     batch = Batch()
     for script in scripts:
         outcome = play(script, (lambda line: print(line, end="")) if given.trace else None)

@@ -51,6 +51,8 @@ class SimStore:
     told: Callable[[str], None] | None = None
     _names: list[str] = field(default_factory=list)
     _folders: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    _sub_folders: dict[str, list[str]] = field(default_factory=dict)
+    """Of what was listed, until a folder comes or goes."""
 
     def trace(self, line: str) -> None:
         """One line of the run: its bytes are what a replay is held against."""
@@ -62,7 +64,10 @@ class SimStore:
         if path not in self.objects:
             insort(self._names, path)
             folder, _, _ = path.rpartition("/")
-            insort(self._folders.setdefault(folder, []), self.place(path))
+            if folder not in self._folders:
+                self._folders[folder] = []
+                self._sub_folders.clear()
+            insort(self._folders[folder], self.place(path))
         self.objects[path] = data
         modified = EPOCH + timedelta(seconds=self.scheduler.now)
         self.infos[path] = ObjectInfo(path, len(data), modified)
@@ -84,6 +89,7 @@ class SimStore:
         del listed[bisect_left(listed, self.place(path))]
         if not listed:
             del self._folders[folder]
+            self._sub_folders.clear()
 
     def get(self, path: str) -> bytes:
         found = self.objects.get(path)
@@ -112,19 +118,21 @@ class SimStore:
 
     def in_folder(self, prefix: str, last: tuple[int, str] | None) -> tuple[Names, list[str], bool]:
         """The sub-folders of a folder, the next page of its objects, and whether more follow."""
-        folder = f"{prefix}/" if prefix else ""
-        folders = {
-            path[: path.find("/", len(folder)) if "/" in path[len(folder) :] else None]
-            for path in self._folders
-            if path.startswith(folder) and path
-        }
+        if prefix not in self._sub_folders:
+            self._sub_folders[prefix] = self._folders_in(prefix)
+        folders = self._sub_folders[prefix]
         places = self._folders.get(prefix, [])
         size = max(self.page, len(places) // PAGES_MAX)
         if self.order == "descending":
             end = len(places) if last is None else bisect_left(places, last)
-            return list(folders), [path for _, path in places[max(0, end - size) : end][::-1]], end > size
+            return folders, [path for _, path in places[max(0, end - size) : end][::-1]], end > size
         begin = 0 if last is None else bisect_right(places, last)
-        return list(folders), [path for _, path in places[begin : begin + size]], begin + size < len(places)
+        return folders, [path for _, path in places[begin : begin + size]], begin + size < len(places)
+
+    def _folders_in(self, prefix: str) -> list[str]:
+        folder = f"{prefix}/" if prefix else ""
+        inner = (path for path in self._folders if path.startswith(folder) and path)
+        return list({path[: path.find("/", len(folder)) if "/" in path[len(folder) :] else None] for path in inner})
 
 
 class SimStorage:
@@ -213,7 +221,7 @@ class SimStorage:
             nonlocal last
             seen, names, more = page(last)
             folders.update(seen)
-            found.extend(self.store.infos[name] for name in names)
+            found.extend(map(self.store.infos.__getitem__, names))
             if more:
                 last = self.store.place(names[-1])
                 self.requests.counts["listing in pages"] += 1
