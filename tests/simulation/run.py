@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from hudi_table.api import HudiTable
 from hudi_table.metadata.validate import differences
@@ -70,10 +71,12 @@ def play(script: Script, told: Callable[[str], None] | None = None) -> Outcome:
     store = _Watched(scheduler, script)
     store.told = told
     history, counts = History(), Counter[str]()
+    # What is imported for the first time must draw nothing of the seed's chance.
+    listing = [code_of(name).active for name in sorted({PRESENT, *(cast.code for cast in script.cast)})]
     with (
         simulated_threads(scheduler),
         _seeded(script.seed),
-        _paged(script.page, {PRESENT, *(cast.code for cast in script.cast)}),
+        _paged(script.page, listing),
     ):
         _founded(script, store, counts)
         actors = [_actor(script, number, store, history, counts) for number in range(len(script.cast))]
@@ -177,11 +180,10 @@ def _finish(script: Script, actor: Actor, table: HudiTable) -> None:
 
 
 @contextlib.contextmanager
-def _paged(page: int, codes: set[str]) -> Iterator[None]:
+def _paged(page: int, listing: list[Any]) -> Iterator[None]:
     """The library takes what comes in one page for one moment: pages are smaller here, so that
     tables can be."""
     real = active.PAGE_NAMES, active.FOLDER_NAMES
-    listing = [code_of(name).active for name in codes]
     for module in listing:
         module.PAGE_NAMES = module.FOLDER_NAMES = page
     try:
