@@ -15,6 +15,7 @@ from tests.model.plans import PLANS
 from tests.model.rollbacks import ROLLBACKS
 from tests.model.services import SlowReader
 from tests.model.store import Store
+from tests.model.taken_back import TAKEN_BACK
 from tests.model.upgrading import UPGRADES
 
 
@@ -228,6 +229,7 @@ INSTANCES: dict[str, Maker] = {
 INSTANCES |= METADATA
 INSTANCES |= ROLLBACKS
 INSTANCES |= FOREIGN
+INSTANCES |= TAKEN_BACK
 INSTANCES |= COMPLETIONS
 INSTANCES |= UPGRADES
 

@@ -4,7 +4,8 @@ Names are tuples: ('r', T) a writer's claim (requested and inflight), ('q', T) a
 ('c', T) completed -> (files, replaced groups, keys), ('k', T) compaction plan -> groups, ('p', T)
 clustering plan -> groups, ('x', T) clean plan -> files, ('v', T) savepoint -> files, ('z', T)
 restore plan -> what it takes back, ('zc', T) the restore is done, ('u', R) rollback of a failed
-write -> its instant, ('uc', R) the rollback is done, ('d', group, T, token) base file -> mask of
+write -> its instant, ('m', T, i) a marker -> the file that it names, ('mx', T, file) another engine
+has deleted one, ('uc', R) the rollback is done, ('d', group, T, token) base file -> mask of
 operations, ('l', group, base, T) log file -> mask, ('h', n) chain entry, ('s', T, i) staged file,
 ('b', T) staged completed body, ('ct', T, c) a completed name with its completion time, ('lock',)
 and ('de', T) lock and per-instant decision of simpler protocols; those of the metadata table:

@@ -7,8 +7,9 @@ is needed: without it a search finds a violation; (3) from every state a retryin
 a recovery alone, finish; (4) the simpler protocols of section 6 fail; (5) the metadata table
 (instances D) shows what the folders show; (6) a rollback's instant (instances U) is nobody else's;
 (7) where completed files tell when they completed (K12, instances V), slices are the same for every
-reader; (8) beside another engine (instances F) no update is lost outside two windows. The small
-instances run always, all of them with HUDI_TEST_SCALE of 10 or more.
+reader; (8) beside another engine (instances F) no update is lost outside two windows, and what it
+takes back stays away, though the writer goes on. The small instances run always, all of them with
+HUDI_TEST_SCALE of 10 or more.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ STATES = {
     "D8": 5_905,
     "F1": 9_602,
     "F2": 11_135,
+    "F3": 5_658,
     "R2": 1_795,
     "R2n": 851,
     "R5": 1_206,

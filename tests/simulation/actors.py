@@ -18,14 +18,16 @@ from hudi_table.errors import (
     HudiError,
     InvalidRequestError,
     UnavailableError,
+    UnsupportedTableError,
     WriteConflictError,
 )
-from hudi_table.metadata.port import open_context
-from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.services.upgrading.run import bring_to
+from hudi_table.table.version_change import noted_change
+from tests.simulation.earlier import EARLIER, code_of
 from tests.simulation.faults import Requests
 from tests.simulation.history import Event, History
 from tests.simulation.scheduler import Killed, Scheduler, SimProcess
-from tests.simulation.script import READS, WRITES, Cast, Operation
+from tests.simulation.script import BRING_TO, READS, WRITES, Cast, Operation
 from tests.simulation.store import EPOCH, SimStorage, SimStore
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("by", pa.string())])
@@ -37,6 +39,10 @@ SERVICE_OPTIONS = {
 ALLOWED = (WriteConflictError, UnavailableError, CommitStateUnknownError)
 """What may come of an operation beside others and under faults."""
 _OPERATIONS = {"bulk insert": "bulk_insert", "overwrite": "insert_overwrite"}
+OTHER_VERSION = "when it was opened; open it again"
+RESUMES_AFTER = 1_800.0
+CHANGED_AGAIN_AFTER = (20.0, 20.0, 4_000.0, 4_000.0, None)
+"""Seconds between the attempts at a change of version; a quarantine ends in the longer ones."""
 COLUMNS = ["id", "by", "_hoodie_commit_time"]
 
 
@@ -74,7 +80,8 @@ def city_of(key: str, partitions: int) -> str:
 
 @dataclass
 class Actor:
-    """One process of the cast, over all its lives."""
+    """One process of the cast, over all its lives. `is_changed`: somebody brings the table to
+    another version meanwhile, and whoever comes beside that is refused."""
 
     cast: Cast
     store: SimStore
@@ -83,14 +90,17 @@ class Actor:
     history: History
     counts: Counter[str]
     seed: int
+    is_changed: bool = False
     requests: Requests = field(init=False)
     done: int = 0
     is_over: bool = False
     pins: list[str] = field(default_factory=list)
+    version: int = 0
 
     def __post_init__(self) -> None:
         spread = 0.0
         self.requests = Requests(self.store, self.cast.name, self.seed, self.cast.faults, spread, self.counts)
+        self.code = code_of(self.cast.code)
         self.clock = SimClock(self.store.scheduler, self.cast.skew, self.cast.jumps)
         if self.cast.skew:
             self.counts["clock skew"] += 1
@@ -117,14 +127,15 @@ class Actor:
             operation = self.cast.operations[self.done]
             self.done += 1
             self.clock.sleep(operation.think)
-            self.perform(table, operation)
+            if self.perform(table, operation).outcome == "OtherVersion":
+                table = self.opened()
 
-    def opened(self) -> HudiTable:
+    def opened(self) -> Any:
         """The table as a new process opens it."""
         storage = SimStorage(self.store, self.requests, self.base)
         while True:
             try:
-                return HudiTable(open_context(storage, self.clock))
+                return self.code.table(self.code.open_context(storage, self.clock))
             except UnavailableError:
                 self.clock.sleep(5.0)
 
@@ -134,6 +145,7 @@ class Actor:
         event = self.history.begin(self.cast.name, kind, self.store.scheduler.now)
         met = self.requests.met
         allowed: tuple[type[HudiError], ...] = ALLOWED
+        beside = (UnsupportedTableError,) if self.is_changed else ()
         try:
             if kind in WRITES:
                 self._write(table, operation, event)
@@ -141,10 +153,13 @@ class Actor:
                 allowed = (UnavailableError, ExpiredError)
                 self._read(table, operation, event)
             else:
-                allowed = (*ALLOWED, InvalidRequestError) if kind in ("roll back", "savepoint") else ALLOWED
+                may_refuse = kind in ("roll back", "savepoint") or kind.startswith(BRING_TO)
+                allowed = (*ALLOWED, InvalidRequestError) if may_refuse else ALLOWED
                 self._serve(table, kind)
             event.outcome = "done"
-        except allowed as error:
+            if self.cast.code == EARLIER:
+                self.counts["earlier version"] += 1
+        except (*allowed, *beside) as error:
             event.outcome = error.name()
             event.message = str(error)
         except Exception as error:  # noqa: BLE001 - whatever it is, the run has found it
@@ -155,6 +170,10 @@ class Actor:
         self.store.trace(f"{event.ended:.6f} {self.cast.name} {kind} {event.write}: {event.outcome} {event.shown()}\n")
         if event.outcome == "WriteConflict":
             self.counts["conflict"] += 1
+        if self.is_changed and OTHER_VERSION in event.message and event.outcome == "Unavailable":
+            event.outcome = "OtherVersion"
+        if event.outcome in ("UnsupportedTable", "OtherVersion") and not kind.startswith(BRING_TO):
+            self.counts["refused beside a change"] += 1
         return event
 
     def _write(self, table: HudiTable, operation: Operation, event: Event) -> None:
@@ -164,7 +183,7 @@ class Actor:
         event.keys = list(operation.keys)
         rows = rows_of(event.keys, event.write, self.partitions)
         name = _OPERATIONS.get(operation.kind, operation.kind)
-        result = table.write(rows, operation=name, batch=event.write, engine=LocalEngine(self.cast.threads))  # type: ignore[arg-type]
+        result = table.write(rows, operation=name, batch=event.write, engine=self.code.engine(self.cast.threads))  # type: ignore[arg-type]
         event.instant = result.instant
         if result.instant:
             self.pins.append(result.instant)
@@ -187,7 +206,7 @@ class Actor:
             self.counts["pinned read"] += 1
 
     def _serve(self, table: HudiTable, kind: str) -> None:
-        engine = LocalEngine(self.cast.threads)
+        engine = self.code.engine(self.cast.threads)
         if kind == "roll back":
             newest = [instant.time for instant in table._timeline().commits][-1:]
             for time in newest:
@@ -196,6 +215,8 @@ class Actor:
             table.savepoint()
         elif kind == "archive":
             table.archive(SERVICE_OPTIONS, force=True)
+        elif kind.startswith(BRING_TO):
+            self._bring(table, int(kind.removeprefix(BRING_TO)))
         elif kind == "build metadata":
             table.build_metadata([part for part in table.context.config.metadata_partitions if part != "files"])
         else:
@@ -206,3 +227,25 @@ class Actor:
                 "cluster": table.cluster,
             }
             calls[kind](SERVICE_OPTIONS, force=True, engine=engine)
+
+    def _bring(self, table: HudiTable, target: int) -> None:
+        """Bring the table to another version, again where something is pending, writers come
+        between or the store rests; and end what an earlier life of this process began."""
+        self.version = self.version or table.context.config.version
+        for pause in CHANGED_AGAIN_AFTER:
+            try:
+                begun = noted_change(table.context.storage)
+                if begun is not None:
+                    self.counts["resumed change"] += 1
+                    # Whoever goes on says that the process before him has ended, what it has sent included.
+                    self.clock.sleep(RESUMES_AFTER)
+                bring_to(table.context, target, resume=begun is not None)
+                break
+            except (InvalidRequestError, WriteConflictError, UnavailableError) as error:
+                if pause is None or OTHER_VERSION in str(error):
+                    raise
+                self.clock.sleep(pause)
+        version = table.context.config.version
+        if version != self.version:
+            self.counts["upgrade" if version > self.version else "downgrade"] += 1
+        self.version = version

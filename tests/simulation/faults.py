@@ -31,7 +31,25 @@ KINDS = (
 )
 """What may happen to a request. The figure beside it: seconds of a pause, of lateness or of an
 outage."""
-WORLD = ("listing in pages", "clock jump", "clock skew", "long pause", "pinned read", "conflict", "restart")
+LATER_KINDS = ("slow reply", "torn request")
+"""More of the kind, drawn apart: so the rest of a seed's script stays as it was before them. A slow
+reply tells what was there seconds ago; the next request of several deletions is torn after half of
+them."""
+WORLD = (
+    "listing in pages",
+    "clock jump",
+    "clock skew",
+    "long pause",
+    "pinned read",
+    "conflict",
+    "restart",
+    "torn",
+    "upgrade",
+    "downgrade",
+    "refused beside a change",
+    "resumed change",
+    "earlier version",
+)
 """What else a run may meet, counted as it happens."""
 TIMEOUT_SECONDS = 30.0
 _MASK = (1 << 64) - 1
@@ -70,6 +88,7 @@ class Requests:
     process: SimProcess | None = None
     number: int = 0
     met: int = 0
+    tears: bool = False
     lost: set[str] = field(default_factory=set)
 
     def fired(self, kind: str) -> None:
@@ -85,7 +104,14 @@ class Requests:
     def write(
         self, method: str, path: str, change: Callable[[], object], *, part: Callable[[], object] | None = None
     ) -> None:
-        """A request that changes something: lost, nobody knows whether it did."""
+        """A request that changes something: lost, nobody knows whether it did. `part` of one that
+        changes several things is what a torn one has done."""
+        if part is not None and self.tears:
+            self.tears = False
+            self.counts["torn"] += 1
+            self.met += 1
+            self._request(method, path, part, part, OutcomeUnknownError)
+            raise OutcomeUnknownError(f"torn: {method} {path}", path=path)
         self._request(method, path, change, part or change, OutcomeUnknownError)
 
     def _request(
@@ -95,6 +121,9 @@ class Requests:
         self.number += 1
         kind, figure = self.faults.get(self.number, ("", 0.0))
         sent, answered = self._times(self.number)
+        if kind == "slow reply":
+            # The process goes on, in its other threads; what it hears is old by then.
+            answered += figure
         if kind:
             self.fired(kind)
             self.world.trace(f"{scheduler.now:.6f} {self.name} {self.number} {method} {path}: {kind} {figure:g}\n")
@@ -145,6 +174,9 @@ class Requests:
             self._die()
         if kind == "pause before":
             self._pause(figure)
+        if kind == "torn request":
+            # The next one that can be.
+            self.tears = True
         if kind == "throttling":
             self.world.resting_until = max(self.world.resting_until, scheduler.now + figure)
         if kind == "full store":

@@ -9,19 +9,22 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from hudi_table.api import HudiTable
 from hudi_table.metadata.validate import differences
 from hudi_table.model.service.findings import Severity
 from hudi_table.table.timeline import active
 from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.version_change import noted_change
 from hudi_table.write.checks.create_table import TableSpec, create
 from tests.simulation.actors import SCHEMA, Actor, SimClock, city_of
 from tests.simulation.checker import Checker, steps_of
+from tests.simulation.earlier import PRESENT, code_of
 from tests.simulation.faults import Requests, mixed
 from tests.simulation.history import History
 from tests.simulation.scheduler import Scheduler, SimProcess
-from tests.simulation.script import Cast, Operation, Script, clusters
+from tests.simulation.script import BRING_TO, Cast, Operation, Script, clusters
 from tests.simulation.sim_threads import simulated_threads
 from tests.simulation.store import SimStorage, SimStore
 
@@ -53,8 +56,10 @@ class _Watched(SimStore):
         self.removed: list[tuple[float, str]] = []
 
     def delete(self, path: str) -> None:
-        if path in self.objects and path.startswith(".hoodie/2") and path.count("/") == 1:
-            time, _, rest = path.rpartition("/")[2].partition(".")
+        folder, _, name = path.rpartition("/")
+        if path in self.objects and folder in (".hoodie", ".hoodie/timeline") and name.startswith("2"):
+            time, _, rest = name.partition(".")
+            time = time.partition("_")[0]
             if rest in ("commit", "deltacommit", "replacecommit"):
                 self.removed.append((self.scheduler.now, time))
         super().delete(path)
@@ -66,7 +71,13 @@ def play(script: Script, told: Callable[[str], None] | None = None) -> Outcome:
     store = _Watched(scheduler, script)
     store.told = told
     history, counts = History(), Counter[str]()
-    with simulated_threads(scheduler), _seeded(script.seed), _paged(script.page):
+    # What is imported for the first time must draw nothing of the seed's chance.
+    listing = [code_of(name).active for name in sorted({PRESENT, *(cast.code for cast in script.cast)})]
+    with (
+        simulated_threads(scheduler),
+        _seeded(script.seed),
+        _paged(script.page, listing),
+    ):
         _founded(script, store, counts)
         actors = [_actor(script, number, store, history, counts) for number in range(len(script.cast))]
         for actor in actors:
@@ -92,7 +103,7 @@ def play(script: Script, told: Callable[[str], None] | None = None) -> Outcome:
 def _actor(script: Script, number: int, store: SimStore, history: History, counts: Counter[str]) -> Actor:
     cast = script.cast[number]
     seed = mixed(script.seed, sum(cast.name.encode()))
-    actor = Actor(cast, store, script.base, script.table["partitions"], history, counts, seed)
+    actor = Actor(cast, store, script.base, script.table["partitions"], history, counts, seed, script.changes)
     actor.requests.spread = script.spread
     return actor
 
@@ -102,7 +113,9 @@ def _founded(script: Script, store: SimStore, counts: Counter[str]) -> None:
 
     def found(storage: SimStorage) -> None:
         index = "GlobalSimple" if table["index"] == "RecordIndex" else table["index"]
-        spec = TableSpec(SCHEMA, record_key="id", partition_by="city", type=table["type"], index=index)
+        spec = TableSpec(
+            SCHEMA, record_key="id", partition_by="city", type=table["type"], index=index, version=table.get("version")
+        )
         opened = HudiTable(create(storage, spec, clock=SimClock(store.scheduler)))
         if "metadata" in table:
             opened.build_metadata(table["metadata"])
@@ -132,6 +145,9 @@ def _rest(script: Script, store: SimStore, history: History, counts: Counter[str
     def rest(storage: SimStorage) -> None:
         actor.requests.process = storage.requests.process
         table = actor.opened()
+        if noted_change(storage) is not None:
+            store.scheduler.sleep(REST_SECONDS)
+            actor.perform(table, Operation(f"{BRING_TO}{table.context.config.version}"))
         for _ in range(PASSES_MAX):
             store.scheduler.sleep(REST_SECONDS)
             _finish(script, actor, table)
@@ -164,15 +180,17 @@ def _finish(script: Script, actor: Actor, table: HudiTable) -> None:
 
 
 @contextlib.contextmanager
-def _paged(page: int) -> Iterator[None]:
+def _paged(page: int, listing: list[Any]) -> Iterator[None]:
     """The library takes what comes in one page for one moment: pages are smaller here, so that
     tables can be."""
     real = active.PAGE_NAMES, active.FOLDER_NAMES
-    active.PAGE_NAMES = active.FOLDER_NAMES = page
+    for module in listing:
+        module.PAGE_NAMES = module.FOLDER_NAMES = page
     try:
         yield
     finally:
-        active.PAGE_NAMES, active.FOLDER_NAMES = real
+        for module in listing:
+            module.PAGE_NAMES, module.FOLDER_NAMES = real
 
 
 @contextlib.contextmanager

@@ -12,7 +12,8 @@ import random
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tests.simulation.faults import KINDS
+from tests.simulation.earlier import EARLIER, PRESENT
+from tests.simulation.faults import KINDS, LATER_KINDS
 from tests.simulation.store import WHOLE
 
 WRITES = ("upsert", "insert", "delete", "bulk insert", "overwrite")
@@ -20,8 +21,11 @@ READS = ("read", "read pinned", "count", "look up")
 SERVICES = ("clean", "archive", "compact", "compact logs", "cluster", "build metadata", "savepoint", "roll back")
 KEYS = tuple("abcdef")
 HOUR = 3_600.0
+BRING_TO = "bring to "
+"""And a table version: what the process does that changes it."""
 OPERATIONS = 60
 CALLS_OF_AN_OPERATION = 25
+CALLS_OF_THE_CHANGER = 600
 
 
 @dataclass
@@ -37,7 +41,8 @@ class Operation:
 @dataclass
 class Cast:
     """One process: what it does, and the faults that its requests meet, by their numbers. `skew`:
-    of its wall clock, in seconds; `jumps`: moments at which that clock jumps, and by how much."""
+    of its wall clock, in seconds; `jumps`: moments at which that clock jumps, and by how much.
+    `code`: the version of the library that it runs."""
 
     name: str
     operations: list[Operation]
@@ -46,6 +51,7 @@ class Cast:
     jumps: list[tuple[float, float]] = field(default_factory=list)
     threads: int = 1
     restart_after: float = 5.0
+    code: str = PRESENT
 
 
 @dataclass
@@ -73,6 +79,11 @@ class Script:
             cast["jumps"] = [tuple(jump) for jump in cast["jumps"]]
         raw["cast"] = [Cast(**cast) for cast in raw["cast"]]
         return cls(**raw)
+
+    @property
+    def changes(self) -> bool:
+        """Whether somebody brings the table to another version."""
+        return any(each.kind.startswith(BRING_TO) for cast in self.cast for each in cast.operations)
 
     @property
     def operations(self) -> int:
@@ -121,7 +132,35 @@ def script_of(seed: int, operations: int = OPERATIONS) -> Script:
         cast.restart_after = chance.choice([0.1, 60.0, HOUR])
         cast.faults = _faults(chance, kinds, rate, len(done) * CALLS_OF_AN_OPERATION)
         script.cast.append(cast)
+    _draw_later(random.Random(f"{seed}, later"), script, rate, pace)
     return script
+
+
+def _draw_later(chance: random.Random, script: Script, rate: float, pace: float) -> None:
+    """What scripts have had since: drawn apart, so that the rest of a seed's script stays as it
+    was."""
+    if chance.random() < 0.4 and "metadata" not in script.table:
+        # Of later versions no metadata table is kept.
+        script.table["version"] = chance.choice([8, 9])
+    kinds = [kind for kind in LATER_KINDS if chance.random() < 0.5]
+    for cast in script.cast:
+        calls = len(cast.operations) * CALLS_OF_AN_OPERATION
+        cast.faults = {**(_faults(chance, kinds, rate, calls) if kinds else {}), **cast.faults}
+    if chance.random() < 0.35:
+        version = script.table.get("version", 6)
+        # The clean of a downgrade of logs keeps readers away that take long to list, until the next write.
+        versions = (6, 8, 9) if script.table["type"] == "CopyOnWrite" else (8, 9)
+        done = []
+        for _ in range(chance.choice([3, 4, 6])):
+            version = chance.choice([other for other in versions if other != version])
+            done.append(Operation(f"{BRING_TO}{version}", [], round(chance.expovariate(1 / (10 * pace + 60)), 3)))
+        changer = Cast("changer", done, restart_after=chance.choice([0.1, 60.0, HOUR]))
+        changer.faults = _faults(chance, [*KINDS, *LATER_KINDS], rate and 0.01, CALLS_OF_THE_CHANGER)
+        script.cast.append(changer)
+    elif chance.random() < 0.4:
+        # Of two versions beside a change of the table's version nothing is promised.
+        for cast in chance.sample(script.cast, chance.randrange(1, len(script.cast))):
+            cast.code = EARLIER
 
 
 def _table(chance: random.Random) -> dict[str, Any]:
@@ -195,6 +234,8 @@ def _figure(chance: random.Random, kind: str) -> float:
         return chance.choice([0.5, 40.0, chance.uniform(0, 0.98 * HOUR / 2)])
     if kind.startswith("pause"):
         return chance.choice([1.0, 120.0, 1_000.0, chance.uniform(0.5, 3) * HOUR, chance.uniform(3, 200) * HOUR])
+    if kind == "slow reply":
+        return chance.choice([1.0, 10.0, 29.0])
     if kind in ("throttling", "full store"):
         return chance.choice([0.5, 10.0, 120.0])
     return 0.0

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
+from tests.simulation.earlier import PRESENT
 from tests.simulation.run import play
 from tests.simulation.script import Script
 from tests.simulation.store import WHOLE
 
-_PLAIN_CAST: list[dict[str, Any]] = [{"skew": 0.0}, {"jumps": []}, {"threads": 1}]
+_PLAIN_CAST: list[dict[str, Any]] = [{"skew": 0.0}, {"jumps": []}, {"threads": 1}, {"code": PRESENT}]
 
 
 def signature(anomaly: str) -> str:
@@ -51,7 +52,9 @@ def _size(script: Script) -> tuple[int, int, int, int]:
     """What is to become less: operations, faults, processes, and settings that are not the plain
     ones."""
     settings = [script.page != WHOLE, script.order != "ascending", script.spread > 0, script.table["partitions"] > 1]
-    settings += [bool(cast.skew) + bool(cast.jumps) + (cast.threads > 1) for cast in script.cast]
+    settings += [
+        bool(cast.skew) + bool(cast.jumps) + (cast.threads > 1) + (cast.code != PRESENT) for cast in script.cast
+    ]
     settings += [any(operation.think for operation in cast.operations) for cast in script.cast]
     return script.operations, script.faults, len(script.cast), sum(map(int, settings))
 
