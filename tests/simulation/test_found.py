@@ -100,6 +100,26 @@ def test_a_write_under_the_instant_of_a_change_of_version_is_taken_back() -> Non
     assert not load_timeline(opened(store).context).pending
 
 
+class Slow(SystemClock):
+    """The clock of a process between any two of whose looks at it ten seconds go by."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+
+    def boot_seconds(self) -> float:
+        self._seconds += 10.0
+        return self._seconds
+
+
+def test_a_slow_reader_reads_behind_a_clean_that_kept_the_newest_files_alone() -> None:
+    """It took the clean for one that had come while it listed, however often it listed again."""
+    store = prepared(SIMPLE)
+    opened(store).write(rows(("a", "x", 9)), operation="upsert")
+    newest = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+    assert opened(store).clean(newest, force=True) is not None
+    assert HudiTable(open_context(store, Slow())).scan().count() == len(FIRST)
+
+
 @dataclass
 class InPages:
     """A store whose listings of the timeline come in two pages, of which `happen` comes between:

@@ -8,9 +8,9 @@ completed one, so nothing archived ever looks pending.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from hudi_table.metadata.cleaning import oldest_needed
 from hudi_table.metadata.compaction import compact_metadata
@@ -29,7 +29,7 @@ from hudi_table.services.archiving.plan import Leaving, Present, plan_archiving
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.archiving.replaced import Replaced
 from hudi_table.services.archiving.trim import trim_chain
-from hudi_table.table.commit.recovery import give_up_unclaimed, recover
+from hudi_table.table.commit.recovery import are_over, give_up_unclaimed, recover
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.store import retry
@@ -172,24 +172,31 @@ def _give_up_unclaimed(
 ) -> bool:
     """Before the timeline passes an instant that another engine took back while its writer went on:
     it is still `marked`, and what its markers name would count from then on. False while its writer
-    may still have the right to write, which ends a quarantine after the rollback at the latest."""
+    may still have the right to write, and with it put markers: that ends a quarantine after the
+    abort, or else after the rollback."""
     left = [instant for instant in timeline.commits if instant not in leaving.instants]
     first = timeline.commits[0].time if timeline.commits else ""
-    passed = {time for time in marked if first <= time and (not left or time < left[0].time)}
-    unknown = {time for time in passed if not any(name.startswith(time) for name in timeline.files)}
-    if not unknown:
-        return True
+
+    def passed(times: Iterable[str]) -> set[str]:
+        """Those that the timeline is about to pass, and that have no file on it."""
+        within = {time for time in times if first <= time and (not left or time < left[0].time)}
+        return {time for time in within if not any(name.startswith(time) for name in timeline.files)}
+
     rollbacks = [instant for instant in timeline.completed if instant.action is Action.ROLLBACK]
-    ended = {
-        time: i for i in rollbacks for record in records_if_there(ctx, i) or () for time in record["commitsRollback"]
-    }
-    taken = unknown & {*ended, *open_rollbacks(ctx, timeline)}
-    young = (timeline.files.get(ended[time].file_name, now) if time in ended else now for time in taken)
-    if any((now - age).total_seconds() < ctx.settings.quarantine_seconds for age in young):
+    begun = now - timedelta(seconds=ctx.settings.quarantine_seconds)
+    young = [instant for instant in rollbacks if timeline.files.get(instant.file_name, now) > begun]
+    if not are_over(ctx, passed({*_taken_by(ctx, young), *open_rollbacks(ctx, timeline)}), now):
         return False
-    for time in sorted(taken):
+    unknown = passed(marked)
+    for time in sorted(unknown & _taken_by(ctx, rollbacks if unknown else [])):
         give_up_unclaimed(ctx, time, confirmed_dead=True)
     return True
+
+
+def _taken_by(ctx: TableContext, rollbacks: Iterable[Instant]) -> set[str]:
+    """The instants that completed rollbacks name."""
+    records = (record for instant in rollbacks for record in records_if_there(ctx, instant) or ())
+    return {time for record in records for time in record["commitsRollback"]}
 
 
 def _sweep(ctx: TableContext, times: set[str], marked: frozenset[str]) -> None:

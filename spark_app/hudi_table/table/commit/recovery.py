@@ -9,7 +9,7 @@ clustering, …) are left to Hudi.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -221,6 +221,14 @@ def give_up_unclaimed(ctx: TableContext, time: str, *, confirmed_dead: bool) -> 
         return
     if chain.find_decision(ctx, time, tail.sequence) is None:
         take_back_unclaimed(ctx, timeline, time, over=confirmed_dead)
+
+
+def are_over(ctx: TableContext, times: Iterable[str], now: datetime) -> bool:
+    """Whether the quarantines of instants that were just taken back are over. Of one that the chain
+    has not aborted, which another engine took back, nothing tells."""
+    wanted = set(times)
+    decisions = chain.find_decisions(ctx, wanted, chain.read_tail(ctx).sequence) if wanted else {}
+    return all(_quarantine_over(ctx, decisions.get(time), now, None) for time in wanted)
 
 
 def _roll_back_aborted(ctx: TableContext, instant: Instant, *, over: bool) -> list[str]:

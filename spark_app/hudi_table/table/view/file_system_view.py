@@ -164,10 +164,12 @@ class FileSystemView:
         now = load_timeline(self.ctx)
         start = comparable_time(now.start or "")
         taken_back = (i for i in timeline.commits if comparable_time(i.time) >= start and i not in now.commits)
+        # A clean that the timeline shows was planned before it was listed, and takes nothing of what it shows.
+        shown = {instant.time for instant in timeline.instants}
         taken = (
             time
             for time, files in taken_files(self.ctx, now, comparable_time(last.time)).items()
-            if any(files.values())
+            if any(files.values()) and time not in shown
         )
         by = next(chain((i.time for i in taken_back), taken), None)
         if by is not None:

@@ -97,6 +97,22 @@ class OldButRollbacks(AgedStorage):
         return info if ".rollback" in info.path else super()._older(info)
 
 
+def test_archiving_waits_for_a_writer_that_has_no_marker_yet_and_may_put_one() -> None:
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn = begin(ctx, Action.COMMIT)
+    txn.inflight()
+    write_file(txn, 0)
+    for _ in range(4):
+        commit_buckets(ctx, [0])
+    taken_back(ctx, txn, ends=True)
+    assert archive(reopen(OldButRollbacks(ctx.storage)), KEEP, force=True) is None
+    write_file(txn, 1)
+    assert archive(reopen(AgedStorage(ctx.storage)), KEEP, force=True) is not None
+    assert load_timeline(ctx).commits[0].time > txn.time
+    assert left(ctx, txn.time) == []
+
+
 @pytest.mark.parametrize("ends", [True, False], ids=["ends", "dies"])
 def test_archiving_waits_as_long_as_the_writer_of_what_was_taken_back_may_still_write(ends: bool) -> None:
     ctx = new_context()
