@@ -164,8 +164,9 @@ class FileSystemView:
         now = load_timeline(self.ctx)
         start = comparable_time(now.start or "")
         taken_back = (i for i in timeline.commits if comparable_time(i.time) >= start and i not in now.commits)
-        # A clean that the timeline shows was planned before it was listed, and takes nothing of what it shows.
-        shown = {instant.time for instant in timeline.instants}
+        # Cleans that the timeline shows counted no other commits than it shows, unless one came between the pages of its listing.
+        missed = any(commit not in timeline.commits for commit in now.commits)
+        shown = set() if missed else {instant.time for instant in timeline.instants}
         taken = (
             time
             for time, files in taken_files(self.ctx, now, comparable_time(last.time)).items()
