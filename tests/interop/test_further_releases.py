@@ -3,8 +3,8 @@
 
 Matrix: {1.0.2 on 8, 1.2.0 on 8 and 9} × {copy-on-write, merge-on-read} × {bucket, simple}, tables
 of ours, theirs, and golden ones that we continued; and of version 6, where it is kept, the record
-index. Omitted: consistent hashing and bloom indexes on new tables, archives, and plans of services:
-1.1.1 alone executes them.
+index. Consistent hashing and bloom indexes on new tables, archives and plans of services:
+`test_random_turns.py`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from tests.interop.test_later_versions import (
 )
 from tests.interop.test_metadata_table import KINDS
 from tests.interop.test_record_index import assert_one_place_each, by_hudi
+from tests.interop.turns import Kind, Them, schema_for
 from tests.support import golden
 from tests.support.hudi_oracle import HudiFailedError
 from tests.support.later import CONTINUED
@@ -232,6 +233,29 @@ def test_1_0_2_writes_version_6_by_calls_that_name_it_and_refuses_without(releas
         oracle.run(f"DROP TABLE {name}")
     assert open_table(base).context.config.version == 6
     assert [each.instant for each in open_table(base).savepoints()] == [instant]
+
+
+def test_1_0_2_loses_keys_that_came_back_in_logs_alone_where_it_splits_buckets(
+    releases: Releases, tmp_path: Path
+) -> None:
+    """Every write is Hudi's, of an `int` ordering column; the keys are in no base file."""
+    base, schema = tmp_path / "table", schema_for("1.0.2")
+    kind = Kind(8, "MergeOnRead", "consistent", "flat", metadata=False, maker="them")
+    with Them(base, kind, releases["1.0.2"]) as them:
+        for operation, numbers, number in (
+            ("insert", range(10), 1),
+            ("delete", range(20, 22), 2),
+            ("upsert", range(20, 22), 3),
+        ):
+            them.write(operation, rows(numbers, number, schema))
+        before = set(ours.read(base)["id"].to_pylist())
+        assert set(them.read()["id"].to_pylist()) == before
+        assert len(before) == 12
+        them.plan("clustering")
+        (plan,) = open_table(base).pending_clusterings()
+        them.execute("clustering", plan)
+        assert before - set(ours.read(base)["id"].to_pylist()) == {"k020", "k021"}
+        assert before - set(them.read()["id"].to_pylist()) == {"k020", "k021"}
 
 
 @pytest.mark.parametrize(("release", "version"), WRITES)
