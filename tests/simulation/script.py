@@ -148,8 +148,7 @@ def _draw_later(chance: random.Random, script: Script, rate: float, pace: float)
         cast.faults = {**(_faults(chance, kinds, rate, calls) if kinds else {}), **cast.faults}
     if script.seed % 3 == 0 and script.table["index"] != "RecordIndex":
         version = script.table.get("version", 6)
-        # The clean of a downgrade of logs keeps readers away that take long to list, until the next write.
-        versions = (6, 8, 9) if script.table["type"] == "CopyOnWrite" else (8, 9)
+        versions = (6, 8, 9)
         done = []
         for _ in range(chance.choice([3, 4, 6])):
             # Up and down in turn, as far as that goes.
