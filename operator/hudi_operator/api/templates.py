@@ -13,7 +13,7 @@ from hudi_operator.api.parsing import FieldError
 
 PLACEHOLDERS = ("topic", "table", "schema", "name", "namespace", "set")
 _BRACES = re.compile(r"\{\{(\w+)\}\}|\{([A-Za-z]\w*)\}")
-"""`{{word}}` stands for `{word}` itself. Other braces, such as `{2}` of an expression, are texts."""
+"""`{{word}}` stands for `{word}` itself. Other braces, such as `{2}` of a pattern, are texts."""
 _OTHERS = re.compile(r"[^a-z0-9]+")
 NAME_LENGTH_MAX = 63
 """Of a label, too: names of tables stand in some."""

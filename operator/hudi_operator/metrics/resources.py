@@ -37,8 +37,8 @@ class Documents(Protocol):
 
 
 class ResourceGauges(Collector):
-    """The series of all HudiTables, HudiTableSets and TableServices; of the first `most` tables, if there are
-    more."""
+    """The series of all HudiTables, HudiTableSets and TableServices; of the first `most` tables, if
+    there are more."""
 
     def __init__(self, documents: Documents, clock: Clock, most: int = TABLES_MAX) -> None:
         self._documents = documents

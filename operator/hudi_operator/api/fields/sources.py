@@ -198,7 +198,7 @@ class AvroSpec:
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a text is a regular expression. Of RE2, the server's, whoever matches with it asks."""
+    """Whether a text is a regular expression; whoever matches with it asks whether RE2 takes it."""
     try:
         re.compile(text)
     except re.error:

@@ -29,9 +29,9 @@ LISTED_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ObservedSet:
-    """`listed`: topics of the brokers that the selector's patterns leave, or None and the `problem`. `members`:
-    the HudiTables that bear the set's label. `strangers`: names of others, among those that the set
-    gives. `refused`: what the API server said just now, by topic."""
+    """`listed`: topics of the brokers that the selector's patterns leave, or None and the
+    `problem`. `members`: the HudiTables that bear the set's label. `strangers`: names of others,
+    among those that the set gives. `refused`: what the API server said just now, by topic."""
 
     listed: tuple[str, ...] | None = None
     problem: Problem | None = None
