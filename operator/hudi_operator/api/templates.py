@@ -58,10 +58,11 @@ def unknown_placeholders(value: Any, path: str) -> Iterator[FieldError]:
 
 def values_of(topic: str, namespace: str, of_set: str) -> dict[str, str]:
     """What the placeholders of a topic stand for, but its table's name. A topic of Debezium ends
-    with schema and table; `{table}` of another one is what follows its last dot."""
+    with schema and table; `{table}` of another one is what follows its last dot, and never
+    nothing."""
     *before, table = topic.split(".")
     schema = before[-1] if before else ""
-    return {"topic": topic, "table": table, "schema": schema, "namespace": namespace, "set": of_set}
+    return {"topic": topic, "table": table or topic, "schema": schema, "namespace": namespace, "set": of_set}
 
 
 def object_name(text: str) -> str:

@@ -38,7 +38,7 @@ from hudi_operator.runtime.known import problem_of
 from hudi_operator.runtime.parse_cache import Parsed
 from hudi_operator.runtime.ports import TableCluster
 from hudi_operator.runtime.reconcile import masked_problem
-from hudi_table.errors import AccessDeniedError, HudiError, ObjectExistsError, ObjectNotFoundError
+from hudi_table.errors import AccessDeniedError, HudiError, InvalidRequestError, ObjectExistsError, ObjectNotFoundError
 from hudi_table.model.bounded import Bounded
 from hudi_table.table.store.ports import Clock
 
@@ -47,6 +47,8 @@ FRESH_SECONDS = 15.0
 WRITES_MAX = 20
 AGAIN_SECONDS = 1.0
 """So many HudiTables are written at one reconcile; the next one follows soon."""
+LISTED_MAX = 10_000
+"""A pattern that leaves more topics is refused: nobody has so many tables of one set."""
 NAMES_MAX = 200_000
 """Names of topics that are remembered, of all sets together."""
 Listing = tuple[str, ...] | Problem
@@ -75,7 +77,12 @@ def list_topics(spec: HudiTableSetSpec, secret: Mapping[str, str]) -> tuple[str,
         checked_pattern(exclude)
     excluded = replace(settings, pattern=exclude)
     found = Brokers(settings, secret or os.environ).topics()
-    return tuple(topic for topic in found if not excluded.matches(topic))
+    left = tuple(topic for topic in found if not excluded.matches(topic))
+    if len(left) > LISTED_MAX:
+        raise InvalidRequestError(
+            f"the patterns of selector leave {len(left)} topics; narrow them to {LISTED_MAX} or less"
+        )
+    return left
 
 
 @dataclass

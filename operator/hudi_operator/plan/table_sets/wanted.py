@@ -3,11 +3,12 @@ has none. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_operator.api.fields.sources import SourceType
+from hudi_operator.api.fields.sources import TOPIC_LENGTH_MAX, SourceType
 from hudi_operator.api.locations import segments
 from hudi_operator.api.names import API_VERSION, SET, TOPIC
 from hudi_operator.api.options import described_errors, option_errors
@@ -23,6 +24,7 @@ from hudi_operator.plan.observed import Problem
 Document = Mapping[str, Any]
 _OF_DEBEZIUM = frozenset({"transaction", "message"})
 """`prefix.transaction` and `prefix.message`: Debezium's own topics, which are of no table."""
+_LEGAL = re.compile(rf"[A-Za-z0-9._-]{{1,{TOPIC_LENGTH_MAX}}}")
 _OVERRIDDEN = OverrideSpec("")
 COLLISION = "NameCollision"
 
@@ -48,8 +50,14 @@ def selected(spec: HudiTableSetSpec, topics: Sequence[str]) -> tuple[str, ...]:
     """Of topics that were listed those that have a table, sorted."""
     skipped = {each.topic for each in spec.overrides if each.skip}
     events = spec.follower.source.type is SourceType.DEBEZIUM
-    found = [topic for topic in topics if topic not in skipped and not (events and _is_debeziums_own(topic))]
-    return tuple(sorted(found))
+    found = (topic for topic in topics if topic not in skipped and not (events and _is_debeziums_own(topic)))
+    return tuple(sorted(filter(_is_legal, found)))
+
+
+def _is_legal(topic: str) -> bool:
+    """Whether Kafka itself would make a topic of this name. It becomes part of places and names:
+    whoever answers as a broker does not choose a folder elsewhere."""
+    return _LEGAL.fullmatch(topic) is not None and topic not in (".", "..")
 
 
 def _is_debeziums_own(topic: str) -> bool:
@@ -102,10 +110,11 @@ def wanted_tables(
 
 @dataclass(slots=True)
 class _Taken:
-    """Names and places that topics before have."""
+    """Names and places that topics before have, and what lies above these places."""
 
     names: dict[str, str] = field(default_factory=dict)
     places: dict[tuple[str, ...], str] = field(default_factory=dict)
+    above: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def problem(self, topic: str, name: str, location: object) -> Problem | None:
         """Why a topic cannot have them, else they are its own."""
@@ -114,11 +123,13 @@ class _Taken:
         if other is not None:
             said = f"topics {other} and {topic} both give the name {name}"
             return Problem(COLLISION, f"{said}: name one of them in overrides, or change template.name")
-        other = self.places.get(place)
+        parts = [place[:end] for end in range(1, len(place) + 1)]
+        other = self.above.get(place) or next((self.places[part] for part in parts if part in self.places), None)
         if other is not None:
-            said = f"topics {other} and {topic} both give the location {location}"
+            said = f"topic {topic} gives the location {location}, which is that of topic {other}, or lies above or below it"
             return Problem(COLLISION, f"{said}: put {{topic}} into template.spec.location, or override one of them")
         self.names[name], self.places[place] = topic, topic
+        self.above |= dict.fromkeys(parts[:-1], topic)
         return None
 
 

@@ -103,7 +103,13 @@ def test_a_table_keeps_its_name_when_the_template_gives_another() -> None:
     ("topics", "table", "words"),
     [
         (["a.b", "a_b"], None, "topics a.b and a_b both give the name a-b"),
-        (["x.t", "y.t"], {"location": "s3://lake/{table}"}, "topics x.t and y.t both give the location s3://lake/t"),
+        (
+            ["x.t", "y.t"],
+            {"location": "s3://lake/{table}"},
+            "topic y.t gives the location s3://lake/t, which is that of topic x.t",
+        ),
+        (["orders", "x.orders.t"], {"location": "s3://lake/{schema}/{table}"}, "or lies above or below it"),
+        (["a.orders.t", "orders"], {"location": "s3://lake/{schema}/{table}"}, "or lies above or below it"),
         (["---", "a"], None, "topic --- gives no name"),
     ],
 )
@@ -118,6 +124,13 @@ def test_of_two_topics_that_collide_one_has_a_table_and_the_other_is_told(
     assert shop.reasons().count("NameCollision") == 2, "one event of the topic, one of the standstill"
     (failing,) = shop.status.failing
     assert failing.reason == "NameCollision"
+
+
+def test_names_that_kafka_would_not_make_have_no_table() -> None:
+    shop = story(["../../theirs", "a/b", "a\nb", "..", "", "x" * 250, "a..", "b"]).settles()
+    assert shop.locations() == {"a": "s3://lake/a..", "b": "s3://lake/b"}
+    by_table = story(["a.", "b."], {"location": "s3://lake/{table}"}).settles()
+    assert by_table.locations() == {"a": "s3://lake/a.", "b": "s3://lake/b."}
 
 
 def test_who_has_a_table_keeps_it_when_another_topic_would_take_its_name() -> None:
