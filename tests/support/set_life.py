@@ -3,6 +3,7 @@ removes the one whose topic is gone, so that each right that it needs is used.""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +44,7 @@ class SetLife:
     def _has_lost(self, name: str) -> Any:
         def lost() -> bool:
             # A set looks at its topics when it is told of a change, and else each minute.
-            self._annotates(str(len(self._sizes())))
+            self._annotates(f"{time.monotonic():.0f}")
             return name not in self._sizes()
 
         return lost

@@ -13,7 +13,7 @@ from hudi_operator.api.parsing import parse
 from hudi_operator.api.resources import DesiredSet, Key, desired_set, with_defaults
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.table_set import HudiTableSetStatus
-from hudi_operator.plan.effects import ChangeTable, Emit, MakeTable, RemoveTable, SetStatus
+from hudi_operator.plan.effects import ChangeTable, Emit, MakeTable, RemoveTable, RequeueAfter, SetStatus
 from hudi_operator.plan.observed import Problem
 from hudi_operator.plan.table_sets.plan import ObservedSet, plan_set
 from tests.support.manifests import manifest, stored
@@ -46,6 +46,7 @@ class Story:
     now: datetime = NOW
     status: HudiTableSetStatus = field(default_factory=HudiTableSetStatus)
     events: list[Emit] = field(default_factory=list)
+    wait: float = 0.0
 
     @property
     def desired(self) -> DesiredSet:
@@ -63,6 +64,8 @@ class Story:
         assert found is not None
         self.status = found
         self.events += [effect for effect in effects if isinstance(effect, Emit)]
+        (again,) = [effect for effect in effects if isinstance(effect, RequeueAfter)]
+        self.wait = again.seconds
         writes = [effect for effect in effects if isinstance(effect, WRITES)]
         for write in writes:
             self._done(write)

@@ -14,7 +14,7 @@ from typing import Any
 
 from hudi_operator.api.resources import DesiredSet
 from hudi_operator.api.schema import to_document
-from hudi_operator.api.table_set import VANISHED_MAX, VanishedTopic
+from hudi_operator.api.table_set import VANISHED_MAX, HudiTableSetSpec, VanishedTopic
 from hudi_operator.errors import InvalidSpecError
 from hudi_operator.manifests.quantities import seconds_of
 from hudi_operator.plan.effects import ChangeTable, Effect, MakeTable, RemoveTable, RequeueAfter, SetStatus, Write
@@ -23,8 +23,9 @@ from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_operator.plan.table_sets.status import Seen, news, status_of
 from hudi_operator.plan.table_sets.wanted import Wanted, selected, topic_of, wanted_tables
 
-LISTED_SECONDS = 60.0
-"""How often topics are listed: one that is made sends no word."""
+LISTED_SECONDS, PRUNE_SECONDS_MIN = 60.0, 15.0
+"""How often topics are listed: one that is made sends no word. One that is to be pruned is looked
+at sooner, but no sooner than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,18 @@ def plan_set(desired: DesiredSet, observed: ObservedSet, now: datetime) -> list[
         *writes,
         *news(desired.status, status),
         SetStatus(to_document(status)),
-        RequeueAfter(LISTED_SECONDS, "Topics"),
+        RequeueAfter(_wait(spec, vanished, now), "Topics"),
     ]
+
+
+def _wait(spec: HudiTableSetSpec | None, vanished: Sequence[VanishedTopic], now: datetime) -> float:
+    """Until topics are listed again, or one that is gone has been so for long enough."""
+    if spec is None or not spec.prune:
+        return LISTED_SECONDS
+    gone = (
+        seconds_of(spec.prune_after) - (now - datetime.fromisoformat(each.since)).total_seconds() for each in vanished
+    )
+    return min((LISTED_SECONDS, *(max(PRUNE_SECONDS_MIN, left) for left in gone)))
 
 
 def _made_and_changed(wanted: Sequence[Wanted], observed: ObservedSet) -> list[Write]:

@@ -178,8 +178,10 @@ def test_with_prune_the_table_of_a_topic_goes_once_it_was_gone_for_long_enough()
     shop.listed = ("a",)
     assert not shop.look()
     first = rfc3339(shop.now)
-    shop.passes(minutes=9)
+    assert shop.wait == 60, "topics are listed each minute"
+    shop.passes(minutes=9, seconds=30)
     assert not shop.look()
+    assert shop.wait == 30, "it is looked at when the time has come"
     assert shop.status.vanished[0].since == first
     shop.passes(minutes=2)
     (write,) = shop.look()
