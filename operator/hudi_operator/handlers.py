@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import kopf
 from kubernetes.client import Configuration
 
-from hudi_operator.api.names import GROUP, PLURALS, VERSION
+from hudi_operator.api.names import GROUP, LATER, PLURALS, VERSION
 from hudi_operator.api.words import one_line
 from hudi_operator.kube.access import configuration
 from hudi_operator.kube.rest import ANSWER_SECONDS, CONNECT_SECONDS, Rest
 from hudi_operator.launchers.objects import Kind
 from hudi_operator.manifests.pods import OWNER
 from hudi_operator.runtime.operator import Operator
-from hudi_table.errors import HudiError
+from hudi_table.errors import AccessDeniedError, HudiError, ObjectNotFoundError
 
 WATCH_SECONDS = 300
 """How long one watch lasts; a new one goes on from the last version that was heard."""
@@ -91,15 +91,18 @@ class _NoProgress(kopf.ProgressStorage):
         return essence
 
 
-def registry(operator: Operator, kinds: Iterable[Kind], kubeconfig: str | None = None) -> kopf.OperatorRegistry:
-    """What is listened to: our kinds, and the objects and pods that work for them."""
+def registry(
+    operator: Operator, kinds: Iterable[Kind], kubeconfig: str | None = None, unheard: Collection[str] = ()
+) -> kopf.OperatorRegistry:
+    """What is listened to: our kinds but those that are `unheard`, and the objects and pods that
+    work for them."""
     handlers = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=handlers)
     def login(**_: Any) -> kopf.ConnectionInfo:
         return _connection(configuration(kubeconfig))
 
-    for kind, plural in PLURALS.items():
+    for kind, plural in ((kind, plural) for kind, plural in PLURALS.items() if kind not in unheard):
 
         @kopf.on.event(GROUP, VERSION, plural, registry=handlers, id=plural)
         async def heard(event: Mapping[str, Any], kind: str = kind, **_: Any) -> None:
@@ -144,11 +147,12 @@ def _connection(known: Configuration) -> kopf.ConnectionInfo:
 
 @dataclass
 class _Watch:
-    """That of one namespace, "" for all. `missing`: why it hears nothing; `anew` ends it, to begin
-    again at once."""
+    """That of one namespace, "" for all. `unheard`: kinds of ours that are not there yet, or may
+    not be listed; `missing`: why it hears nothing; `anew` ends it, to begin again at once."""
 
     place: str
     kinds: Sequence[Kind] = ()
+    unheard: frozenset[str] = frozenset()
     missing: str = ""
     anew: threading.Event = field(default_factory=threading.Event)
 
@@ -203,7 +207,7 @@ class Watches:
         if watch.missing:
             return
         try:
-            changed = self._kinds(watch) != watch.kinds
+            changed = self._kinds(watch) != watch.kinds or bool(watch.unheard and self._unheard(watch) != watch.unheard)
         except HudiError as error:
             _log.warning("the kinds to watch are not known: %s", error)
         else:
@@ -212,6 +216,23 @@ class Watches:
 
     def _kinds(self, watch: _Watch) -> Sequence[Kind]:
         return self._watchable([watch.place] if watch.place else [])
+
+    def _ask(self, watch: _Watch, kind: str) -> None:
+        where = f"/namespaces/{watch.place}" if watch.place else ""
+        self._rest.get(f"/apis/{GROUP}/{VERSION}{where}/{PLURALS[kind]}", limit="1")
+
+    def _unheard(self, watch: _Watch) -> frozenset[str]:
+        """The kinds that nobody needs who does not know them: definitions or a role may be older
+        than this release. Raises UnavailableError."""
+        found = set()
+        for kind in LATER:
+            try:
+                self._ask(watch, kind)
+            except (ObjectNotFoundError, AccessDeniedError) as error:
+                found.add(kind)
+                if kind not in watch.unheard:
+                    _log.warning("%ss of %s are not heard: %s", kind, watch.place or "all namespaces", error)
+        return frozenset(found)
 
     def _keep(self, watch: _Watch, stop: threading.Event) -> None:
         while not stop.is_set():
@@ -234,9 +255,9 @@ class Watches:
     def _listen(self, watch: _Watch, stop: threading.Event) -> None:
         """Until it is to begin anew, or ends. Raises HudiError where it may not list, and whatever
         kopf raises."""
-        where = f"/namespaces/{watch.place}" if watch.place else ""
-        for plural in PLURALS.values():
-            self._rest.get(f"/apis/{GROUP}/{VERSION}{where}/{plural}", limit="1")
+        for kind in PLURALS.keys() - LATER:
+            self._ask(watch, kind)
+        watch.unheard = self._unheard(watch)
         watch.kinds = self._kinds(watch)
         if watch.missing:
             _log.info("%s is heard again", watch.place or "every namespace")
@@ -245,7 +266,7 @@ class Watches:
             return
         kopf.run(
             standalone=True,
-            registry=registry(self._operator, watch.kinds, self._kubeconfig),
+            registry=registry(self._operator, watch.kinds, self._kubeconfig, watch.unheard),
             settings=settings(namespaced=bool(watch.place)),
             clusterwide=not watch.place,
             namespaces=[watch.place] if watch.place else [],

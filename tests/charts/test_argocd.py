@@ -15,7 +15,7 @@ from tests.support.helm import CHART, binary
 from tests.support.manifests import manifest
 
 SCRIPT = CHART / "files" / "argocd-health.lua"
-KINDS = ("HudiTable", "TableService")
+KINDS = ("HudiTable", "HudiTableSet", "TableService")
 
 
 def lua(value: Any) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hudi_operator.api.names import PLURALS
 from tests.charts.conftest import namespace_of
 from tests.support.api_server import ROOT, ApiServer
 from tests.support.chart_values import MATRIX
@@ -108,7 +109,7 @@ def test_tables_outlive_their_definitions_release_and_its_upgrades(
 def test_definitions_that_kubectl_brought_can_be_taken_over(server: ApiServer, helm: Helm, namespace: str) -> None:
     before = makes_table(server, namespace)
     helm.done("uninstall", "hudi-operator-crds", "--namespace", NAMESPACE)
-    for name in ("huditables", "tableservices"):
+    for name in PLURALS.values():
         server.kubectl("annotate", "crd", f"{name}.hudi.lakeops.dev", "meta.helm.sh/release-name-")
     refused = helm("install", "hudi-operator-crds", CRDS, "--namespace", NAMESPACE)
     assert "invalid ownership metadata" in refused.stderr
@@ -126,7 +127,7 @@ def test_people_with_kubernetes_own_roles_may_what_these_say(
     server.kubectl("create", "rolebinding", role, f"--clusterrole={role}", "--user=ann", "-n", namespace)
     for verbs, answer in ((may, "yes"), (may_not, "no")):
         for verb in verbs:
-            for kind in ("huditables", "tableservices"):
+            for kind in PLURALS.values():
                 asked = ("auth", "can-i", verb, f"{kind}.hudi.lakeops.dev", "--as=ann", "-n", namespace)
                 eventually(partial(is_answered, server, asked, answer), f"{' '.join(asked)} is not answered {answer}")
 

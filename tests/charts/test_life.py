@@ -22,8 +22,11 @@ from tests.support import chart_operator, etcd, spark_operators
 from tests.support.api_server import ApiServer
 from tests.support.audit import AuditLog, Right, granted
 from tests.support.helm import NAMESPACE, Helm
+from tests.support.kafka import Broker, running_broker
 from tests.support.s3 import running_s3
 from tests.support.scale import scale
+from tests.support.set_life import NAME as SET_NAME
+from tests.support.set_life import SetLife
 from tests.support.table_life import SECRET, TableLife, eventually
 
 ROLE_ONLY, EVERYWHERE = "role-only", "everywhere"
@@ -95,9 +98,13 @@ def lived(
     canaries = {name: f"canary-{secrets.token_hex(12)}" for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
     found = Lived(objects, namespace, chart_operator.user(deployment), canaries)
     try:
-        with running_s3() as store, chart_operator.operator(server, deployment, folder / "operator") as running:
+        with (
+            running_s3() as store,
+            running_broker() as broker,
+            chart_operator.operator(server, deployment, folder / "operator") as running,
+        ):
             life = TableLife(server, namespace, store, folder, canaries, asked_of(audit, found))
-            lives(life, found, running)
+            lives(life, broker, found, running)
             keys = store.keys()
             found.stored = {key: store.client().get_object(Bucket=store.bucket, Key=key)["Body"].read() for key in keys}
         found.words |= {"the operator's log": running.log.read_text(), "a job's output": "\n".join(life.said)}
@@ -107,13 +114,14 @@ def lived(
             where = each["metadata"].get("namespace", NAMESPACE)
             server.kubectl("delete", each["kind"], each["metadata"]["name"], "-n", where, "--ignore-not-found")
         # Where the life broke off nobody is left who would let go of them.
-        server.kubectl("delete", "ht,tsvc", "--all", "-n", namespace, "--wait=false")
+        server.kubectl("delete", "hts,ht,tsvc", "--all", "-n", namespace, "--wait=false")
 
 
-def lives(life: TableLife, found: Lived, running: chart_operator.Running) -> None:
+def lives(life: TableLife, broker: Broker, found: Lived, running: chart_operator.Running) -> None:
     """The whole life; after each part, what etcd holds."""
     eventually(lambda: life.asked("get", "leases", "hudi-operator"), "the operator asks for no lead")
     found.words["the operator's arguments"] = running.command_line()
+    of_set = SetLife(life, broker)
     parts: list[Callable[[], None]] = [
         life.begins_without_its_secret,
         life.takes_files,
@@ -123,6 +131,9 @@ def lives(life: TableLife, found: Lived, running: chart_operator.Running) -> Non
         *(partial(life.runs_as, *each) for each in SPARK_OPERATORS.items()),
         partial(life.others_change_it, "HudiTable", "flights"),
         partial(life.others_change_it, "TableService", "clean"),
+        of_set.follows_topics,
+        partial(life.others_change_it, "HudiTableSet", SET_NAME),
+        of_set.ends,
         life.ends,
     ]
     for part in parts:

@@ -19,6 +19,7 @@ from hudi_operator.api.names import API_VERSION, PLURALS
 from tests.hudi_operator.api.test_crds import BAD, GOOD, defaulted, judged, root
 from tests.support.api_server import ApiServer
 from tests.support.manifests import manifest, spec
+from tests.support.set_manifests import set_spec
 
 CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"location": "s3://lake/other"}, "location cannot change"),
@@ -84,14 +85,27 @@ def test_what_a_table_is_cannot_be_changed(
     assert words in after.stderr
 
 
-@pytest.mark.parametrize("kind", ["HudiTable", "TableService"])
+SHOWN: dict[str, tuple[str, dict[str, Any]]] = {
+    "HudiTable": ("ht", spec()),
+    "HudiTableSet": ("hts", set_spec()),
+    "TableService": ("tsvc", {"tableRef": {"name": "t"}, "type": "Cleaning"}),
+}
+
+
+@pytest.mark.parametrize("kind", SHOWN)
 def test_kubectl_get_prints_the_columns(server: ApiServer, namespace: str, kind: str) -> None:
-    short, document = (
-        ("ht", spec()) if kind == "HudiTable" else ("tsvc", {"tableRef": {"name": "t"}, "type": "Cleaning"})
-    )
+    short, document = SHOWN[kind]
     server.apply({**manifest("shown", kind, **document), "metadata": {"name": "shown", "namespace": namespace}})
     header = server.kubectl("get", "-n", namespace, short).stdout.splitlines()[0]
     wanted = ["NAME", *(column["name"].upper() for column in crd.COLUMNS[kind] if not column.get("priority"))]
     assert header.split() == " ".join(wanted).split()
-    assert server.kubectl("get", "-n", namespace, "hudi").stdout, "both kinds belong to the category"
+    assert server.kubectl("get", "-n", namespace, "hudi").stdout, "all kinds belong to the category"
     assert API_VERSION.partition("/")[0] in server.kubectl("api-resources").stdout
+
+
+def test_the_name_of_a_set_fits_into_a_label(server: ApiServer, namespace: str) -> None:
+    for length, taken in ((63, True), (64, False)):
+        document = manifest("s" * length, "HudiTableSet", **set_spec())
+        done = server.kubectl("create", "--dry-run=server", "-n", namespace, "-f", "-", given=json.dumps(document))
+        assert (done.returncode == 0) == taken, done.stderr
+        assert taken or "at most 63 characters" in done.stderr

@@ -40,6 +40,7 @@ BUSY_SECONDS = 30.0
 ADMIN = "system:masters"
 ASKED = {
     "ht": (f"apis/{API_VERSION}", PLURALS["HudiTable"]),
+    "hts": (f"apis/{API_VERSION}", PLURALS["HudiTableSet"]),
     "tsvc": (f"apis/{API_VERSION}", PLURALS["TableService"]),
     "pods": ("api/v1", "pods"),
     "jobs": ("apis/batch/v1", "jobs"),

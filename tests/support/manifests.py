@@ -21,6 +21,17 @@ SPEC: dict[str, Any] = {
     "ingest": [INGEST],
 }
 
+PARTS: dict[str, Any] = {
+    "tolerations": [{"key": "spot", "operator": "Exists", "effect": "NoSchedule"}],
+    "nodeSelector": {"kubernetes.io/arch": "arm64"},
+    "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+    "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}],
+    "priorityClassName": "low", "serviceAccountName": "reader", "labels": {"team": "lake"}, "annotations": {"example/owner": "lake"},
+    "env": [{"name": "MODE", "value": "fast"}, {"name": "TOKEN", "secretKeyRef": {"name": "team.tokens", "key": "t"}}],
+    "caBundle": {"name": "authorities"}, "cpuRequest": "250m", "cpuLimit": "2",
+}  # fmt: skip
+"""Settings of a driver's or an executor's pods."""
+
 
 def spec(**changes: Any) -> dict[str, Any]:
     """A right spec with some fields replaced; None removes one."""

@@ -1,4 +1,4 @@
-"""What `helm test` asks of a cluster: the operator runs and leads, both kinds are served, and a
+"""What `helm test` asks of a cluster: the operator runs and leads, all kinds are served, and a
 wrong manifest is refused.
 
 Runs in a pod of the operator's image with an account of its own. Nothing is kept: creations are
@@ -22,6 +22,13 @@ WAIT_SECONDS, POLL_SECONDS = 90.0, 1.0
 HUDI = "hudi.lakeops.dev"
 TABLE = {"location": "s3://lake/helm-test", "recordKey": ["id"], "index": {"type": "Bucket", "buckets": 4}}
 SERVICE = {"tableRef": {"name": "helm-test"}, "type": "Cleaning"}
+FEED = {"type": "Kafka", "format": "json", "kafka": {"brokers": "kafka:9092", "topics": ["{topic}"]}}
+SET = {
+    "selector": {"topicPattern": "helm-test-.*"},
+    "template": {
+        "spec": {"location": "s3://lake/{topic}", "recordKey": ["id"], "ingest": [{"name": "feed", "source": FEED}]}
+    },
+}
 OK, CREATED, UNPROCESSABLE = 200, 201, 422
 
 
@@ -70,6 +77,7 @@ def main() -> None:
     created("a HudiTable is taken", "HudiTable", TABLE, CREATED)
     created("a HudiTable without a record key is refused", "HudiTable", {"location": "s3://lake/t"}, UNPROCESSABLE)
     created("a TableService is taken", "TableService", SERVICE, CREATED)
+    created("a HudiTableSet is taken", "HudiTableSet", SET, CREATED)
     eventually(
         "a pod of the operator is ready", deployment, lambda found: found["status"].get("availableReplicas", 0) > 0
     )

@@ -69,14 +69,19 @@ default
 {{/* What the operator may do where tables lie. Each verb is one that it uses: tests/charts/test_life.py. */}}
 {{- define "hudi-operator.rules" -}}
 - apiGroups: [hudi.lakeops.dev]
-  resources: [huditables, tableservices]
+  resources: [huditables, huditablesets, tableservices]
   verbs: [get, list, watch]
 - apiGroups: [hudi.lakeops.dev] # the finalizer of a table whose files go with it
   resources: [huditables]
   verbs: [patch]
 - apiGroups: [hudi.lakeops.dev]
-  resources: [huditables/status, tableservices/status]
+  resources: [huditables/status, huditablesets/status, tableservices/status]
   verbs: [patch]
+{{- if .Values.rbac.tableSets }}
+- apiGroups: [hudi.lakeops.dev] # the tables of a HudiTableSet
+  resources: [huditables]
+  verbs: [create, update, delete]
+{{- end }}
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [get, list, watch, create, patch]

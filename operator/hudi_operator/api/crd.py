@@ -14,6 +14,8 @@ from hudi_operator.api.names import CATEGORY, GROUP, PLURALS, VERSION
 from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.status import HudiTableStatus, TableServiceStatus
 from hudi_operator.api.table import HudiTableSpec
+from hudi_operator.api.table_set import HudiTableSetSpec, HudiTableSetStatus
+from hudi_operator.api.templates import NAME_LENGTH_MAX
 
 
 def _condition(name: str, column: str, priority: int = 0) -> dict[str, Any]:
@@ -44,6 +46,17 @@ COLUMNS: dict[str, list[dict[str, Any]]] = {
         _column("Location", "string", ".spec.location", 1),
         AGE,
     ],
+    "HudiTableSet": [
+        _column("Topics", "integer", ".status.topics"),
+        _column("Tables", "integer", ".status.tables"),
+        _condition("Ready", "Ready"),
+        _column("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
+        _column("Ready Tables", "integer", ".status.readyTables", 1),
+        _column("Failing", "integer", ".status.failingTables", 1),
+        _column("Vanished", "integer", ".status.vanishedTopics", 1),
+        _column("Pattern", "string", ".spec.selector.topicPattern", 1),
+        AGE,
+    ],
     "TableService": [
         _column("Table", "string", ".spec.tableRef.name"),
         _column("Type", "string", ".spec.type"),
@@ -58,12 +71,17 @@ COLUMNS: dict[str, list[dict[str, Any]]] = {
         AGE,
     ],
 }
+NAME_RULE = {
+    "rule": f"size(self.metadata.name) <= {NAME_LENGTH_MAX}",
+    "message": f"the name of a set is the value of a label of its tables: give it at most {NAME_LENGTH_MAX} characters",
+}
 
 
 def definition(kind: str) -> dict[str, Any]:
-    """The CustomResourceDefinition of `HudiTable` or `TableService`."""
+    """The CustomResourceDefinition of a kind."""
     spec, status, short = {
         "HudiTable": (HudiTableSpec, HudiTableStatus, "ht"),
+        "HudiTableSet": (HudiTableSetSpec, HudiTableSetStatus, "hts"),
         "TableService": (TableServiceSpec, TableServiceStatus, "tsvc"),
     }[kind]
     plural = PLURALS[kind]
@@ -78,6 +96,7 @@ def definition(kind: str) -> dict[str, Any]:
             "status": schema.openapi(status),
         },
         "required": ["spec"],
+        **({"x-kubernetes-validations": [NAME_RULE]} if kind == "HudiTableSet" else {}),
     }
     version = {
         "name": VERSION,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hudi_operator.api.names import GROUP
@@ -13,11 +13,17 @@ from hudi_operator.api.schema import to_document
 from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.status import HudiTableStatus, TableServiceStatus
 from hudi_operator.api.table import HudiTableSpec
+from hudi_operator.api.table_set import HudiTableSetSpec, HudiTableSetStatus
+from hudi_operator.api.templates import unknown_placeholders
 
 FINALIZER = f"{GROUP}/purge"
 """Of a HudiTable whose files go with it, and of no other."""
 DEFAULT_NAMESPACE = "default"
-SPECS: Mapping[str, type] = {"HudiTable": HudiTableSpec, "TableService": TableServiceSpec}
+SPECS: Mapping[str, type] = {
+    "HudiTable": HudiTableSpec,
+    "HudiTableSet": HudiTableSetSpec,
+    "TableService": TableServiceSpec,
+}
 KINDS = tuple(SPECS)
 
 
@@ -66,6 +72,18 @@ class DesiredService:
     status: TableServiceStatus
 
 
+@dataclass(frozen=True, slots=True)
+class DesiredSet:
+    """A HudiTableSet: its spec, or the errors that it has, and the status that was last written.
+    `template`: its template's spec as the document has it."""
+
+    identity: Identity
+    spec: HudiTableSetSpec | None
+    errors: tuple[FieldError, ...]
+    status: HudiTableSetStatus
+    template: Mapping[str, Any] = field(default_factory=dict)
+
+
 def key_of(document: Mapping[str, Any]) -> Key:
     """Where the resource of a document is found."""
     metadata = document["metadata"]
@@ -87,9 +105,11 @@ def identity_of(document: Mapping[str, Any]) -> Identity:
 
 def table_of(document: Mapping[str, Any]) -> tuple[str, str]:
     """(namespace, name) of the HudiTable that a resource is about. A TableService that names none
-    is about itself alone."""
+    is about itself alone, and so is a HudiTableSet."""
     metadata = document["metadata"]
     namespace, name = metadata.get("namespace", DEFAULT_NAMESPACE), metadata["name"]
+    if document["kind"] == "HudiTableSet":
+        return namespace, f"?set/{name}"
     if document["kind"] != "TableService":
         return namespace, name
     spec = document.get("spec")
@@ -115,6 +135,24 @@ def desired_service(document: Mapping[str, Any]) -> DesiredService:
     status, _ = parse(TableServiceStatus, document.get("status") or {}, "status")
     errors += option_errors(document)
     return DesiredService(identity_of(document), spec, errors, status or TableServiceStatus())
+
+
+def desired_set(document: Mapping[str, Any]) -> DesiredSet:
+    """The HudiTableSet of a stored document. What is wrong with the template whatever the topic is
+    wrong with the set."""
+    raw = document.get("spec")
+    spec, errors = parse(HudiTableSetSpec, raw, "spec")
+    status, _ = parse(HudiTableSetStatus, document.get("status") or {}, "status")
+    template: Mapping[str, Any] = {}
+    if isinstance(raw, Mapping) and spec is not None:
+        template = to_document(spec.template.spec)
+        errors += tuple(unknown_placeholders(to_document(spec.template), "spec.template"))
+        errors += tuple(unknown_placeholders(to_document(spec.overrides), "spec.overrides"))
+        if "{name}" in spec.template.name:
+            errors += (FieldError("spec.template.name", "{name} is what it makes: take {topic}, {table} or {schema}"),)
+        wrong = option_errors({"spec": template})
+        errors += tuple(FieldError(each.path.replace("spec", "spec.template.spec", 1), each.message) for each in wrong)
+    return DesiredSet(identity_of(document), spec, errors, status or HudiTableSetStatus(), template)
 
 
 def with_defaults(kind: str, spec: object) -> object:

@@ -37,6 +37,7 @@ from hudi_operator.runtime.callbacks.pool import CourierPool
 from hudi_operator.runtime.operator import Operator
 from hudi_operator.runtime.queue import SHARE, WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
+from hudi_operator.runtime.table_sets import SetReconciler
 from hudi_operator.runtime.turns import unlimited
 from hudi_operator.runtime.watch_check import Hearing
 from hudi_table.callbacks.receivers import Allowed
@@ -72,7 +73,8 @@ def main(arguments: Sequence[str]) -> int:
     queue = WorkQueue(clock.boot_seconds, share=max(SHARE, parsed.workers))
     meter = Counters(registry, cluster)
     couriers = CourierPool(cluster, clock, allowed, queue.add)
-    reconciler = Reconciler(cluster, launcher, clock, meter=meter, policies=policies, couriers=couriers)
+    sets = SetReconciler(cluster, clock, queue.add)
+    reconciler = Reconciler(cluster, launcher, clock, meter=meter, policies=policies, couriers=couriers, sets=sets)
     stopping = threading.Event()
     operator = Operator(cluster, reconciler, queue, parsed.workers, meter=meter, ending=stopping)
     queue.group = operator.group
@@ -211,7 +213,7 @@ def _allowed(hosts: Sequence[str]) -> Allowed | None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m hudi_operator run",
-        description="Watches HudiTables and TableServices of an API server and runs their jobs.",
+        description="Watches HudiTables, HudiTableSets and TableServices of an API server and runs their jobs.",
         allow_abbrev=False,
     )
     parser.add_argument("--image", required=True, help="image of the jobs, by digest")

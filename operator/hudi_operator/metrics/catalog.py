@@ -12,6 +12,7 @@ from dataclasses import dataclass
 RECONCILE_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 ATTEMPT_BUCKETS = (1, 5, 15, 30, 60, 120, 300, 900, 1800, 3600, 7200, 21600)
 TABLE = ("namespace", "table")
+SET = ("namespace", "set")
 SERVICE = ("namespace", "service", "table", "type")
 
 
@@ -113,6 +114,20 @@ TABLES = (
     _gauge("hudi_table_attempts_running", TABLE, "attempts of the table itself that are at work"),
 )
 
+SETS = (
+    _gauge(
+        "hudi_table_set_condition",
+        (*SET, "condition"),
+        "1 if the condition is True, 0 if it is False, Unknown or absent",
+    ),
+    _gauge("hudi_table_set_suspended", SET, "1 if suspend is set"),
+    _gauge("hudi_table_set_topics", SET, "topics that are selected; absent until they were listed"),
+    _gauge("hudi_table_set_tables", SET, "HudiTables that there are"),
+    _gauge("hudi_table_set_tables_ready", SET, "of these, how many are ready, or wait for their first rows"),
+    _gauge("hudi_table_set_tables_failing", SET, "topics without a table, and tables that are not ready"),
+    _gauge("hudi_table_set_topics_vanished", SET, "topics that are gone and whose HudiTables are there"),
+)
+
 SERVICES = (
     _gauge(
         "hudi_service_condition",
@@ -138,5 +153,8 @@ TABLE_CONDITIONS = (
     "MetadataTable", "ForeignWriters", "PropertiesLost", "UpgradeNeedsApproval", "Upgrading", "ReadersServed",
     "CallbacksDelivered",
 )  # fmt: skip
+SET_CONDITIONS = (
+    "Ready", "Reconciling", "Stalled", "TopicsListed", "NameCollision", "TooManyTopics", "TopicsVanished",
+)  # fmt: skip
 SERVICE_CONDITIONS = ("Ready", "Reconciling", "Stalled", "PlanStale", "OptionsIgnored")
-EVERY = (*COUNTED, *PROCESS, *TABLES, *SERVICES)
+EVERY = (*COUNTED, *PROCESS, *TABLES, *SETS, *SERVICES)

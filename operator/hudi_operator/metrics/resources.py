@@ -37,8 +37,8 @@ class Documents(Protocol):
 
 
 class ResourceGauges(Collector):
-    """The series of all HudiTables and TableServices; of the first `most` tables, if there are
-    more."""
+    """The series of all HudiTables, HudiTableSets and TableServices; of the first `most` tables, if
+    there are more."""
 
     def __init__(self, documents: Documents, clock: Clock, most: int = TABLES_MAX) -> None:
         self._documents = documents
@@ -47,11 +47,11 @@ class ResourceGauges(Collector):
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
         """The families, without samples."""
-        return [family(metric) for metric in (*catalog.TABLES, *catalog.SERVICES)]
+        return [family(metric) for metric in (*catalog.TABLES, *catalog.SETS, *catalog.SERVICES)]
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """All families, with the samples of now."""
-        families = {metric.name: family(metric) for metric in (*catalog.TABLES, *catalog.SERVICES)}
+        families = {metric.name: family(metric) for metric in (*catalog.TABLES, *catalog.SETS, *catalog.SERVICES)}
         tables = {(key.namespace, key.name) for key in self._chosen()}
         for key in self._documents.keys():  # noqa: SIM118 - it is no mapping
             document = self._documents.get(key)
@@ -59,6 +59,8 @@ class ResourceGauges(Collector):
                 continue
             if key.kind == "HudiTable" and (key.namespace, key.name) in tables:
                 samples = table_samples(key, document, self._clock.now())
+            elif key.kind == "HudiTableSet":
+                samples = set_samples(key, document)
             elif key.kind == "TableService" and (key.namespace, _table_of(document)) in tables:
                 samples = service_samples(key, document)
             else:
@@ -119,6 +121,18 @@ def table_samples(key: Key, document: Mapping[str, Any], now: datetime) -> Itera
         of = (*labels, callback["name"])
         yield "hudi_table_callback_lag_seconds", of, seconds_of(callback.get("lag", "0s"))
         yield "hudi_table_callback_failing", of, float("lastError" in callback)
+
+
+def set_samples(key: Key, document: Mapping[str, Any]) -> Iterator[Sample]:
+    """The samples of one HudiTableSet."""
+    status, labels = document.get("status") or {}, (key.namespace, key.name)
+    yield from _conditions("hudi_table_set_condition", labels, status, catalog.SET_CONDITIONS)
+    yield "hudi_table_set_suspended", labels, float(bool(document["spec"].get("suspend")))
+    if status.get("topics") is not None:
+        yield "hudi_table_set_topics", labels, status["topics"]
+    counts = {"tables": "tables", "tables_ready": "readyTables", "tables_failing": "failingTables"}
+    for name, field in {**counts, "topics_vanished": "vanishedTopics"}.items():
+        yield f"hudi_table_set_{name}", labels, status.get(field, 0)
 
 
 def service_samples(key: Key, document: Mapping[str, Any]) -> Iterator[Sample]:

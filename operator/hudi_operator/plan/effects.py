@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -69,4 +70,31 @@ class RequeueAfter:
     appointment: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class MakeTable:
+    """Make the HudiTable of a topic; nothing is done to one that is there meanwhile."""
+
+    topic: str
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTable:
+    """Make the HudiTable of a topic what this says, if it still is as it was seen."""
+
+    topic: str
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveTable:
+    """Delete the HudiTable of a topic, and none that was made anew under its name."""
+
+    topic: str
+    name: str
+    uid: str
+
+
+Write = MakeTable | ChangeTable | RemoveTable
+"""What a HudiTableSet does to its HudiTables."""
 Effect = SetStatus | Launch | Stop | Hold | Emit | RequeueAfter

@@ -16,6 +16,7 @@ from hudi_operator.api.words import one_line
 from hudi_operator.kube.rest import Document, Rest
 from hudi_operator.kube.served import Served
 from hudi_operator.plan.effects import Emit
+from hudi_operator.runtime.members import Members
 from hudi_operator.runtime.places import Places
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError
 from hudi_table.table.store.ports import Clock
@@ -39,6 +40,7 @@ class ApiCluster:
         self._tables: dict[tuple[str, str], set[Key]] = {}
         self._uids: dict[str, Key] = {}
         self._places = Places()
+        self._members = Members()
         self._listed: dict[Key, str] = {}
         self._heard: dict[Key, str] = {}
 
@@ -80,6 +82,7 @@ class ApiCluster:
             self._uids[metadata["uid"]] = key
             self._tables.setdefault(table_of(document), set()).add(key)
             self._places.add(key, document)
+            self._members.add(key, document)
         return key
 
     def gone(self, key: Key) -> None:
@@ -103,6 +106,7 @@ class ApiCluster:
         if before is not None:
             self._uids.pop(before["metadata"]["uid"], None)
             self._places.remove(key)
+            self._members.remove(key, before)
             table = table_of(before)
             self._tables[table].discard(key)
             if not self._tables[table]:
@@ -127,6 +131,29 @@ class ApiCluster:
         """The HudiTables at the place of another, or above or below it."""
         with self._lock:
             return self._places.sharing(key)
+
+    def members(self, key: Key) -> list[Mapping[str, Any]]:
+        """The HudiTables that bear the label of a set, sorted by name."""
+        with self._lock:
+            return [self._known[each] for each in self._members.of(key)]
+
+    def make(self, document: Mapping[str, Any]) -> None:
+        """Make a resource. Raises ObjectExistsError if its name is taken, HudiError."""
+        key = key_of(document)
+        found = self._rest.create(_collection(key), document)
+        self.seen({**found, "kind": key.kind})
+
+    def change(self, document: Mapping[str, Any]) -> None:
+        """Replace a resource, if it is as its `resourceVersion` says. Raises ObjectExistsError if
+        it is not, ObjectNotFoundError, HudiError."""
+        key = key_of(document)
+        found = self._rest.replace(_path(key), document)
+        self.seen({**found, "kind": key.kind})
+
+    def remove(self, key: Key, uid: str) -> None:
+        """Delete the resource of this uid; nothing happens if it is gone. Raises HudiError."""
+        with contextlib.suppress(ObjectNotFoundError, ObjectExistsError):
+            self._rest.delete(_path(key), uid=uid)
 
     def get(self, key: Key) -> Mapping[str, Any] | None:
         """The document as it was last seen, or None."""
@@ -240,4 +267,8 @@ class ApiCluster:
 
 
 def _path(key: Key) -> str:
-    return f"/apis/{GROUP}/{VERSION}/namespaces/{key.namespace}/{PLURALS[key.kind]}/{key.name}"
+    return f"{_collection(key)}/{key.name}"
+
+
+def _collection(key: Key) -> str:
+    return f"/apis/{GROUP}/{VERSION}/namespaces/{key.namespace}/{PLURALS[key.kind]}"

@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hudi_operator.api.names import LATER
 from hudi_operator.api.resources import KINDS, Key, key_of, table_of
 from hudi_operator.plan.observed import Problem
 from hudi_operator.runtime.api_cluster import ApiCluster
+from hudi_operator.runtime.members import looks_alike, set_of
 from hudi_operator.runtime.ports import Meter, NoMeter
 from hudi_operator.runtime.queue import JITTER, WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
@@ -26,6 +28,8 @@ raise nothing here."""
 RESYNC_SECONDS = 600.0
 """How often a resource is reconciled of which nothing is heard: what changes in a store sends no
 word."""
+SETTLED_SECONDS = 2.0
+"""How long a HudiTableSet waits for more when one of its tables has changed."""
 _log = logging.getLogger(__name__)
 
 
@@ -57,7 +61,8 @@ class Operator:
             try:
                 self.cluster.load(kind, namespace)
             except HudiError as error:
-                refused[namespace] = error
+                if kind not in LATER:
+                    refused[namespace] = error
         for key in sorted(self.cluster.keys(), key=lambda key: (self.group(key), key)):
             self.queue.add(key)
         return refused
@@ -76,6 +81,7 @@ class Operator:
         before = self.cluster.get(key_of(document))
         key = self.cluster.seen(document)
         others = self.cluster.about(*table_of(document))
+        self._tell_sets(before, document, deleted=deleted)
         if deleted:
             self.cluster.gone(key)
             self.queue.forget(key)
@@ -85,11 +91,21 @@ class Operator:
         for other in others:
             self.queue.add(other)
 
+    def _tell_sets(self, before: Mapping[str, Any] | None, document: Mapping[str, Any], *, deleted: bool) -> None:
+        """The set of a HudiTable looks at it a little later: many of its tables may change at
+        once."""
+        if before is not None and not deleted and looks_alike(before, document):
+            return
+        for owner in {set_of(each) for each in (before, document) if each is not None}:
+            if owner is not None and self.cluster.get(owner) is not None:
+                self.queue.add(owner, SETTLED_SECONDS)
+
     def vanished(self, key: Key, document: Mapping[str, Any]) -> None:
         """A resource that was known by this document is not there any more, and the watch did not
         tell."""
         others = self.cluster.about(*table_of(document))
         if self.cluster.vanished(key, document):
+            self._tell_sets(None, document, deleted=True)
             for other in others:
                 self.queue.add(other)
 

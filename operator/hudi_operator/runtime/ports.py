@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from hudi_operator.api.resources import DesiredTable, Key
-from hudi_operator.plan.effects import Emit
+from hudi_operator.plan.effects import Emit, RequeueAfter
 from hudi_operator.plan.observed import CallbackObservation
 
 
@@ -52,6 +52,48 @@ class Cluster(Protocol):
     def secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
         """Decoded values of a Secret, or None if there is none."""
         ...
+
+
+class TableCluster(Cluster, Protocol):
+    """A cluster in which HudiTables are made."""
+
+    def members(self, key: Key) -> list[Mapping[str, Any]]:
+        """The HudiTables that bear the label of a set, sorted by name."""
+        ...
+
+    def make(self, document: Mapping[str, Any]) -> None:
+        """Make a resource. Raises ObjectExistsError if its name is taken."""
+        ...
+
+    def change(self, document: Mapping[str, Any]) -> None:
+        """Replace a resource, if it is as its `resourceVersion` says; else ObjectExistsError."""
+        ...
+
+    def remove(self, key: Key, uid: str) -> None:
+        """Delete the resource of this uid; nothing happens if it is gone."""
+        ...
+
+
+class Sets(Protocol):
+    """Who reconciles HudiTableSets."""
+
+    def reconcile(self, document: Mapping[str, Any]) -> RequeueAfter | None:
+        """Bring one nearer to what its manifest says; when to do it again."""
+        ...
+
+    def forget(self, key: Key) -> None:
+        """One is gone."""
+        ...
+
+
+class NoSets:
+    """Where there are none."""
+
+    def reconcile(self, document: Mapping[str, Any]) -> None:
+        """Nothing."""
+
+    def forget(self, key: Key) -> None:
+        """Nothing."""
 
 
 class Meter(Protocol):

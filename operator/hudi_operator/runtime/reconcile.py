@@ -42,7 +42,7 @@ from hudi_operator.plan.table import plan_table
 from hudi_operator.plan.versions import holder_of
 from hudi_operator.runtime.observe import Observer
 from hudi_operator.runtime.parse_cache import Parsed
-from hudi_operator.runtime.ports import Cluster, Couriers, Meter, NoCouriers, NoMeter
+from hudi_operator.runtime.ports import Cluster, Couriers, Meter, NoCouriers, NoMeter, NoSets, Sets
 from hudi_operator.runtime.turns import Turns, unlimited
 from hudi_table.errors import HudiError, InvariantError
 from hudi_table.model.bounded import Bounded
@@ -66,6 +66,7 @@ class Reconciler:
     meter: Meter = field(default_factory=NoMeter)
     couriers: Couriers = field(default_factory=NoCouriers)
     policies: PodPolicies = field(default_factory=unlimited)
+    sets: Sets = field(default_factory=NoSets)
     observer: Observer = field(init=False)
     turns: Turns = field(init=False)
     _tables: Parsed[DesiredTable] = field(default_factory=lambda: Parsed(desired_table))
@@ -82,7 +83,10 @@ class Reconciler:
         if document is None:
             self._failures.pop(key, None)
             self.couriers.forget(key)
+            self.sets.forget(key)
             return None
+        if key.kind == "HudiTableSet":
+            return self.sets.reconcile(document)
         return self._service(document) if key.kind == "TableService" else self._table(document)
 
     def report_failure(self, key: Key, problem: Problem, wait_seconds: float) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from hudi_operator.api.names import GROUP, PLURALS, VERSION
+from hudi_operator.api.names import GROUP, LATER, PLURALS, VERSION
 from hudi_operator.api.resources import DEFAULT_NAMESPACE, FINALIZER, Key
 from hudi_operator.kube.rest import Document, Rest
 from hudi_operator.runtime.operator import Operator
@@ -92,7 +92,7 @@ class Hearing:
         before it leads."""
         for place in self.namespaces or ("",):
             try:
-                for kind in PLURALS:
+                for kind in PLURALS.keys() - LATER:
                     self.rest.get(_path(kind, place), limit="1")
             except HudiError as error:
                 _log.warning("resources cannot be listed: %s", error)
@@ -115,7 +115,7 @@ class Hearing:
         uids = {metadata["uid"] for metadata in there.values()} | {before[key]["metadata"]["uid"] for key in unseen}
         for each, held in remembered:
             each.forget(held - uids)
-        self.refused = {place: why for (_, place), why in hidden.items()}
+        self.refused = {place: why for (kind, place), why in hidden.items() if kind not in LATER}
         self._take_in_held(before, there)
         self._compare({key: metadata["resourceVersion"] for key, metadata in there.items()})
         lists = len(self.namespaces or ("",)) * len(PLURALS)

@@ -20,14 +20,21 @@ from hudi_operator.api import crd, schema
 from hudi_operator.api.parsing import parse
 from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec
+from hudi_operator.api.table_set import HudiTableSetSpec
 from tests.support.kafka_manifests import KAFKA_BAD, KAFKA_GOOD
-from tests.support.manifests import ingest, spec
+from tests.support.manifests import PARTS, ingest, spec
 from tests.support.refused_manifests import REFUSED_BAD, REFUSED_GOOD
+from tests.support.set_manifests import SET_BAD, SET_GOOD
 from tests.support.spec_parts import parts
 from tests.support.version_manifests import VERSION_BAD, VERSION_GOOD
 
 CRDS = Path(__file__).resolve().parents[3] / "crds"
-SPECS: dict[str, type] = {"HudiTable": HudiTableSpec, "TableService": TableServiceSpec}
+SPECS: dict[str, type] = {
+    "HudiTable": HudiTableSpec,
+    "HudiTableSet": HudiTableSetSpec,
+    "TableService": TableServiceSpec,
+}
+SHORT = {"HudiTable": "ht", "HudiTableSet": "hts", "TableService": "tsvc"}
 
 
 def nodes(found: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -54,7 +61,7 @@ def test_names_follow_the_conventions(kind: str) -> None:
     definition = crd.definition(kind)
     names = definition["spec"]["names"]
     assert definition["metadata"]["name"] == f"{names['plural']}.hudi.lakeops.dev"
-    assert names["shortNames"] == ["ht" if kind == "HudiTable" else "tsvc"]
+    assert names["shortNames"] == [SHORT[kind]]
     assert names["categories"] == ["hudi"]
     assert definition["spec"]["versions"][0]["subresources"] == {"status": {}}
 
@@ -183,19 +190,11 @@ def service(**fields: Any) -> tuple[str, dict[str, Any]]:
     return "TableService", {"tableRef": {"name": "flights"}, "type": "Cleaning", **fields}
 
 
-PARTS: dict[str, Any] = {
-    "tolerations": [{"key": "spot", "operator": "Exists", "effect": "NoSchedule"}],
-    "nodeSelector": {"kubernetes.io/arch": "arm64"},
-    "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
-    "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}],
-    "priorityClassName": "low", "serviceAccountName": "reader", "labels": {"team": "lake"}, "annotations": {"example/owner": "lake"},
-    "env": [{"name": "MODE", "value": "fast"}, {"name": "TOKEN", "secretKeyRef": {"name": "team.tokens", "key": "t"}}],
-    "caBundle": {"name": "authorities"}, "cpuRequest": "250m", "cpuLimit": "2",
-}  # fmt: skip
 GOOD = [
     *KAFKA_GOOD,
     *REFUSED_GOOD,
     *VERSION_GOOD,
+    *SET_GOOD,
     table(),
     table(mergeMode=None, orderingFields=None, index=None, ingest=None),
     table(partitionBy=[{"field": "day"}, {"field": "at", "type": "Timestamp", "format": "yyyy/MM"}]),
@@ -237,6 +236,7 @@ BAD = [
     *KAFKA_BAD,
     *REFUSED_BAD,
     *VERSION_BAD,
+    *SET_BAD,
     (table(location=None), "location"),
     (table(location="lake/flights"), "location"),
     (table(location="file://${PWD}/lake"), "location"),

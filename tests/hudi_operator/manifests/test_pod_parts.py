@@ -18,8 +18,9 @@ from hudi_operator.manifests.pods import PodSettings
 from hudi_operator.manifests.policies import read_policies
 from hudi_operator.manifests.spark_conf import heap_and_rest
 from hudi_table.model.job.jobspec import JobSpec
-from tests.hudi_operator.api.test_crds import PARTS, defaulted, nodes, root
+from tests.hudi_operator.api.test_crds import defaulted, nodes, root
 from tests.support.attempts import SETTINGS, WAYS, attempt, made, pods
+from tests.support.manifests import PARTS
 
 TAINT = {"key": "hudi", "operator": "Exists"}
 

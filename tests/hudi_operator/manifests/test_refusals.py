@@ -14,8 +14,7 @@ from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.errors import InvalidSpecError
 from hudi_operator.manifests.policies import read_policies
 from hudi_operator.manifests.refusals import refused_in_cluster, refused_on_machine
-from tests.hudi_operator.api.test_crds import PARTS
-from tests.support.manifests import ingest, spec
+from tests.support.manifests import PARTS, ingest, spec
 
 DATA = PodPolicy(volumes=(Volume("lake", "/data"),))
 

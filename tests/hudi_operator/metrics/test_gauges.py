@@ -14,6 +14,7 @@ from hudi_operator.api.resources import Key
 from hudi_operator.metrics import catalog
 from hudi_operator.metrics.resources import ResourceGauges, seconds_of
 from tests.support.manifests import manifest, spec, stored
+from tests.support.set_manifests import set_spec
 from tests.support.tables import TestClock
 
 STATUS = {
@@ -122,6 +123,27 @@ def test_a_service_is_told_as_its_status_says(documents: Documents) -> None:
     assert found["hudi_service_bytes_to_clean"][labels] == 99
     assert found["hudi_service_next_run_timestamp_seconds"][labels] == 1767312000
     assert labels not in found.get("hudi_service_last_run_timestamp_seconds", {})
+
+
+def test_a_set_is_told_as_its_status_says(documents: Documents) -> None:
+    status = {
+        "conditions": [{"type": "Ready", "status": "False"}, {"type": "NameCollision", "status": "True"}],
+        "topics": 9, "tables": 8, "readyTables": 6, "failingTables": 3, "vanishedTopics": 1,
+    }  # fmt: skip
+    documents[Key("HudiTableSet", "lake", "shop")] = stored(
+        manifest("shop", "HudiTableSet", **set_spec()), status=status
+    )
+    documents[Key("HudiTableSet", "lake", "new")] = stored(manifest("new", "HudiTableSet", **set_spec(suspend=True)))
+    found = series(documents)
+    told = {name: values[("shop",)] for name, values in found.items() if ("shop",) in values}
+    assert told == {
+        "hudi_table_set_suspended": 0, "hudi_table_set_topics": 9, "hudi_table_set_tables": 8, "hudi_table_set_tables_ready": 6,
+        "hudi_table_set_tables_failing": 3, "hudi_table_set_topics_vanished": 1,
+    }  # fmt: skip
+    conditions = found["hudi_table_set_condition"]
+    assert {name for (of, name), value in conditions.items() if of == "shop" and value} == {"NameCollision"}
+    assert ("new",) not in found["hudi_table_set_topics"]
+    assert found["hudi_table_set_suspended"][("new",)] == 1
 
 
 def test_of_a_table_that_is_gone_nothing_remains(documents: Documents) -> None:

@@ -18,7 +18,8 @@ def test_the_page_and_the_catalog_say_the_same_in_the_same_order() -> None:
 
 
 def test_every_condition_is_on_the_page() -> None:
-    assert not {name for name in (*catalog.TABLE_CONDITIONS, *catalog.SERVICE_CONDITIONS) if f"`{name}`" not in PAGE}
+    known = (*catalog.TABLE_CONDITIONS, *catalog.SET_CONDITIONS, *catalog.SERVICE_CONDITIONS)
+    assert not {name for name in known if f"`{name}`" not in PAGE}
 
 
 def test_units_and_kinds_are_in_the_names_as_prometheus_has_them() -> None:

@@ -197,7 +197,8 @@ class AvroSpec:
     )
 
 
-def _is_pattern(text: str) -> bool:
+def is_pattern(text: str) -> bool:
+    """Whether a text is a regular expression; whoever matches with it asks whether RE2 takes it."""
     try:
         re.compile(text)
     except re.error:
@@ -220,7 +221,7 @@ class KafkaSpec:
             "!has(self.topicPattern) || ''.matches(self.topicPattern) in [true, false]",
             "topicPattern is a regular expression, such as orders-.*",
             "topicPattern",
-            lambda k: k.topic_pattern is None or _is_pattern(k.topic_pattern),
+            lambda k: k.topic_pattern is None or is_pattern(k.topic_pattern),
         ),
     )
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from hudi_operator.api.names import API_VERSION, GROUP
+from hudi_operator.api.names import API_VERSION, GROUP, LATER
 from hudi_operator.api.resources import DEFAULT_NAMESPACE, KINDS, Key
 from hudi_operator.errors import InvalidSpecError
 
@@ -139,6 +139,8 @@ def _fault(document: object) -> str | None:
     version, metadata = document.get("apiVersion"), document.get("metadata")
     if not isinstance(version, str):
         return "has no apiVersion"
+    if document["kind"] in LATER and version.startswith(f"{GROUP}/"):
+        return f"a {document['kind']} makes its HudiTables in a cluster alone: write a HudiTable for each topic"
     if document["kind"] in KINDS and version != API_VERSION:
         return f"apiVersion is {version!r}, this release has {API_VERSION}"
     if document["kind"] not in KINDS and version.startswith(f"{GROUP}/"):

@@ -1,0 +1,201 @@
+"""A HudiTableSet from a real broker to tables, on a real API server with the real operator: topics
+become HudiTables and those take in rows; one that comes has a table by itself; one that goes leaves
+its table; and the set takes its tables with it, or leaves them.
+
+The broker asks for TLS and a password, which stand in the Secret of the template and nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_operator.api.names import API_VERSION, PLURALS, SET
+from hudi_table.api import open_table
+from tests.support import kubelet
+from tests.support.api_server import ApiServer
+from tests.support.chart_operator import run_pod
+from tests.support.kafka import PASSWORD, USER, Broker, running_broker
+from tests.support.manifests import manifest, spec
+from tests.support.operator_process import operator
+from tests.support.set_manifests import set_spec
+
+APPEARS_SECONDS = 150.0
+"""Topics are listed each minute, and the machine is shared."""
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with running_broker() as running:
+        yield running
+
+
+@dataclass
+class Shop:
+    """A namespace with an operator, whose sets follow topics of a prefix of their own."""
+
+    server: ApiServer
+    namespace: str
+    broker: Broker
+    folder: Path
+    ran: list[str] = field(default_factory=list)
+
+    def topic(self, name: str) -> str:
+        return self.broker.topic(f"{self.namespace}.{name}", 1)
+
+    def makes_secret(self, password: str = PASSWORD) -> None:
+        values = {
+            "KAFKA_SASL_USERNAME": USER, "KAFKA_SASL_PASSWORD": password, "KAFKA_CA": self.broker.certificate.decode(),
+        }  # fmt: skip
+        metadata = {"name": "kafka", "namespace": self.namespace}
+        self.server.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": values})
+
+    def applies(self, name: str = "shop", **changes: Any) -> None:
+        source = {
+            "type": "Kafka", "format": "json",
+            "kafka": {
+                "brokers": self.broker.secure_address, "topics": ["{topic}"],
+                "security": {"protocol": "SaslTls", "mechanism": "PLAIN"},
+            },
+        }  # fmt: skip
+        table = {
+            "location": f"file://{self.folder}/lake/{{table}}",
+            "storage": {"credentialsSecretRef": {"name": "kafka"}},
+            "ingest": [{"name": "feed", "source": source}],
+        }
+        wanted = {"selector": {"topicPattern": f"{self.namespace}\\..*"}, "template": {"name": "{table}"}, **changes}
+        document = manifest(name, "HudiTableSet", **set_spec(table, **wanted))
+        self.server.apply({**document, "metadata": {"name": name, "namespace": self.namespace}})
+
+    def patches(self, name: str = "shop", **changes: Any) -> None:
+        path = f"/apis/{API_VERSION}/namespaces/{self.namespace}/{PLURALS['HudiTableSet']}/{name}"
+        self.server.done("PATCH", path, {"spec": changes}, kubelet.MERGE)
+
+    def set(self, name: str = "shop") -> dict[str, Any]:
+        return self.server.get("hts", name, "-n", self.namespace)
+
+    def says(self, kind: str, name: str = "shop") -> tuple[str, str, str]:
+        found = self.set(name).get("status", {}).get("conditions", ())
+        return next(((c["status"], c["reason"], c["message"]) for c in found if c["type"] == kind), ("", "", ""))
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        found = self.server.get("ht", "-n", self.namespace)["items"]
+        return {each["metadata"]["name"]: each for each in found}
+
+    def has_tables(self, *names: str) -> None:
+        kubelet.eventually(
+            lambda: self.tables().keys() == set(names), f"not {names}: {self.tables().keys()}", APPEARS_SECONDS
+        )
+
+    def is_said(self, kind: str, reason: str, name: str = "shop") -> str:
+        try:
+            kubelet.eventually(lambda: self.says(kind, name)[1] == reason, f"{kind} is not {reason}", APPEARS_SECONDS)
+        except AssertionError:
+            print(self.everything())  # pytest shows it beside what went wrong
+            raise
+        return self.says(kind, name)[2]
+
+    def takes_in(self, table: str, rows: int) -> None:
+        """Pods of a table run until it has so many rows."""
+
+        def settled() -> bool:
+            for pod in kubelet.waiting(self.server, self.namespace):
+                if pod["metadata"]["name"].startswith(f"{table}-") and pod["metadata"]["name"] not in self.ran:
+                    self.ran.append(pod["metadata"]["name"])
+                    run_pod(self.server, pod, self.folder / pod["metadata"]["name"])
+            data = self.tables()[table].get("status", {}).get("data") or {}
+            return bool(data.get("records") == rows)
+
+        kubelet.eventually(settled, f"{table} has not {rows} rows", APPEARS_SECONDS)
+        assert open_table(f"{self.folder}/lake/{table}").scan().count() == rows
+
+    def deletes(self, name: str = "shop") -> None:
+        done = self.server.kubectl("delete", "hts", name, "-n", self.namespace)
+        assert done.returncode == 0, done.stderr
+
+    def everything(self) -> str:
+        """All that the API server tells of the namespace, but its Secrets."""
+        kinds = "hts,ht,jobs,pods,events.events.k8s.io"
+        return self.server.kubectl("get", kinds, "-n", self.namespace, "-o", "json").stdout
+
+
+@pytest.fixture
+def shop(server: ApiServer, namespace: str, broker: Broker, tmp_path: Path) -> Iterator[Shop]:
+    with operator(server, namespace, tmp_path / "operator.log"):
+        yield Shop(server, namespace, broker, tmp_path)
+
+
+def test_topics_become_tables_that_take_in_rows_and_go_with_their_set(shop: Shop) -> None:
+    for name in ("orders", "users"):
+        shop.topic(name)
+    shop.broker.produce(f"{shop.namespace}.orders", [b'{"id": "a", "n": 1}', b'{"id": "b", "n": 2}'])
+    shop.broker.produce(f"{shop.namespace}.users", [b'{"id": "c"}'])
+    shop.makes_secret()
+    shop.applies()
+    shop.has_tables("orders", "users")
+    orders = shop.tables()["orders"]
+    assert orders["metadata"]["labels"][SET] == "shop"
+    assert orders["spec"]["ingest"][0]["source"]["kafka"]["topics"] == [f"{shop.namespace}.orders"]
+    shop.takes_in("orders", 2)
+    shop.takes_in("users", 1)
+    assert "2 topics with a table each" in shop.is_said("Ready", "TablesReady")
+    header, row = shop.server.kubectl("get", "hts", "-n", shop.namespace).stdout.splitlines()
+    assert header.split() == ["NAME", "TOPICS", "TABLES", "READY", "REASON", "AGE"]
+    assert row.split()[:5] == ["shop", "2", "2", "True", "TablesReady"]
+    shop.topic("items")
+    shop.has_tables("items", "orders", "users")
+    shop.broker.delete(f"{shop.namespace}.items")
+    assert f"{shop.namespace}.items (items)" in shop.is_said("TopicsVanished", "TopicsVanished")
+    assert "items" in shop.tables()
+    shop.patches(template={"spec": {"files": {"targetSize": "60Mi"}}})
+    kubelet.eventually(
+        lambda: (
+            {each["spec"]["files"]["targetSize"] for name, each in shop.tables().items() if name != "items"} == {"60Mi"}
+        ),
+        "tables do not follow the template",
+    )
+    told = shop.everything() + (shop.folder / "operator.log").read_text()
+    assert "TableMade" in told
+    assert PASSWORD not in told
+    shop.deletes()
+    shop.has_tables()
+
+
+def test_what_cannot_be_done_is_said_and_what_is_somebody_elses_is_left_alone(shop: Shop) -> None:
+    theirs = manifest("users", **spec(location=f"file://{shop.folder}/theirs", ingest=[]))
+    shop.server.apply({**theirs, "metadata": {"name": "users", "namespace": shop.namespace}})
+    for name in ("orders", "users"):
+        shop.topic(name)
+    shop.applies(prune=True, pruneAfter="1s")
+    assert "there is no Secret 'kafka'" in shop.is_said("Ready", "InvalidSpec")
+    shop.makes_secret("another password")
+    assert shop.broker.secure_address in shop.is_said("Ready", "AccessDenied")
+    shop.makes_secret()
+    assert "is there that is not of this set" in shop.is_said("NameCollision", "NameCollision")
+    shop.has_tables("orders", "users")
+    assert SET not in shop.tables()["users"]["metadata"].get("labels", {})
+    shop.patches(overrides=[{"topic": f"{shop.namespace}.users", "name": "people"}])
+    shop.has_tables("orders", "people", "users")
+    shop.broker.delete(f"{shop.namespace}.users")
+    shop.has_tables("orders", "users")
+    assert "TablePruned" in shop.everything()
+    shop.patches(deletionPolicy="Orphan")
+    kubelet.eventually(
+        lambda: not shop.tables()["orders"]["metadata"].get("ownerReferences"), "the table keeps its owner"
+    )
+    shop.deletes()
+    shop.applies("again", deletionPolicy="Orphan")
+    assert "not of this set" in shop.is_said("NameCollision", "NameCollision", "again")
+    assert shop.tables().keys() == {"orders", "users"}
+    body = {"metadata": {"labels": {SET: "again"}}}
+    path = f"/apis/{API_VERSION}/namespaces/{shop.namespace}/{PLURALS['HudiTable']}/orders"
+    shop.server.done("PATCH", path, body, kubelet.MERGE)
+    assert "orders" in shop.is_said("Ready", "TablesStarting", "again")
+    assert shop.tables()["orders"]["metadata"]["labels"][SET] == "again"
+    assert json.dumps(shop.tables()["users"]["spec"]).count("theirs") == 1
