@@ -1,8 +1,9 @@
 """A handle that lists the timeline of a table again takes up what is new alone, and sees what a
 handle sees that lists it for the first time.
 
-Aspects: a local disk, where it looks at nothing else, and a store; what writers and services do beside it; files that come to an instant that has completed,
-that go, that come back under their name; what is looked at.
+Aspects: a local disk, where it looks at nothing else, and a store; what writers and services do
+beside it; files that come to an instant that has completed, that go, that come back under their
+name; what is looked at.
 """
 
 from __future__ import annotations
