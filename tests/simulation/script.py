@@ -149,7 +149,7 @@ def _draw_later(chance: random.Random, script: Script, rate: float, pace: float)
     if script.seed % 3 == 0 and script.table["index"] != "RecordIndex":
         version = script.table.get("version", 6)
         versions = (6, 8, 9)
-        done = []
+        done: list[Operation] = []
         for _ in range(chance.choice([3, 4, 6])):
             # Up and down in turn, as far as that goes.
             other = [each for each in versions if (each > version) == (len(done) % 2 == 0)]
