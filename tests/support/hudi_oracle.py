@@ -107,6 +107,22 @@ class HudiOracle:
         values = {key: bytes.fromhex(value) for key, value in answer["values"].items()}
         return answer["found"], values, answer["hbase"]
 
+    def lock_rounds(self, provider: str, properties: Mapping[str, str], rounds: int, critical: Path) -> int:
+        """Take and give back a lock that often; how often somebody else was inside, told by the
+        file `critical`."""
+        command = {"command": "lock", "provider": provider, "properties": dict(properties)}
+        answer = self._call(command | {"rounds": rounds, "critical": str(critical)})
+        return int(answer["met"])
+
+    def lose_lock(self, provider: str, properties: Mapping[str, str]) -> bool:
+        """Try once to take a lock, and close the client; whether it was got."""
+        return bool(self._call({"command": "lose_lock", "provider": provider, "properties": dict(properties)})["got"])
+
+    def lock_bytes(self) -> dict[str, str]:
+        """What it writes into the file of a lock, and into the object of one where it has that."""
+        answer = self._call({"command": "lock_bytes"})
+        return {name: answer[name] for name in ("file", "object") if name in answer}
+
     def common_options(self) -> dict[str, str]:
         """What every write here shares: two tasks, and for 1.x to stay on table version 6."""
         tasks = {f"hoodie.{kind}.shuffle.parallelism": "2" for kind in ("insert", "upsert", "bulkinsert", "delete")}

@@ -9,6 +9,9 @@ that types stay exact. Commands and their fields:
     write  base, rows, options             the rows of the Parquet file `rows`, appended with the DataFrame writer
     sql    statement, to?                  a statement; its rows, if `to` is given
     hfile  path, keys                      all keys of an HFile, the values of `keys` in hexadecimal, and how many entries HBase's reader finds
+    lock   provider, properties, rounds, critical   takes and gives back a lock that often, inside the file `critical` is made exclusively
+    lose_lock   provider, properties                tries once to take a lock, and closes its client
+    lock_bytes                                      what Hudi writes into the files of its locks
     stop
 
 An answer is {"ok": true, ...} or {"ok": false, "error": class, "message": text}.
@@ -18,10 +21,12 @@ import argparse
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from py4j.java_gateway import JavaClass
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 BUNDLE = "hudi-spark3.5-bundle_2.12"
@@ -137,6 +142,79 @@ def _entries_of_hbase(spark: SparkSession, path: str) -> int | None:
     return count
 
 
+def lock(spark: SparkSession, command: dict[str, Any]) -> dict[str, Any]:
+    """Rounds of a lock provider; `met`: how often somebody else was inside."""
+    provider = _lock_provider(spark, command)
+    unit = spark._jvm.java.util.concurrent.TimeUnit.MILLISECONDS  # type: ignore[union-attr]
+    met = 0
+    for _ in range(command["rounds"]):
+        while not _tried(provider, unit):
+            time.sleep(0.002)
+        try:
+            os.close(os.open(command["critical"], os.O_CREAT | os.O_EXCL))
+            time.sleep(0.001)
+            os.unlink(command["critical"])
+        except FileExistsError:
+            met += 1
+        provider.unlock()
+    return {"met": met}
+
+
+def lose_lock(spark: SparkSession, command: dict[str, Any]) -> dict[str, Any]:
+    """One try, and the end of the client."""
+    provider = _lock_provider(spark, command)
+    got = _tried(provider, spark._jvm.java.util.concurrent.TimeUnit.MILLISECONDS)  # type: ignore[union-attr]
+    provider.close()
+    return {"got": got}
+
+
+def _lock_provider(spark: SparkSession, command: dict[str, Any]) -> Any:
+    jvm: Any = spark._jvm
+    hudi = jvm.org.apache.hudi
+    properties = hudi.common.config.TypedProperties()
+    for name, value in command["properties"].items():
+        properties.setProperty(name, value)
+    conf = hudi.hadoop.fs.HadoopFSUtils.getStorageConf(spark._jsc.hadoopConfiguration())
+    made = getattr(hudi.client.transaction.lock, command["provider"])
+    return made(hudi.common.config.LockConfiguration(properties), conf)
+
+
+def _tried(provider: Any, unit: Any) -> bool:
+    """Whether it was got; ZooKeeper's provider raises where the others say no."""
+    try:
+        return bool(provider.tryLock(10_000, unit))
+    except Py4JJavaError as error:
+        if "FAILED_TO_ACQUIRE" not in str(error):
+            raise
+        return False
+
+
+def lock_bytes(spark: SparkSession, _: dict[str, Any]) -> dict[str, Any]:
+    """The content of the lock file; and, where the bundle has it, of the lock object."""
+    jvm: Any = spark._jvm
+    locks = jvm.org.apache.hudi.client.transaction.lock
+    info = locks.LockInfo()
+    info.setLockCreateTime("2026-01-02 03:04:05.678")
+    info.setLockThreadName("main")
+    info.setLockStacksInfo(spark.sparkContext._gateway.new_array(jvm.java.lang.StackTraceElement, 0))  # type: ignore[union-attr]
+    answer = {"file": info.toString()}
+    if isinstance(locks.models.StorageLockData, JavaClass):
+        data = locks.models.StorageLockData(False, 1_700_000_000_123, "an owner")
+        answer["object"] = bytes(locks.models.StorageLockFile.toByteArray(data)).decode()
+    return answer
+
+
+COMMANDS = {
+    "read": read,
+    "write": write,
+    "sql": sql,
+    "hfile": hfile,
+    "lock": lock,
+    "lose_lock": lose_lock,
+    "lock_bytes": lock_bytes,
+}
+
+
 def main() -> None:
     """Serve until `stop` or the end of stdin."""
     parser = argparse.ArgumentParser()
@@ -155,9 +233,7 @@ def main() -> None:
         if command["command"] == "stop":
             break
         try:
-            answer = {"ok": True} | {"read": read, "write": write, "sql": sql, "hfile": hfile}[command["command"]](
-                spark, command
-            )
+            answer = {"ok": True} | COMMANDS[command["command"]](spark, command)
         except Exception as error:  # noqa: BLE001 - the rim of the process: the client raises it again
             answer = {"ok": False, "error": type(error).__name__, "message": str(error)}
         print(json.dumps(answer), file=answers)

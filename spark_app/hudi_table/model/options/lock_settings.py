@@ -1,0 +1,207 @@
+"""Which lock of Apache Hudi's a table's writers share, read from Hudi's own options.
+
+Three of Hudi's providers are left out, each with its reason in `_LEFT_OUT`. Nothing is guessed: Hudi
+takes ZooKeeper where no provider is named, we ask for the name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hudi_table.errors import InvalidOptionError, UnsupportedTableError
+from hudi_table.model.options import values
+
+PREFIX = "hoodie.write.lock."
+PROVIDER = f"{PREFIX}provider"
+_RENEW = ("storage.renew.interval.secs", "storage.heartbeat.poll.secs")
+"""The name of today, and that of Hudi's first releases with this lock."""
+_MILLIS = 1000.0
+_PORT = 2181
+_LOOK = 60.0
+"""Seconds between two looks at a lock file that nobody takes for stale."""
+_LEFT_OUT = {
+    "HiveMetastoreBasedLockProvider": "it has not been shown to exclude anybody here",
+    "InProcessLockProvider": "it excludes nobody outside of its process, and our writers need no lock beside each other",
+    "NoopLockProvider": "it excludes nobody",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StorageLockSettings:
+    """`StorageBasedLockProvider`: an object beside the timeline, in seconds valid, and renewed."""
+
+    validity: float = 300.0
+    renewal: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class FileLockSettings:
+    """`FileSystemBasedLockProvider`: the file `lock` in `folder`, which is stale after so many
+    minutes; 0 for never."""
+
+    folder: str
+    stale_minutes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperLockSettings:
+    """`ZookeeperBasedLockProvider`: nodes below `path` of the servers `hosts`; timeouts in
+    seconds."""
+
+    hosts: str
+    path: str
+    session_timeout: float = 60.0
+    connection_timeout: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class DynamoLockSettings:
+    """`DynamoDBBasedLockProvider`: one item of a table of DynamoDB, leased for so many seconds."""
+
+    table: str
+    key: str
+    region: str | None = None
+    endpoint: str | None = None
+    lease: float = 60.0
+
+
+ProviderSettings = StorageLockSettings | FileLockSettings | ZooKeeperLockSettings | DynamoLockSettings
+
+
+@dataclass(frozen=True, slots=True)
+class LockSettings:
+    """A provider, and how patient its clients are: `patience` seconds in all, `pause` seconds
+    between two looks."""
+
+    provider: ProviderSettings
+    patience: float
+    pause: float
+
+    @property
+    def renewal(self) -> float:
+        """Seconds between two renewals: a third of what others wait, or as Hudi's option says."""
+        provider = self.provider
+        if isinstance(provider, StorageLockSettings):
+            return provider.renewal
+        if isinstance(provider, FileLockSettings):
+            return provider.stale_minutes * 20.0 or _LOOK
+        return (provider.lease if isinstance(provider, DynamoLockSettings) else provider.session_timeout) / 3
+
+
+def lock_settings(
+    options: Mapping[str, str], *, base_path: str, table_name: str, environment: Mapping[str, str]
+) -> LockSettings | None:
+    """The lock that the options ask for; None if no option begins with `hoodie.write.lock.`.
+
+    Raises InvalidOptionError, and UnsupportedTableError for a provider that we do not have.
+    """
+    given = _Given(options)
+    if not given.any():
+        return None
+    provider = given.text("provider")
+    if provider is None:
+        raise InvalidOptionError(
+            f"options begin with {PREFIX!r}, but {PROVIDER!r} is not among them: name the provider that the other writers have"
+        )
+    wait = given.seconds("wait_time_ms", 60_000, least=1)
+    tries = given.whole("client.num_retries", 50) + 1
+    between = given.seconds("client.wait_time_ms_between_retry", 5_000)
+    return LockSettings(
+        _provider(provider, given, wait, base_path, table_name, environment),
+        patience=tries * wait + (tries - 1) * between,
+        pause=given.seconds("wait_time_ms_between_retry", 1_000, least=1),
+    )
+
+
+def _provider(
+    name: str, given: _Given, wait: float, base_path: str, table_name: str, environment: Mapping[str, str]
+) -> ProviderSettings:
+    short = name.rpartition(".")[2]
+    if short == "StorageBasedLockProvider":
+        return _storage(given)
+    if short == "FileSystemBasedLockProvider":
+        folder = given.text("filesystem.path") or f"{base_path.rstrip('/')}/.hoodie"
+        return FileLockSettings(folder, given.whole("filesystem.expire", 0))
+    if short == "ZookeeperBasedLockProvider":
+        return _zookeeper(given, given.needed("zookeeper.base_path"), given.text("zookeeper.lock_key") or table_name)
+    if short == "DynamoDBBasedLockProvider":
+        return DynamoLockSettings(
+            given.needed("dynamodb.table"),
+            given.text("dynamodb.partition_key") or table_name,
+            region=given.text("dynamodb.region") or environment.get("AWS_REGION") or "us-east-1",
+            endpoint=given.text("dynamodb.endpoint_url"),
+            lease=wait,
+        )
+    known = "StorageBased-, FileSystemBased-, ZookeeperBased- or DynamoDBBasedLockProvider"
+    why = _LEFT_OUT.get(short, "it is not known here")
+    raise UnsupportedTableError(
+        f"option {PROVIDER!r}: {values.shown(PROVIDER, name)} is a lock that we do not take, for {why}: use {known}, "
+        "or let one engine write at a time"
+    )
+
+
+def _storage(given: _Given) -> StorageLockSettings:
+    validity = given.whole("storage.validity.timeout.secs", 300, least=10)
+    renewals = {name: given.whole(name, 30, least=1) for name in _RENEW if given.text(name) is not None}
+    if len(set(renewals.values())) > 1:
+        raise InvalidOptionError(f"options {' and '.join(PREFIX + name for name in _RENEW)} are one, and differ")
+    renewal = next(iter(renewals.values()), 30)
+    if validity < 10 * renewal:
+        raise InvalidOptionError(
+            f"option {PREFIX + 'storage.validity.timeout.secs'!r}: {validity} is less than ten times the {renewal} of "
+            f"{PREFIX + _RENEW[0]!r}, and Apache Hudi refuses that"
+        )
+    return StorageLockSettings(float(validity), float(renewal))
+
+
+def _zookeeper(given: _Given, base: str, key: str) -> ZooKeeperLockSettings:
+    hosts = given.needed("zookeeper.url")
+    port = given.text("zookeeper.port")
+    if port is not None:
+        plain = given.whole("zookeeper.port", _PORT, least=1)
+        servers = hosts.partition("/")[0].split(",")
+        ports = {int(match[1]) if (match := re.search(r":(\d+)$", one)) else _PORT for one in servers}
+        if ports != {plain}:
+            raise InvalidOptionError(
+                f"option {PREFIX + 'zookeeper.port'!r}: Apache Hudi does not read it, so its clients would go to other ports "
+                f"than {plain}: write host:{plain} into {PREFIX + 'zookeeper.url'!r}"
+            )
+    if not base.startswith("/"):
+        raise InvalidOptionError(f"option {PREFIX + 'zookeeper.base_path'!r}: {base!r} does not begin with a slash")
+    return ZooKeeperLockSettings(
+        hosts,
+        f"{base}/{key}",
+        session_timeout=given.seconds("zookeeper.session_timeout_ms", 60_000, least=1),
+        connection_timeout=given.seconds("zookeeper.connection_timeout_ms", 15_000, least=1),
+    )
+
+
+class _Given:
+    """Options of locks by their names without the prefix; one that is empty is not given."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = {
+            key.removeprefix(PREFIX): value.strip()
+            for key, value in options.items()
+            if key.startswith(PREFIX) and value.strip()
+        }
+
+    def any(self) -> bool:
+        return bool(self._options)
+
+    def text(self, name: str) -> str | None:
+        return self._options.get(name)
+
+    def needed(self, name: str) -> str:
+        found = self.text(name)
+        if found is None:
+            raise InvalidOptionError(f"option {PREFIX + name!r} is missing: this provider cannot do without it")
+        return found
+
+    def whole(self, name: str, default: int, least: int = 0) -> int:
+        return values.whole(PREFIX + name, self._options.get(name, str(default)), least)
+
+    def seconds(self, name: str, default: int, least: int = 0) -> float:
+        return self.whole(name, default, least) / _MILLIS

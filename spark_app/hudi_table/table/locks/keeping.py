@@ -1,0 +1,51 @@
+"""A lock that is held around any work, however long, and renewed meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import Executor
+
+from hudi_table.errors import HudiError, OutcomeUnknownError, UnavailableError, WriteAbortedError
+from hudi_table.table.locks.lease import Held, Lock
+from hudi_table.table.store import threads
+
+
+@contextlib.contextmanager
+def kept(lock: Lock, *, patience: float, every: float) -> Iterator[Held]:
+    """Take the lock within `patience` seconds and renew it every so many.
+
+    Raises WriteAbortedError at the end if it was lost meanwhile. What was done under it is done then:
+    another may have done something beside it.
+    """
+    held = lock.acquire(patience)
+    over = threads.event()
+    pool = threads.pool(1, "hudi-lock")
+    renewing = pool.submit(_renew_until, over, held, every)
+    try:
+        yield held
+    except BaseException:
+        with contextlib.suppress(HudiError):
+            _end(over, pool, held)
+        raise
+    _end(over, pool, held)
+    renewing.result()
+
+
+def _end(over: threads.Event, pool: Executor, held: Held) -> None:
+    over.set()
+    pool.shutdown(wait=True)
+    held.release()
+
+
+def _renew_until(over: threads.Event, held: Held, every: float) -> None:
+    """Whatever the store does not answer is asked again. Raises WriteAbortedError when the lock is
+    lost, and when its lease has ended without an answer."""
+    while not over.wait(every):
+        try:
+            held.renew()
+        except (UnavailableError, OutcomeUnknownError) as error:
+            if not held.valid():
+                raise WriteAbortedError(
+                    f"the lease of the lock ended while its store did not answer: {error.message}"
+                ) from error

@@ -1,0 +1,115 @@
+"""Hudi's options of locks as settings, and what is refused by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from hudi_table.errors import InvalidOptionError, UnsupportedTableError
+from hudi_table.model.options.lock_settings import (
+    DynamoLockSettings,
+    FileLockSettings,
+    LockSettings,
+    StorageLockSettings,
+    ZooKeeperLockSettings,
+    lock_settings,
+)
+
+CLASSES = "org.apache.hudi.client.transaction.lock"
+
+
+def parsed(provider: str = "", environment: Mapping[str, str] | None = None, /, **options: Any) -> LockSettings | None:
+    given = {f"hoodie.write.lock.{name.replace('__', '.')}": str(value) for name, value in options.items()}
+    if provider:
+        given["hoodie.write.lock.provider"] = provider
+    return lock_settings(given, base_path="/lake/trips/", table_name="trips", environment=environment or {})
+
+
+def test_without_an_option_of_locks_there_is_none():
+    assert lock_settings({"hoodie.table.name": "t"}, base_path="/t", table_name="t", environment={}) is None
+    assert parsed(wait_time_ms="  ") is None
+
+
+def test_hudis_defaults_hold():
+    patience = 51 * 60 + 50 * 5
+    assert parsed(f"{CLASSES}.StorageBasedLockProvider") == LockSettings(StorageLockSettings(300, 30), patience, 1.0)
+    assert parsed(f"{CLASSES}.FileSystemBasedLockProvider") == LockSettings(
+        FileLockSettings("/lake/trips/.hoodie", 0), patience, 1.0
+    )
+    zookeeper = parsed("ZookeeperBasedLockProvider", zookeeper__url="zk:2181", zookeeper__base_path="/hudi")
+    assert zookeeper == LockSettings(ZooKeeperLockSettings("zk:2181", "/hudi/trips", 60, 15), patience, 1.0)
+    dynamo = parsed("org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider", dynamodb__table="locks")
+    assert dynamo == LockSettings(DynamoLockSettings("locks", "trips", "us-east-1", None, 60), patience, 1.0)
+
+
+def test_what_is_given_is_taken():
+    storage = parsed("StorageBasedLockProvider", storage__validity__timeout__secs=60, storage__heartbeat__poll__secs=6)
+    assert storage is not None
+    assert storage.provider == StorageLockSettings(60, 6)
+    file = parsed("FileSystemBasedLockProvider", filesystem__path="/locks", filesystem__expire=10)
+    assert file is not None
+    assert file.provider == FileLockSettings("/locks", 10)
+    options = {
+        "zookeeper.url": "a:1,b:1/chroot",
+        "zookeeper.port": "1",
+        "zookeeper.base_path": "/x",
+        "zookeeper.lock_key": "k",
+    }
+    options |= {"zookeeper.session_timeout_ms": "5000", "zookeeper.connection_timeout_ms": "700"}
+    zookeeper = parsed("ZookeeperBasedLockProvider", **options)
+    assert zookeeper is not None
+    assert zookeeper.provider == ZooKeeperLockSettings("a:1,b:1/chroot", "/x/k", 5.0, 0.7)
+    options = {"dynamodb.table": "t", "dynamodb.partition_key": "p", "dynamodb.endpoint_url": "http://127.0.0.1:8000"}
+    dynamo = parsed("DynamoDBBasedLockProvider", {"AWS_REGION": "eu-west-1"}, wait_time_ms=9000, **options)
+    assert dynamo is not None
+    assert dynamo.provider == DynamoLockSettings("t", "p", "eu-west-1", "http://127.0.0.1:8000", 9.0)
+    patient = {"client.num_retries": 2, "client.wait_time_ms_between_retry": 500, "wait_time_ms_between_retry": 100}
+    waiting = parsed("StorageBasedLockProvider", wait_time_ms=2000, **patient)
+    assert waiting is not None
+    assert (waiting.patience, waiting.pause) == (7.0, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("provider", "options", "message"),
+    [
+        ("", {"wait_time_ms": 5}, "'hoodie.write.lock.provider' is not among them"),
+        ("StorageBasedLockProvider", {"storage.validity.timeout.secs": 100}, "less than ten times the 30"),
+        ("StorageBasedLockProvider", {"storage.validity.timeout.secs": 9}, "from 10"),
+        (
+            "StorageBasedLockProvider",
+            {"storage.renew.interval.secs": 5, "storage.heartbeat.poll.secs": 6},
+            "are one, and differ",
+        ),
+        ("FileSystemBasedLockProvider", {"filesystem.expire": "-1"}, "filesystem.expire"),
+        ("FileSystemBasedLockProvider", {"wait_time_ms": "soon"}, "'soon' is not a whole number"),
+        ("ZookeeperBasedLockProvider", {"zookeeper.base_path": "/x"}, "zookeeper.url' is missing"),
+        ("ZookeeperBasedLockProvider", {"zookeeper.url": "a"}, "zookeeper.base_path' is missing"),
+        ("ZookeeperBasedLockProvider", {"zookeeper.url": "a", "zookeeper.base_path": "x"}, "begin with a slash"),
+        (
+            "ZookeeperBasedLockProvider",
+            {"zookeeper.url": "a,b:2182", "zookeeper.base_path": "/x", "zookeeper.port": 2182},
+            "Apache Hudi does not read it",
+        ),
+        ("DynamoDBBasedLockProvider", {}, "dynamodb.table' is missing"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_the_options_name(provider: str, options: dict[str, Any], message: str):
+    with pytest.raises(InvalidOptionError, match=re.escape(message)):
+        parsed(provider, **options)
+
+
+@pytest.mark.parametrize(
+    ("provider", "why"),
+    [
+        ("org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider", "has not been shown to exclude"),
+        (f"{CLASSES}.InProcessLockProvider", "excludes nobody outside of its process"),
+        (f"{CLASSES}.ZookeeperBasedImplicitBasePathLockProvider", "is not known here"),
+        ("com.example.OurLock", "is not known here"),
+    ],
+)
+def test_a_provider_that_we_do_not_have_is_refused_with_the_reason(provider: str, why: str):
+    with pytest.raises(UnsupportedTableError, match=why):
+        parsed(provider)

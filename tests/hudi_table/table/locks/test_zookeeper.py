@@ -1,0 +1,129 @@
+"""The lock of ZooKeeper, before a real server."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from hudi_table.errors import UnavailableError, WriteAbortedError
+from hudi_table.model.options.lock_settings import ZooKeeperLockSettings
+from hudi_table.table.locks.zookeeper import HeldZooKeeperLock, ZooKeeperLock, place
+from hudi_table.table.store.clock import SystemClock
+from tests.support.zookeeper import ZooKeeper, running_zookeeper
+
+PATH = "/hudi/locks/trips"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
+    with running_zookeeper(tmp_path_factory.mktemp("zookeeper") / "server") as found:
+        yield found
+
+
+def lock_of(server: ZooKeeper, session: float = 30.0) -> ZooKeeperLock:
+    return ZooKeeperLock(SystemClock(), ZooKeeperLockSettings(server.address, PATH, session, connection_timeout=20.0))
+
+
+def children(held: HeldZooKeeperLock) -> list[str]:
+    found: list[str] = held._client.get_children(PATH)
+    return found
+
+
+def test_nodes_queue_by_their_numbers_whoever_made_them():
+    """As Curator orders them: of `_c_…-lock-N` by N, whatever token stands before it."""
+    queue = ["_c_ffff-lock-0000000002", "_c_0000-lock-0000000010", "_c_8888-lock-0000000001"]
+    assert place(queue, "_c_8888-lock-0000000001") == (0, None)
+    assert place(queue, "_c_0000-lock-0000000010") == (2, "_c_ffff-lock-0000000002")
+
+
+@pytest.mark.spark
+def test_the_lock_is_held_by_one_until_it_is_given_back(server: ZooKeeper):
+    held = lock_of(server).acquire(0)
+    assert held.valid()
+    held.renew()
+    with pytest.raises(UnavailableError, match="1 others are before us, the next is _c_"):
+        lock_of(server).acquire(0.2)
+    assert len(children(held)) == 1, "who gave up has left the queue"
+    got: list[HeldZooKeeperLock] = []
+    waiting = threading.Thread(target=lambda: got.append(lock_of(server).acquire(60)))
+    waiting.start()
+    time.sleep(0.2)
+    assert got == []
+    held.release()
+    waiting.join(60)
+    assert got[0].valid()
+    assert not held.valid()
+    got[0].release()
+
+
+@pytest.mark.spark
+def test_a_session_is_as_long_as_the_server_allows_and_no_longer_trusted(server: ZooKeeper):
+    held = lock_of(server, session=3_600.0).acquire(0)
+    assert held._lease.seconds == pytest.approx(40.0), "the greatest that this server gives"
+    held.release()
+
+
+@pytest.mark.spark
+def test_who_loses_his_node_sees_that_and_the_next_one_has_the_lock(server: ZooKeeper):
+    held = lock_of(server).acquire(0)
+    held._client.delete(f"{PATH}/{children(held)[0]}")
+    following = lock_of(server).acquire(60)
+    with pytest.raises(WriteAbortedError, match="ended its session"):
+        held.renew()
+    assert not held.valid()
+    held.release()
+    assert following.valid()
+    following.renew()
+    following.release()
+
+
+@pytest.mark.spark
+def test_a_session_that_the_server_no_longer_knows_is_lost_before_its_lease_ends(tmp_path: Path):
+    with running_zookeeper(tmp_path / "server") as server:
+        held = lock_of(server).acquire(0)
+        server.kill()
+        shutil.rmtree(server.folder / "data")
+        server.start()
+        until = time.monotonic() + 20
+        while held.valid() and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not held.valid()
+        with pytest.raises(WriteAbortedError, match="its session has ended"):
+            held.renew()
+        held.release()
+
+
+@pytest.mark.spark
+def test_a_server_that_is_gone_is_named_and_the_lease_runs_out(tmp_path: Path):
+    with running_zookeeper(tmp_path / "server") as server:
+        held = lock_of(server, session=2.0).acquire(0)
+        server.kill()
+        until = time.monotonic() + 60
+        while held.valid() and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not held.valid()
+        with pytest.raises(UnavailableError, match=f"ZooKeeper at {server.address} does not answer"):
+            ZooKeeperLock(SystemClock(), ZooKeeperLockSettings(server.address, PATH, 2.0, 0.5)).acquire(0)
+        held.release()
+
+
+@pytest.mark.spark
+def test_of_six_threads_one_has_the_lock_at_a_time(server: ZooKeeper):
+    inside: list[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(3):
+            held = lock_of(server).acquire(120)
+            inside.append(number)
+            assert inside == [number], "two are inside"
+            inside.remove(number)
+            held.release()
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
