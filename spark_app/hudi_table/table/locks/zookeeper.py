@@ -72,12 +72,12 @@ class HeldZooKeeperLock:
         """Make the node. Its name has a token, by which it is found again if the reply is lost."""
         token = f"_c_{uuid.uuid4()}-{_MARK}"
         path = self._settings.path
-        self._ask(lambda: self._client.ensure_path(path))
+        self._ask("ensure_path", path)
         try:
-            made = self._ask(lambda: self._client.create(f"{path}/{token}", _DATA, ephemeral=True, sequence=True))
+            made = self._ask("create", f"{path}/{token}", _DATA, ephemeral=True, sequence=True)
             self._name = made.rpartition("/")[2]
         except UnavailableError:
-            found = [name for name in self._ask(lambda: self._client.get_children(path)) if name.startswith(token)]
+            found = [name for name in self._ask("get_children", path) if name.startswith(token)]
             if not found:
                 raise
             self._name = found[0]
@@ -87,7 +87,7 @@ class HeldZooKeeperLock:
         """Return when no node is before ours. Raises UnavailableError at the end."""
         while True:
             sent = self._lease.sending()
-            children = self._ask(lambda: self._client.get_children(self._settings.path))
+            children = self._ask("get_children", self._settings.path)
             if self._name is None or self._name not in children:
                 raise UnavailableError(f"the session of ZooKeeper for {self._what} ended as we waited: try again")
             ahead, before = place(children, self._name)
@@ -102,7 +102,7 @@ class HeldZooKeeperLock:
 
     def _wait_for_the_end_of(self, name: str, seconds: float) -> None:
         gone = threads.event()
-        if self._ask(lambda: self._client.exists(self._node(name), watch=lambda _: gone.set())) is not None:
+        if self._ask("exists", self._node(name), watch=lambda _: gone.set()) is not None:
             gone.wait(seconds)
 
     def valid(self) -> bool:
@@ -115,7 +115,7 @@ class HeldZooKeeperLock:
             self._ended = True
             raise lost(self._what, "its session has ended")
         sent = self._lease.sending()
-        found = self._ask(lambda: self._client.exists(self._node(self._name or "")))
+        found = self._ask("exists", self._node(self._name))
         if found is None or found.owner_session_id != self._session:
             self._ended = True
             raise lost(self._what, "the server has ended its session")
@@ -125,12 +125,12 @@ class HeldZooKeeperLock:
         """Delete the node and end the session."""
         self._ended = True
         self._lease.end()
-        with contextlib.suppress(Exception):
-            if self._name is not None and self._client.connected:
-                self._client.delete(self._node(self._name))
-        with contextlib.suppress(Exception):
-            self._client.stop()
-            self._client.close()
+        if self._name is not None and self._client.connected:
+            with contextlib.suppress(HudiError):
+                self._ask("delete", self._node(self._name))
+        with contextlib.suppress(HudiError):
+            _asked(self._client.stop, self._settings)
+            _asked(self._client.close, self._settings)
 
     def _hear(self, state: str) -> None:
         """A lost session never comes back: kazoo begins another."""
@@ -154,8 +154,12 @@ class HeldZooKeeperLock:
 
         connection._connect = noting
 
-    def _ask(self, request: Callable[[], T]) -> T:
-        return _asked(request, self._settings)
+    def _ask(self, name: str, *args: Any, **options: Any) -> Any:
+        """The reply to a request of kazoo's. By itself kazoo waits for one as long as it takes to be
+        connected again."""
+        request = getattr(self._client, f"{name}_async")
+        seconds = self._settings.connection_timeout
+        return _asked(lambda: request(*args, **options).get(timeout=seconds), self._settings)
 
 
 def _client(settings: ZooKeeperLockSettings) -> Any:
