@@ -17,7 +17,7 @@ from hudi_table.errors import HudiError, InvalidOptionError
 from hudi_table.model.options.lock_settings import PREFIX, FileLockSettings
 from hudi_table.table.locks.lease import Lease, lost, wait
 from hudi_table.table.store.errors import local_error
-from hudi_table.table.store.owned_file import OwnedFile, delete_if_written, modified
+from hudi_table.table.store.owned.file import OwnedFile, delete_if_written, modified
 from hudi_table.table.store.ports import Clock
 
 SETTLING = 0.02

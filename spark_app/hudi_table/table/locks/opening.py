@@ -16,8 +16,8 @@ from hudi_table.table.locks.keeping import kept
 from hudi_table.table.locks.lease import Held, Lock
 from hudi_table.table.locks.storage import StorageLock
 from hudi_table.table.locks.zookeeper import ZooKeeperLock
+from hudi_table.table.store.owned.versioned import versioned_objects
 from hudi_table.table.store.ports import Clock, Storage
-from hudi_table.table.store.versioned import versioned_objects
 
 
 def open_lock(settings: LockSettings, storage: Storage, clock: Clock) -> Lock:

@@ -25,8 +25,8 @@ from hudi_table.table.locks.storage_file import (
     audit_path,
     decoded,
 )
+from hudi_table.table.store.owned.versioned import Version, VersionedObjects
 from hudi_table.table.store.ports import Clock
-from hudi_table.table.store.versioned import Version, VersionedObjects
 
 DRIFT_MILLIS = 500
 """By how much clocks may differ, as Hudi's clients have it."""

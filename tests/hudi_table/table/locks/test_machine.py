@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from hudi_table.errors import HudiError, ObjectExistsError, OutcomeUnknownError
 from hudi_table.table.locks.storage import HeldStorageLock
 from hudi_table.table.store.opening import open_storage
-from hudi_table.table.store.versioned import Version, VersionedObjects, versioned_objects
+from hudi_table.table.store.owned.versioned import Version, VersionedObjects, versioned_objects
 from tests.support.lock_clients import SharedTime, SkewedClock
 from tests.support.scale import scaled
 

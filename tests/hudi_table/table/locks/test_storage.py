@@ -17,8 +17,8 @@ from hudi_table.table.locks.storage import StorageLock
 from hudi_table.table.locks.storage_file import AUDIT_SWITCH, LOCK, LockFile, decoded
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.owned.versioned import Version, VersionedObjects, versioned_objects
 from hudi_table.table.store.ports import Storage
-from hudi_table.table.store.versioned import Version, VersionedObjects, versioned_objects
 from tests.support.lock_clients import BEGIN, SharedTime, SkewedClock
 from tests.support.s3 import S3Server, running_s3
 

@@ -12,7 +12,7 @@ import os
 from typing import Self
 
 from hudi_table.table.store.local_files import NewFile, write_all
-from hudi_table.table.store.versioned import is_named
+from hudi_table.table.store.owned.versioned import is_named
 
 
 class OwnedFile:
