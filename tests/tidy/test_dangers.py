@@ -149,15 +149,16 @@ def unguarded(tree: ast.AST) -> list[int]:
     return [each.lineno for each in found if each.value.id == "obstore" and id(each) not in guarded]  # type: ignore[attr-defined] # a name
 
 
-def test_obstore_has_one_door_where_its_errors_and_panics_become_ours() -> None:
-    door = "spark_app/hudi_table/table/store/remote.py"
-    (remote,) = [source for source in production_sources() if source.path == door]
-    assert unguarded(remote.tree) == []
-    assert unguarded(ast.parse("import obstore\nobstore.head(store, key)")) == [2]
-    others = [
-        source.path
+def test_obstore_has_two_doors_where_its_errors_and_panics_become_ours() -> None:
+    """Requests, and those that have a condition."""
+    store = "spark_app/hudi_table/table/store/"
+    doors = {f"{store}remote.py", f"{store}owned/versioned.py"}
+    found = [
+        source
         for source in production_sources()
         for node in ast.walk(source.tree)
-        if source.path != door and isinstance(node, ast.Import) and any(name.name == "obstore" for name in node.names)
+        if isinstance(node, ast.Import) and any(name.name == "obstore" for name in node.names)
     ]
-    assert others == []
+    assert {source.path for source in found} == doors
+    assert all(unguarded(source.tree) == [] for source in found)
+    assert unguarded(ast.parse("import obstore\nobstore.head(store, key)")) == [2]

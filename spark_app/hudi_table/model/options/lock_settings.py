@@ -1,7 +1,7 @@
 """Which lock of Apache Hudi's a table's writers share, read from Hudi's own options.
 
-Three of Hudi's providers are left out, each with its reason in `_LEFT_OUT`. Nothing is guessed: Hudi
-takes ZooKeeper where no provider is named, we ask for the name.
+Three of Hudi's providers are left out, each with its reason in `_LEFT_OUT`. Nothing is guessed:
+Hudi takes ZooKeeper where no provider is named, we ask for the name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The lock of Apache Hudi's `DynamoDBBasedLockProvider`: one item, as Amazon's lock client writes it.
+"""The lock of Apache Hudi's `DynamoDBBasedLockProvider`: one item, as Amazon's lock client writes
+it.
 
 No clock on a wall is asked. Who holds the lock gives the item a new version within each lease; who
 wants it takes an item whose version has stood for a whole lease before his own eyes.
@@ -19,6 +20,7 @@ from hudi_table.errors import (
     OutcomeUnknownError,
     UnavailableError,
 )
+from hudi_table.model import digits
 from hudi_table.model.options.lock_settings import DynamoLockSettings
 from hudi_table.table.locks.lease import Lease, lost, wait
 from hudi_table.table.store.ports import Clock
@@ -152,7 +154,8 @@ class HeldDynamoLock:
 
 
 class _Table:
-    """The requests, each sent once: what becomes of one whose reply was lost is seen in the item."""
+    """The requests, each sent once: what becomes of one whose reply was lost is seen in the
+    item."""
 
     def __init__(self, client: Any, settings: DynamoLockSettings) -> None:
         self._client = client
@@ -234,9 +237,10 @@ def _text(item: Item, name: str) -> str:
 
 def _millis(item: Item) -> int:
     text = _text(item, "#lease")
-    if not (text.isascii() and text.isdigit()):
+    found = digits.whole(text)
+    if found is None:
         raise CorruptTableError(f"the item {item.get('key')} of the table of locks has a lease of {text[:40]!r}")
-    return int(text)
+    return found
 
 
 def _meaning(error: Any, where: str, *, writes: bool) -> Exception:

@@ -1,10 +1,10 @@
 """The lock of Apache Hudi's `FileSystemBasedLockProvider`, on local disk: the file `lock`.
 
 Hudi's client has three habits that no other client can mend. It does not create the file
-exclusively on a local disk: it looks, and opens. It renews nothing, and takes a file for stale whose
-age is beyond the setting. And a client that gives up waiting deletes the file as it closes, whoever's
-it is. So a holder of ours looks again after a moment and at each renewal whether the file is its
-own; two clients of Hudi cannot tell.
+exclusively on a local disk: it looks, and opens. It renews nothing, and takes a file for stale
+whose age is beyond the setting. And a client that gives up waiting deletes the file as it closes,
+whoever's it is. So a holder of ours looks again after a moment and at each renewal whether the file
+is its own; two clients of Hudi cannot tell.
 """
 
 from __future__ import annotations

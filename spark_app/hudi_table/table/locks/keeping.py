@@ -15,8 +15,8 @@ from hudi_table.table.store import threads
 def kept(lock: Lock, *, patience: float, every: float) -> Iterator[Held]:
     """Take the lock within `patience` seconds and renew it every so many.
 
-    Raises WriteAbortedError at the end if it was lost meanwhile. What was done under it is done then:
-    another may have done something beside it.
+    Raises WriteAbortedError at the end if it was lost meanwhile. What was done under it is done
+    then: another may have done something beside it.
     """
     held = lock.acquire(patience)
     over = threads.event()

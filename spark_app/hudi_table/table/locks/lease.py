@@ -1,7 +1,7 @@
 """What every lock promises, and the waiting that they share.
 
-No lock here is a fence: whoever holds one can be stopped for longer than its lease, wake, and send a
-request. `Held.valid` says it without a request, by this machine's clock alone, which counts
+No lock here is a fence: whoever holds one can be stopped for longer than its lease, wake, and send
+a request. `Held.valid` says it without a request, by this machine's clock alone, which counts
 suspension; `Held.renew` asks the store. What must not happen twice is guarded by exclusive creation
 inside the lock.
 """
@@ -74,7 +74,8 @@ class Lease:
 
 
 def wait(attempt: Callable[[], H | str], clock: Clock, *, patience: float, pause: float, what: str) -> H:
-    """What `attempt` gets as soon as it gets it; a text is why it did not. It is made once at least."""
+    """What `attempt` gets as soon as it gets it; a text is why it did not. It is made once at
+    least."""
 
     def attempted() -> H | str:
         try:

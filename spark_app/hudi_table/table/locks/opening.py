@@ -33,5 +33,6 @@ def open_lock(settings: LockSettings, storage: Storage, clock: Clock) -> Lock:
 
 
 def hold_lock(settings: LockSettings, storage: Storage, clock: Clock) -> AbstractContextManager[Held]:
-    """A context in which the lock is held, renewed as the settings say. Raises what `kept` raises."""
+    """A context in which the lock is held, renewed as the settings say. Raises what `kept`
+    raises."""
     return kept(open_lock(settings, storage, clock), patience=settings.patience, every=settings.renewal)

@@ -1,10 +1,10 @@
 """The lock of Apache Hudi's `StorageBasedLockProvider`, of 1.1 and 1.2: an object that is replaced
 under conditions.
 
-Who holds it writes until when; others wait until that moment, and half a second more for clocks that
-differ, has passed on their own clock. Nobody's clock is trusted beyond that: who holds it goes by the
-seconds since its request was sent. Hudi takes the answer to its own repeated request for another
-holder's; we read back what was written.
+Who holds it writes until when; others wait until that moment, and half a second more for clocks
+that differ, has passed on their own clock. Nobody's clock is trusted beyond that: who holds it goes
+by the seconds since its request was sent. Hudi takes the answer to its own repeated request for
+another holder's; we read back what was written.
 """
 
 from __future__ import annotations

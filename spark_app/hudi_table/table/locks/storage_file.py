@@ -1,7 +1,7 @@
 """The lock object of Apache Hudi's `StorageBasedLockProvider`, and its audit log: names and bytes.
 
-Hudi writes both with Jackson: the lock's fields in the order of its class, those of the audit log in
-the order of a hash map.
+Hudi writes both with Jackson: the lock's fields in the order of its class, those of the audit log
+in the order of a hash map.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class LockFile:
 
 
 def decoded(data: bytes) -> LockFile:
-    """The lock of these bytes; fields of later releases are passed over. Raises CorruptTableError."""
+    """The lock of these bytes; fields of later releases are passed over. Raises
+    CorruptTableError."""
     try:
         fields = parse_json(data)
         found = LockFile(fields["expired"], fields["validUntil"], fields["owner"])
@@ -46,7 +47,8 @@ def decoded(data: bytes) -> LockFile:
 
 
 def audit_is_on(data: bytes) -> bool:
-    """Whether the switch of the audit log says so; one that cannot be read does not, as for Hudi."""
+    """Whether the switch of the audit log says so; one that cannot be read does not, as for
+    Hudi."""
     try:
         fields = parse_json(data)
     except ValueError:

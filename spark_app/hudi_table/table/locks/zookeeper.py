@@ -1,8 +1,8 @@
 """The lock of Apache Hudi's `ZookeeperBasedLockProvider`: nodes as Curator's mutex makes them.
 
 Curator orders them by what stands behind `lock-`, so the nodes of kazoo's own recipe, which have
-another name, would not queue with Hudi's: the recipe is written here, kazoo is the client. Each holding
-has a session of its own, so the server takes the lock back as soon as that ends.
+another name, would not queue with Hudi's: the recipe is written here, kazoo is the client. Each
+holding has a session of its own, so the server takes the lock back as soon as that ends.
 """
 
 from __future__ import annotations
@@ -141,9 +141,9 @@ class HeldZooKeeperLock:
         return f"{self._settings.path}/{name}"
 
     def _negotiate(self) -> None:
-        """Note the session's time at each connection: a server gives no more than its own greatest, 40
-        seconds if nobody set it, where Hudi asks for 60. kazoo keeps it to itself, but for the time
-        for which it reads, two thirds of it."""
+        """Note the session's time at each connection: a server gives no more than its own greatest,
+        40 seconds if nobody set it, where Hudi asks for 60. kazoo keeps it to itself, but for the
+        time for which it reads, two thirds of it."""
         connection = self._client._connection
         connect = connection._connect
 
@@ -155,8 +155,8 @@ class HeldZooKeeperLock:
         connection._connect = noting
 
     def _ask(self, name: str, *args: Any, **options: Any) -> Any:
-        """The reply to a request of kazoo's. By itself kazoo waits for one as long as it takes to be
-        connected again."""
+        """The reply to a request of kazoo's. By itself kazoo waits for one as long as it takes to
+        be connected again."""
         request = getattr(self._client, f"{name}_async")
         seconds = self._settings.connection_timeout
         return _asked(lambda: request(*args, **options).get(timeout=seconds), self._settings)

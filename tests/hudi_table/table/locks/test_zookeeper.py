@@ -41,7 +41,6 @@ def test_nodes_queue_by_their_numbers_whoever_made_them():
     assert place(queue, "_c_0000-lock-0000000010") == (2, "_c_ffff-lock-0000000002")
 
 
-@pytest.mark.spark
 def test_the_lock_is_held_by_one_until_it_is_given_back(server: ZooKeeper):
     held = lock_of(server).acquire(0)
     assert held.valid()
@@ -61,14 +60,12 @@ def test_the_lock_is_held_by_one_until_it_is_given_back(server: ZooKeeper):
     got[0].release()
 
 
-@pytest.mark.spark
 def test_a_session_is_as_long_as_the_server_allows_and_no_longer_trusted(server: ZooKeeper):
     held = lock_of(server, session=3_600.0).acquire(0)
     assert held._lease.seconds == pytest.approx(40.0), "the greatest that this server gives"
     held.release()
 
 
-@pytest.mark.spark
 def test_who_loses_his_node_sees_that_and_the_next_one_has_the_lock(server: ZooKeeper):
     held = lock_of(server).acquire(0)
     held._client.delete(f"{PATH}/{children(held)[0]}")
@@ -82,7 +79,6 @@ def test_who_loses_his_node_sees_that_and_the_next_one_has_the_lock(server: ZooK
     following.release()
 
 
-@pytest.mark.spark
 def test_a_session_that_has_ended_is_known_to_be_lost_before_its_lease_ends(server: ZooKeeper):
     held = lock_of(server).acquire(0)
     node = f"{PATH}/{children(held)[0]}"
@@ -104,7 +100,6 @@ def test_a_session_that_has_ended_is_known_to_be_lost_before_its_lease_ends(serv
     held.release()
 
 
-@pytest.mark.spark
 def test_a_server_that_is_gone_is_named_and_the_lease_runs_out(tmp_path: Path):
     with running_zookeeper(tmp_path / "server") as server:
         settings = ZooKeeperLockSettings(server.address, PATH, 2.0, connection_timeout=5.0)
@@ -121,7 +116,6 @@ def test_a_server_that_is_gone_is_named_and_the_lease_runs_out(tmp_path: Path):
         held.release()
 
 
-@pytest.mark.spark
 def test_of_six_threads_one_has_the_lock_at_a_time(server: ZooKeeper):
     inside: list[int] = []
 

@@ -60,8 +60,8 @@ def modified(full: str) -> float | None:
 
 
 def delete_if_written(full: str, at: float) -> bool:
-    """Delete the file that was written at this moment and no other; whether it was there. Of several
-    processes of ours one does."""
+    """Delete the file that was written at this moment and no other; whether it was there. Of
+    several processes of ours one does."""
     try:
         descriptor = os.open(full, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
