@@ -92,7 +92,7 @@ def test_a_release_that_works_passes_its_test(
         reports(server, POD, {"phase": "Failed" if said.returncode else "Succeeded"})
         asking.join()
         assert said.returncode == 0, said.stdout + said.stderr
-        assert said.stdout.count("good: ") == 6
+        assert said.stdout.count("good: ") == 7
         assert wrong.returncode == 1
         assert "bad: a HudiTable is taken: 40" in wrong.stderr
     assert ended[0].returncode == 0, ended[0].stderr

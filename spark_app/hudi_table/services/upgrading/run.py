@@ -59,6 +59,7 @@ from hudi_table.table.timeline.active import load_timeline, refuse_other_version
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_time
 from hudi_table.table.timeline.properties import replace_properties
+from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.version_change import ChangeRight, VersionChange, being_changed, noted_change
 from hudi_table.table.view.file_system_view import FileSystemView
@@ -185,6 +186,7 @@ def _prepare_and_decide(ctx: TableContext, change: Change, *, savepoint: bool) -
     )
 
 
+@relists
 def _prepare(ctx: TableContext, change: Change) -> None:
     """Execute what waits, and merge all logs."""
     recover(ctx, load_timeline(ctx))
