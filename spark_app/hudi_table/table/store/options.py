@@ -137,6 +137,8 @@ def s3_config(options: Mapping[str, str]) -> tuple[dict[str, Any], Any]:
     endpoint = config.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint:
         config["endpoint"] = endpoint
+        # The client would go by the variable of this name, whatever the option says.
+        config["aws_endpoint_url_s3"] = endpoint
         config.setdefault("region", os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1")
     else:
         _refuse_empty_endpoint(config)

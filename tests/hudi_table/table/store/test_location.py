@@ -25,6 +25,7 @@ from hudi_table.table.store.opening import Reopen, open_storage
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.store.remote import ObjectStorage
 from hudi_table.table.store.retry import Pace
+from tests.support.s3 import running_s3
 from tests.support.written import new_table, rows
 
 NOWHERE = "http://127.0.0.1:1"
@@ -89,6 +90,17 @@ def test_a_variable_of_an_endpoint_without_a_text_is_refused_unless_an_option_ha
     with pytest.raises(InvalidOptionError, match=f"the variable {name} is empty: give a URL, or unset it"):
         open_table("s3://bucket/t", storage_options=WITHOUT_ENDPOINT)
     assert isinstance(opened(), UnavailableError)
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize("elsewhere", [NOWHERE, ""])
+def test_the_option_of_an_endpoint_goes_before_every_variable(elsewhere: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client went where `AWS_ENDPOINT_URL_S3` says, and without a text of it panicked."""
+    for name in ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.setenv(name, elsewhere)
+    with running_s3() as server:
+        open_storage(server.new_uri(), server.options).put("x", b"1")
+        assert len(server.keys()) == 1
 
 
 @pytest.mark.parametrize(
