@@ -17,7 +17,9 @@ NOTHING_WAITS = {
 MAKES_THREADS = re.compile(
     r"^\s*(import|from) (threading|concurrent\.futures|queue|asyncio|multiprocessing)\b", re.MULTILINE
 )
-ONLY_TYPES = re.compile(r"^from (concurrent\.futures import (Executor|Future)|queue import (Empty|Full|Queue|, )+)$", re.MULTILINE)
+ONLY_TYPES = re.compile(
+    r"^from (concurrent\.futures import (Executor|Future)|queue import (Empty|Full|Queue|, )+)$", re.MULTILINE
+)
 
 
 def test_the_library_makes_its_threads_in_one_module() -> None:
