@@ -211,7 +211,10 @@ def _tell_version(ctx: TableContext) -> None:
             ctx.storage.put_if_absent(path, newest)
         except (ObjectExistsError, OutcomeUnknownError):
             continue
-    raise UnavailableError(f"{path} could not be determined in {ATTEMPTS_MAX} attempts", base_path=ctx.base_path)
+    raise UnavailableError(
+        f"{path} could not be brought to the newest manifest in {ATTEMPTS_MAX} attempts, since others archive beside us; archive again",
+        base_path=ctx.base_path,
+    )
 
 
 def compact_levels(ctx: TableContext, policy: ArchivePolicy) -> int:
