@@ -148,11 +148,7 @@ def _ready(desired: DesiredSet, seen: Seen, failing: Sequence[FailingTable]) -> 
 def _of_tables(seen: Seen, failing: Sequence[FailingTable]) -> list[Finding]:
     total = len(seen.wanted)
     if seen.writes:
-        message = f"{counted(seen.writes, 'HudiTable')} of {total} to be written"
-        return [
-            Finding("Ready", "False", "WritingTables", message),
-            Finding("Reconciling", "True", "WritingTables", message),
-        ]
+        return _working("WritingTables", f"{counted(seen.writes, 'HudiTable')} of {total} to be written")
     if failing:
         return [
             Finding(
@@ -162,10 +158,7 @@ def _of_tables(seen: Seen, failing: Sequence[FailingTable]) -> list[Finding]:
     starting = [each.name for each in seen.wanted if each.stored is not None and _fare(each.stored) is _Fare.BEGINS]
     if starting:
         message = f"{counted(len(starting), 'HudiTable')} new, or at its first run: {', '.join(starting[:NAMED_MAX])}"
-        return [
-            Finding("Ready", "False", "TablesStarting", message),
-            Finding("Reconciling", "True", "TablesStarting", message),
-        ]
+        return _working("TablesStarting", message)
     if not total:
         return [
             Finding(
@@ -173,6 +166,10 @@ def _of_tables(seen: Seen, failing: Sequence[FailingTable]) -> list[Finding]:
             )
         ]
     return [Finding("Ready", "True", "TablesReady", f"{counted(total, 'topic')} with a table each, all of them ready")]
+
+
+def _working(reason: str, message: str) -> list[Finding]:
+    return [Finding("Ready", "False", reason, message), Finding("Reconciling", "True", reason, message)]
 
 
 def _stalled(problem: Problem) -> list[Finding]:
@@ -226,12 +223,9 @@ def _told(desired: DesiredSet, seen: Seen) -> Iterable[Finding]:
     if seen.beyond:
         yield Finding("TooManyTopics", "True", "TooManyTopics", _beyond(desired, seen))
     if seen.vanished:
-        prunes = desired.spec is not None and desired.spec.prune
-        todo = (
-            f"deleted after {desired.spec.prune_after}"
-            if prunes and desired.spec
-            else "left as they are: delete them, or set prune"
-        )
+        todo = "left as they are: delete them, or set prune"
+        if desired.spec is not None and desired.spec.prune:
+            todo = f"deleted after {desired.spec.prune_after}"
         names = _first([f"{each.topic} ({each.table})" for each in seen.vanished])
         message = (
             f"{counted(len(seen.vanished), 'topic')} gone or selected no more; their HudiTables are {todo}: {names}"

@@ -175,11 +175,10 @@ def _give_up_unclaimed(
     may still have the right to write, and with it put markers: that ends a quarantine after the
     abort, or else after the rollback."""
     left = [instant for instant in timeline.commits if instant not in leaving.instants]
-    first = timeline.commits[0].time if timeline.commits else ""
 
     def passed(times: Iterable[str]) -> set[str]:
         """Those that the timeline is about to pass, and that have no file on it."""
-        within = {time for time in times if first <= time and (not left or time < left[0].time)}
+        within = {time for time in times if not timeline.has_passed(time) and (not left or time < left[0].time)}
         return {time for time in within if not any(name.startswith(time) for name in timeline.files)}
 
     rollbacks = [instant for instant in timeline.completed if instant.action is Action.ROLLBACK]
