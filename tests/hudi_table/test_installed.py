@@ -34,6 +34,7 @@ WITH = {
     "hudi-table[aws]": "import boto3",
     "hudi-table[postgres]": "import hudi_table.index.keystore.postgres, adbc_driver_postgresql.dbapi",
     "hudi-table[kafka]": "import hudi_table.sources.kafka.source, confluent_kafka.admin",
+    "hudi-table[zookeeper]": "import hudi_table.table.locks.zookeeper, kazoo.client",
     "hudi-table[bar]": "from rich.progress import Progress",
     "hudi-operator": "import hudi_operator.cli.run, hudi_operator.handlers, hudi_operator.cli.kubectl.verb_status",
     "hudi-spark": "import hudi_spark.writer, hudi_spark.jobs.service, pyspark_hudi",
