@@ -22,9 +22,6 @@ T = TypeVar("T")
 
 _LINK_ATTEMPTS = 200
 """How often a folder that a concurrent delete took away is made again."""
-_FOLDER_GONE = (errno.ENOENT, errno.EPERM)
-"""What opening a file in such a folder says: ext4 answers EPERM when it goes between the lookup and
-the new inode."""
 
 
 class NewFile:
@@ -158,11 +155,8 @@ def _open_beside(path: str, opened: Callable[[str], T], *, fsync: bool) -> T:
     """What `opened` makes in the folder of `path`, which is made again as often as a concurrent
     delete takes it away."""
     for _ in range(_LINK_ATTEMPTS - 1):
-        try:
+        with contextlib.suppress(FileNotFoundError):
             return opened(make_folder(path, fsync=fsync))
-        except OSError as error:
-            if error.errno not in _FOLDER_GONE:
-                raise
     return opened(make_folder(path, fsync=fsync))
 
 
@@ -178,7 +172,8 @@ def _open_unnamed(folder: str) -> tuple[int, str | None]:
         try:
             return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), None
         except OSError as error:
-            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
+            # EPERM: ext4 is about to delete the folder. Opening by name waits until that has happened.
+            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.EPERM):
                 raise
     return _open_staging(folder)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -170,6 +171,23 @@ def test_a_file_system_without_unnamed_files_serves_too(tmp_path: Path, monkeypa
     with pytest.raises(KeyError), storage.open_write("p/z") as sink:
         raise KeyError
     assert sorted(entry.name for entry in (tmp_path / "p").iterdir()) == ["x", "y"]
+
+
+def test_a_folder_whose_deletion_takes_long_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ext4 answers EPERM to a file without a name until the deletion has ended, however often it is
+    asked; a file with a name waits for the end."""
+    open_file = os.open
+
+    def going(path: str, flags: int, *mode: int, **more: Any) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), path)
+        return open_file(path, flags, *mode, **more)
+
+    monkeypatch.setattr(os, "open", going)
+    storage = open_storage(str(tmp_path))
+    storage.put_if_absent("p/x", b"1")
+    assert storage.get("p/x") == b"1"
+    assert [entry.name for entry in (tmp_path / "p").iterdir()] == ["x"]
 
 
 def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
