@@ -17,9 +17,10 @@ from bench.indexes import race_indexes
 from bench.logs import race_logs
 from bench.lookups import measured_lookups
 from bench.memory import worker_memory
+from bench.peers import HUDI_OF
 from bench.planning import FULL_GROUPS, measured_planning
 from bench.process import ROOT
-from bench.race import ENTRIES, race
+from bench.race import ENTRIES, HUDI_PYTHON, race
 from bench.reads import ENTRIES as READ_ENTRIES
 from bench.reads import READ_ROWS, race_reads
 from bench.reads_report import reads_record
@@ -36,12 +37,16 @@ from bench.rows import workload
 from bench.services import measured_services
 from bench.starts import measured_starts
 from bench.store import measured_store, store_record
+from bench.versions import LATER, race_versions, versions_record
+from scripts.setup_env import IVY
+from scripts.setup_oracles import fetch
 
 RESULTS = ROOT / "docs" / "results"
 CACHE = ROOT / ".cache" / "bench"
 FULL_ROWS = 3_000_000
 MEMORY_ROWS = 30_000_000
 LOG_ROUNDS_MAX = 3
+SECTIONS = ("memory", "starts", "logs", "versions", "services", "indexes", "reads", "store")
 PARTS = ("upsert", "lookups", "planning")
 
 
@@ -64,6 +69,13 @@ def main() -> None:
             rounds = min(options.rounds, LOG_ROUNDS_MAX)
             record["logs"] = _on_this_machine(
                 lambda: logs_record(load, rounds, race_logs(load, Path(folder) / "logs", rounds, _say))
+            )
+        if "versions" in options.sections:
+            fetch(HUDI_OF[LATER], HUDI_PYTHON.parent.parent, Path(os.environ.get("HUDI_INTEROP_IVY") or IVY))
+            load = workload(CACHE, options.rows)
+            rounds = min(options.rounds, LOG_ROUNDS_MAX)
+            record["versions"] = _on_this_machine(
+                lambda: versions_record(load, rounds, race_versions(load, Path(folder) / "versions", rounds, _say))
             )
         if "services" in options.sections:
             load = workload(CACHE, options.rows)
@@ -146,6 +158,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--memory", action="store_true", help="measure one worker's memory instead of racing")
     parser.add_argument("--memory-rows", type=int, default=MEMORY_ROWS)
     parser.add_argument("--logs", action="store_true", help="race over merge-on-read tables only")
+    parser.add_argument("--versions", action="store_true", help="both races on table version 9, beside version 6, only")
     parser.add_argument(
         "--services", action="store_true", help="race clusterings, and time services with nothing to do"
     )
@@ -161,11 +174,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--scratch", help="folder on whose disk the tables are written")
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="print only, write no results")
     options = parser.parse_args()
-    chosen = [
-        name for name in ("memory", "starts", "logs", "services", "indexes", "reads", "store") if getattr(options, name)
-    ]
+    chosen = [name for name in SECTIONS if getattr(options, name)]
     # Whoever takes part in a race is named for that race.
-    options.sections = chosen or (["race"] if options.only else ["starts", "race", "logs"])
+    options.sections = chosen or (["race"] if options.only else ["starts", "race", "logs", "versions"])
     if unknown := sorted({*options.only.split(",")} - {"", *_names(options.sections)}):
         parser.error(f"--only names {', '.join(unknown)}: it takes some of {','.join(_names(options.sections))}")
     return options

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,11 +33,17 @@ STEPS = ("upsert", "snapshot", "incremental", "small", "compact")
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A contender: its worker, its label, and whether it only reads the table of `local-logs`."""
+    """A contender: its worker, its label, whether it only reads the table of `local-logs`, and the
+    version of its tables."""
 
     worker: str
     label: str
     reads_only: bool = False
+    version: int = 6
+
+    @property
+    def name(self) -> str:
+        return f"{self.worker}{'-9' * (self.version == 9)}"
 
     @property
     def hudi(self) -> bool:
@@ -65,27 +71,28 @@ TARGETS = (
 )
 
 
-def race_logs(load: Workload, folder: Path, rounds: int, say: Callable[[str], None]) -> Results:
+def race_logs(
+    load: Workload, folder: Path, rounds: int, say: Callable[[str], None], entries: Sequence[LogEntry] = ENTRIES
+) -> Results:
     """One cold round and `rounds` warm ones. Raises AssertionError if a contender's rows are not
     those of the others."""
     folder.mkdir()
-    results: Results = {entry.worker: {step: Times() for step in STEPS} for entry in ENTRIES}
+    results: Results = {entry.name: {step: Times() for step in STEPS} for entry in entries}
     small = _small_batches(load, folder)
     _expect(load)
     with ExitStack() as sessions:
         running = {
-            entry.worker: sessions.enter_context(
-                Contender(entry.worker, bloom=False, python=HUDI_PYTHON if entry.hudi else None)
+            entry.name: sessions.enter_context(
+                Contender(entry.worker, bloom=False, python=HUDI_PYTHON if entry.hudi else None, version=entry.version)
             )
-            for entry in ENTRIES
+            for entry in entries
         }
-        for entry in ENTRIES:
-            if not entry.reads_only:
-                cost = running[entry.worker].run("load", load.base, folder / f"{entry.worker}-loaded")
-                say(f"{entry.label}: loaded in {cost.wall:.1f} s")
+        writers = [entry for entry in entries if not entry.reads_only]
+        for entry in writers:
+            cost = running[entry.name].run("load", load.base, folder / f"{entry.name}-loaded")
+            say(f"{entry.label}: loaded in {cost.wall:.1f} s")
         for number in range(rounds + 1):
-            turn = number % (len(ENTRIES) - 1)
-            writers = [entry for entry in ENTRIES if not entry.reads_only]
+            turn = number % len(writers)
             for entry in writers[turn:] + writers[:turn]:
                 costs = _round(entry, running, load, folder, small)
                 for (worker, step), found in costs.items():
@@ -106,17 +113,18 @@ def _shown(costs: list[Cost]) -> str:
 def _round(
     entry: LogEntry, running: Mapping[str, Contender], load: Workload, folder: Path, small: list[Path]
 ) -> dict[tuple[str, str], list[Cost]]:
-    mine, base = running[entry.worker], folder / entry.worker
+    mine, base = running[entry.name], folder / entry.name
     shutil.rmtree(base, ignore_errors=True)
-    shutil.copytree(folder / f"{entry.worker}-loaded", base)
+    shutil.copytree(folder / f"{entry.name}-loaded", base)
     costs: dict[tuple[str, str], list[Cost]] = {}
     for step in ("upsert", "snapshot", "incremental"):
-        costs[(entry.worker, step)] = [mine.run(step, load.updates, base)]
-    if entry.worker == "local-logs":
-        costs[("hudi-rs", "snapshot")] = [running["hudi-rs"].run("snapshot", load.updates, base)]
-    costs[(entry.worker, "small")] = [mine.run("small", batch, base) for batch in small]
+        costs[(entry.name, step)] = [mine.run(step, load.updates, base)]
+    reader = entry.name.replace("local-logs", "hudi-rs")
+    if reader != entry.name and reader in running:
+        costs[(reader, "snapshot")] = [running[reader].run("snapshot", load.updates, base)]
+    costs[(entry.name, "small")] = [mine.run("small", batch, base) for batch in small]
     before = _held(base)
-    costs[(entry.worker, "compact")] = [mine.run("compact", load.updates, base)]
+    costs[(entry.name, "compact")] = [mine.run("compact", load.updates, base)]
     assert before == _held(base), f"{entry.label}: the compaction changed rows"
     table = open_table(str(base))
     logs = sum(row["log_files"] for row in table.files().to_pylist() if row["latest"])

@@ -15,8 +15,8 @@ class HudiLogs(Hudi):
 
     table_type = "MERGE_ON_READ"
 
-    def __init__(self, version: str) -> None:
-        super().__init__(bloom=False, version=version)
+    def __init__(self, version: str, table_version: int = 6) -> None:
+        super().__init__(bloom=False, version=version, table_version=table_version)
 
     def load(self, rows: Path, base: Path) -> None:
         self.bulk_insert(rows, base)

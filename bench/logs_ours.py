@@ -24,8 +24,8 @@ class LocalLogs(Local):
 
     table_type = "MergeOnRead"
 
-    def __init__(self) -> None:
-        super().__init__(bloom=False)
+    def __init__(self, version: int = 6) -> None:
+        super().__init__(bloom=False, version=version)
 
     load, small = Local.bulk_insert, Local.upsert
 
@@ -46,8 +46,8 @@ class SparkLogs(Spark):
 
     table_type = "MergeOnRead"
 
-    def __init__(self) -> None:
-        super().__init__(bloom=False)
+    def __init__(self, version: int = 6) -> None:
+        super().__init__(bloom=False, version=version)
 
     load, small = Spark.bulk_insert, Spark.upsert
 

@@ -22,8 +22,13 @@ def check(rows: Path, step: str, count: int, ordering: int) -> None:
 
 def before_last(base: Path) -> str:
     """The instant before the newest completed write (a bulk_insert of Hudi's is a commit): an
-    incremental read from it gives what the newest changed."""
-    names = (path.name for path in (base / ".hoodie").iterdir())
-    return sorted(
-        name.partition(".")[0] for name in names if name[0] != "." and name.endswith((".commit", ".deltacommit"))
-    )[-2]
+    incremental read from it gives what the newest changed. On version 9 its completion, by which
+    such reads go there."""
+    hoodie = base / ".hoodie"
+    found = [
+        path
+        for end in (".commit", ".deltacommit")
+        for place in ("", "timeline/")
+        for path in hoodie.glob(f"{place}2*{end}")
+    ]
+    return sorted(path.stem.rpartition("_")[2] for path in found)[-2]

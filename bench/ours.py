@@ -20,7 +20,13 @@ BUCKET_INDEX = {"type": "Bucket", "buckets": BUCKETS}
 
 
 def created(
-    rows: Path, base: Path, bloom: bool, table_type, index: str | Mapping[str, Any] = BUCKET_INDEX
+    rows: Path,
+    base: Path,
+    bloom: bool,
+    table_type,
+    index: str | Mapping[str, Any] = BUCKET_INDEX,
+    *,
+    version: int = 6,
 ) -> HudiTable:
     """A table for these rows, without any."""
     return create_table(
@@ -32,6 +38,7 @@ def created(
         type=table_type,
         index=index,
         options=options_of(bloom),
+        version=version,
     )
 
 
@@ -49,15 +56,15 @@ class Local:
     index: str | Mapping[str, Any] = BUCKET_INDEX
     more: Mapping[str, str] = MappingProxyType({})
 
-    def __init__(self, *, bloom: bool) -> None:
+    def __init__(self, *, bloom: bool, version: int = 6) -> None:
         from hudi_table.table.engine.local_engine import LocalEngine
 
         assert LEVEL == 1, "our default"
-        self._bloom = bloom
+        self._bloom, self._version = bloom, version
         self._engine = LocalEngine(CORES)
 
     def bulk_insert(self, rows: Path, base: Path) -> None:
-        table = created(rows, base, self._bloom, self.table_type, self.index)
+        table = created(rows, base, self._bloom, self.table_type, self.index, version=self._version)
         table.write(read(rows), operation="bulk_insert", options=self._options(), engine=self._engine)
 
     def upsert(self, rows: Path, base: Path) -> None:
@@ -72,11 +79,11 @@ class Spark:
 
     table_type = "CopyOnWrite"
 
-    def __init__(self, *, bloom: bool, tasks: int = CORES) -> None:
+    def __init__(self, *, bloom: bool, tasks: int = CORES, version: int = 6) -> None:
         from pyspark.sql import SparkSession
 
         os.environ["PYSPARK_PYTHON"] = sys.executable
-        self._bloom = bloom
+        self._bloom, self._version = bloom, version
         builder = SparkSession.builder.master(f"local[{tasks}]").appName("bench")
         for name, value in SPARK_CONF.items():
             builder = builder.config(name, value)
@@ -87,7 +94,7 @@ class Spark:
     def bulk_insert(self, rows: Path, base: Path) -> None:
         import hudi_spark
 
-        table = created(rows, base, self._bloom, self.table_type)
+        table = created(rows, base, self._bloom, self.table_type, version=self._version)
         hudi_spark.write(self._spark.read.parquet(str(rows)), table, "bulk_insert", options=options_of(self._bloom))
 
     def upsert(self, rows: Path, base: Path) -> None:

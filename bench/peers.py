@@ -11,6 +11,9 @@ from typing import Any
 from bench.settings import BUCKETS, CODEC, CORES, KEY, LEVEL, ORDERING, PARTITION, SPARK_CONF
 
 HUDI = "1.1.1"
+HUDI_OF = {6: HUDI, 9: "1.2.0"}
+"""Table version → the release beside which the main races are run: of 9 the newest that is
+pinned."""
 
 
 class Delta:
@@ -49,17 +52,16 @@ class Delta:
 class Hudi:
     """Apache Hudi's DataFrame writer on Spark 3.5, with as many tasks at once as ours.
 
-    The metadata table is off, which is less work for Hudi: ours keeps none yet. Table version 6 is
-    the one we write.
+    The metadata table is off, which is less work for Hudi: by default ours has none.
     """
 
     table_type = "COPY_ON_WRITE"
 
-    def __init__(self, *, bloom: bool, version: str = HUDI) -> None:
+    def __init__(self, *, bloom: bool, version: str = HUDI, table_version: int = 6) -> None:
         from pyspark.sql import SparkSession
 
         os.environ["PYSPARK_PYTHON"] = sys.executable
-        self._version = version
+        self._version, self._table_version = version, table_version
         jars = Path(os.environ["HUDI_INTEROP_IVY"]) / "jars"
         others = [str(jar) for jar in sorted(jars.glob("*.jar")) if "bundle" not in jar.name]
         builder = SparkSession.builder.master(f"local[{CORES}]").appName("bench")
@@ -105,7 +107,7 @@ class Hudi:
             "hoodie.compact.inline.max.delta.commits": "1000",
         }
         if not self._version.startswith("0."):
-            options |= {"hoodie.write.table.version": "6", "hoodie.write.auto.upgrade": "false"}
+            options |= {"hoodie.write.table.version": str(self._table_version), "hoodie.write.auto.upgrade": "false"}
         options |= self.index_options()
         options |= {f"hoodie.{kind}.shuffle.parallelism": str(CORES) for kind in ("insert", "upsert", "bulkinsert")}
         self._spark.read.parquet(str(rows)).write.format("hudi").options(**options).mode(mode).save(str(base))

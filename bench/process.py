@@ -32,15 +32,17 @@ class Cost:
 
 
 class Contender:
-    """A contender's process. `python` is the one that has its libraries."""
+    """A contender's process. `python` is the one that has its libraries, `version` that of its
+    tables."""
 
-    def __init__(self, name: str, *, bloom: bool, python: Path | None = None) -> None:
+    def __init__(self, name: str, *, bloom: bool, python: Path | None = None, version: int = 6) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         unwanted = ("SPARK_", "PYSPARK_", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
         env = {key: value for key, value in os.environ.items() if not key.startswith(unwanted)}
         env |= {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "spark_app"))), "TZ": "UTC"}
         env.setdefault("HUDI_INTEROP_IVY", str(ROOT / ".cache" / "ivy"))
         command = [str(python or sys.executable), "-m", "bench.worker", name, *(["--bloom"] if bloom else [])]
+        command += ["--table-version", str(version)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, env=env, text=True
         )

@@ -22,15 +22,17 @@ HUDI_PYTHON = ROOT / ".venv-hudi" / "bin" / "python"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Who takes part: a worker's name, its label, and whether it writes bloom filters."""
+    """Who takes part: a worker's name, its label, whether it writes bloom filters, and the version
+    of its tables."""
 
     worker: str
     label: str
     bloom: bool = False
+    version: int = 6
 
     @property
     def name(self) -> str:
-        return f"{self.worker}-bloom" if self.bloom else self.worker
+        return f"{self.worker}{'-bloom' * self.bloom}{'-9' * (self.version == 9)}"
 
 
 ENTRIES = (
@@ -77,7 +79,12 @@ def race(load: Workload, folder: Path, rounds: int, entries: Iterable[Entry], sa
     with ExitStack() as sessions:
         running: Mapping[str, Contender] = {
             entry.name: sessions.enter_context(
-                Contender(entry.worker, bloom=entry.bloom, python=HUDI_PYTHON if entry.worker == "hudi" else None)
+                Contender(
+                    entry.worker,
+                    bloom=entry.bloom,
+                    python=HUDI_PYTHON if entry.worker == "hudi" else None,
+                    version=entry.version,
+                )
             )
             for entry in entries
         }

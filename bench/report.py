@@ -25,6 +25,7 @@ from bench.services import ServicesResults
 from bench.starts import LIMITS, Start
 from bench.store import store_lines
 from bench.tables import MIB, machine_lines, met_text, step_figures, table_lines, target_lines, target_ratio, wall_text
+from bench.versions import versions_lines
 
 TARGETS = (
     Target("upsert", "spark", "floor", 2.0),
@@ -155,6 +156,8 @@ def markdown(record: Mapping[str, Any]) -> str:
         lines += _race_lines(record["race"])
     if "logs" in record:
         lines += _logs_lines(record["logs"])
+    if "versions" in record:
+        lines += versions_lines(record["versions"])
     if "services" in record:
         lines += _services_lines(record["services"])
     if "store" in record:

@@ -1,4 +1,5 @@
-"""One contender in a process of its own, kept warm: `python -m bench.worker NAME [--bloom]`.
+"""One contender in a process of its own, kept warm: `python -m bench.worker NAME [--bloom]
+[--table-version 9]`.
 
 JSON lines: {"step": a method of the contender, "rows": folder, "base": folder} on stdin,
 {"seconds": wall} on stdout once per line, after a first line when the session stands. A failure
@@ -16,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 
-def contender(name: str, bloom: bool) -> Any:
-    """The contender of that name; what it needs is imported here and not before."""
+def contender(name: str, bloom: bool, version: int = 6) -> Any:
+    """The contender of that name; what it needs is imported here and not before. `version`: of its
+    tables, in the races that are run on two."""
     if name == "floor":
         from bench.floor import Floor
 
@@ -25,7 +27,7 @@ def contender(name: str, bloom: bool) -> Any:
     if name in ("local", "spark"):
         from bench.ours import Local, Spark
 
-        return (Local if name == "local" else Spark)(bloom=bloom)
+        return (Local if name == "local" else Spark)(bloom=bloom, version=version)
     if name == "spark-1":
         from bench.ours import Spark
 
@@ -33,7 +35,9 @@ def contender(name: str, bloom: bool) -> Any:
     if name in ("local-logs", "spark-logs", "hudi-rs"):
         from bench.logs_ours import HudiRs, LocalLogs, SparkLogs
 
-        return {"local-logs": LocalLogs, "spark-logs": SparkLogs, "hudi-rs": HudiRs}[name]()
+        if name == "hudi-rs":
+            return HudiRs()
+        return (LocalLogs if name == "local-logs" else SparkLogs)(version)
     if name in ("local-services", "spark-services"):
         from bench.services_ours import LocalServices, SparkServices
 
@@ -45,7 +49,7 @@ def contender(name: str, bloom: bool) -> Any:
     if name.startswith("hudi-logs-"):
         from bench.logs_hudi import HudiLogs
 
-        return HudiLogs(name.removeprefix("hudi-logs-"))
+        return HudiLogs(name.removeprefix("hudi-logs-"), version)
     if name.startswith("hudi-index-"):
         from bench.indexes_hudi import HudiIndexed
 
@@ -67,21 +71,22 @@ def contender(name: str, bloom: bool) -> Any:
         from bench.planning_steps import Planning
 
         return Planning()
-    from bench.peers import Delta, Hudi
+    from bench.peers import HUDI_OF, Delta, Hudi
 
-    return Delta() if name == "delta" else Hudi(bloom=bloom)
+    return Delta() if name == "delta" else Hudi(bloom=bloom, version=HUDI_OF[version], table_version=version)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("name", help="a contender; see `contender`")
     parser.add_argument("--bloom", action="store_true")
+    parser.add_argument("--table-version", type=int, default=6)
     arguments = parser.parse_args()
     # Java and Python both print to descriptor 1: keep the answers apart from their chatter.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     start = time.perf_counter()
-    running = contender(arguments.name, arguments.bloom)
+    running = contender(arguments.name, arguments.bloom, arguments.table_version)
     print(json.dumps({"seconds": time.perf_counter() - start}), file=answers)
     for line in sys.stdin:
         command = json.loads(line)
