@@ -1,0 +1,146 @@
+"""A fault at every storage call of what drops the metadata table of a table of version 9, which is
+Hudi's: while the properties name it, all its files are there and it says what the table holds; and
+the next write needs no repair.
+
+Matrix: {a table with its metadata table, one whose metadata table was lost to a drop that ended
+half-way} × {upsert, delete, insert_overwrite, compaction or clustering} × each storage call ×
+{crash before, crash after, torn write, lost reply}, on golden tables of Hudi 1.1.1 in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from hudi_table.api import HudiTable
+from hudi_table.arguments import OperationName
+from hudi_table.metadata.table import read_partitions
+from hudi_table.model.names import METADATA_TABLE
+from hudi_table.model.table.config import TableType
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import load_timeline
+from tests.support import golden
+from tests.support.crashes import copied, new_store, opened
+from tests.support.fault_points import after_each_fault, check_outcome, on_table
+from tests.support.later import STEP, index_options
+
+pytestmark = pytest.mark.filterwarnings("ignore::hudi_table.metadata.lifecycle.MetadataDroppedWarning")
+
+TABLES = {"there": "v9_nbcc", "lost": "v9_expr_stats"}
+STRIDE = 4
+Rows = frozenset[Any]
+
+
+def loaded(name: str, folder: Path) -> Storage:
+    base, store = golden.unpack(name, folder).base, new_store()
+    for path in base.rglob("*"):
+        if path.is_file():
+            store.put(str(path.relative_to(base)), path.read_bytes())
+    return store
+
+
+def rows_of(table: pa.Table) -> Rows:
+    found = [tuple(row.values()) for row in table.to_pylist()]
+    assert len(found) == len(set(found)), f"a row came twice: {found}"
+    return frozenset(found)
+
+
+def read(store: Storage) -> Rows:
+    return rows_of(opened(store).scan().to_arrow())
+
+
+def named(store: Storage) -> frozenset[str]:
+    """The partitions of the metadata table by which readers go."""
+    return frozenset(read_partitions(opened(store).context).ready)
+
+
+def files(store: Storage) -> set[str]:
+    return {info.path for info in store.list(METADATA_TABLE)}
+
+
+def first(data: pa.Table) -> pa.Table:
+    return data.sort_by("id").slice(0, 1)
+
+
+def newer(data: pa.Table) -> pa.Table:
+    """The rows written again, as the newest of their keys."""
+    changed = data.set_column(data.schema.get_field_index("name"), "name", pa.array(["again"] * len(data)))
+    ordering = data.schema.field("ts")
+    raised = pc.add(data["ts"], STEP).cast(ordering.type)
+    return changed.set_column(data.schema.get_field_index("ts"), ordering, raised)
+
+
+def rewrite(table: HudiTable) -> None:
+    """All file groups."""
+    if table.context.config.type is TableType.MERGE_ON_READ:
+        table.compact(force=True)
+    else:
+        table.cluster({}, force=True, engine=LocalEngine(1))
+
+
+def operations(data: pa.Table, options: dict[str, str]) -> dict[str, tuple[Callable[[HudiTable], object], Rows]]:
+    """What is done, and the rows after it."""
+    all_rows, one, again = rows_of(data), first(data), newer(first(data))
+    city = one["city"][0].as_py()
+    others = rows_of(data.filter(pc.not_equal(data["city"], city)))
+
+    def write(batch: pa.Table, operation: OperationName, table: HudiTable) -> None:
+        table.write(batch, operation=operation, options=options)
+
+    return {
+        "upsert": (partial(write, again, "upsert"), all_rows - rows_of(one) | rows_of(again)),
+        "delete": (partial(write, one, "delete"), all_rows - rows_of(one)),
+        "insert_overwrite": (partial(write, again, "insert_overwrite"), others | rows_of(again)),
+        "rewrite": (rewrite, all_rows),
+    }
+
+
+@pytest.mark.parametrize("operation", ["upsert", "delete", "insert_overwrite", "rewrite"])
+@pytest.mark.parametrize("metadata", TABLES)
+def test_a_fault_at_any_call_of_what_drops_it_leaves_a_whole_one_that_agrees_or_none(
+    metadata: str, operation: str, tmp_path: Path, figure: Callable[[int, str], None]
+) -> None:
+    name = TABLES[metadata]
+    start, options = loaded(name, tmp_path), dict(index_options(name))
+    data = opened(start).scan().to_arrow()
+    old, before, partitions = rows_of(data), files(start), named(start)
+    assert partitions
+    assert bool(before) == (metadata == "there")
+    operate, new = operations(data, options)[operation]
+    standing = done = 0
+    for point in after_each_fault(start, on_table(operate), stride=STRIDE):
+        store, where = point.store, point.where
+        found = read(store)
+        check_outcome(found, old, new, point.outcome, where)
+        if named(store):
+            assert before <= files(store), f"{where}: it is named, and of its files are gone {before - files(store)}"
+            assert not written(store, start), f"{where}: it is named, and knows nothing of {written(store, start)}"
+            standing += 1
+        for suspect in point.suspects:
+            check_goes_on(copied(store), (old, new), data, options, suspect, where)
+        done += 1
+    assert 0 < standing < done
+    figure(done, "crash points of version 9")
+
+
+def written(store: Storage, start: Storage) -> set[str]:
+    """The instants that have completed since the start."""
+    before, now = ({i.time for i in load_timeline(opened(each).context).completed} for each in (start, store))
+    return now - before
+
+
+def check_goes_on(
+    store: Storage, states: tuple[Rows, Rows], data: pa.Table, options: dict[str, str], suspect: float, where: str
+) -> None:
+    """The next write drops what is left of it, and finds the table as one of these states."""
+    extra = pa.Table.from_pylist([first(data).to_pylist()[0] | {"id": "next"}], schema=data.schema)
+    opened(store, suspect=suspect).write(extra, operation="upsert", options=options)
+    assert not named(store), where
+    assert read(store) in [state | rows_of(extra) for state in states], where
