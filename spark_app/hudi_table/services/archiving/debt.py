@@ -42,7 +42,8 @@ def archiving_debt(ctx: TableContext, timeline: Timeline, options: Mapping[str, 
     for long. The store is asked only where a replacecommit is next to leave.
     """
     policy = ArchivePolicy.parse(options)
-    present = Present(ctx.clock.now(), ctx.settings.quarantine_seconds, ctx.config.type is TableType.MERGE_ON_READ)
+    logs, gapless = ctx.config.type is TableType.MERGE_ON_READ, ctx.layout.tells_completions
+    present = Present(ctx.clock.now(), ctx.settings.quarantine_seconds, logs, gapless=gapless)
     found = plan_archiving(timeline, policy, present, gone=Replaced(ctx).gone)
     most = policy.limits(timeline.commits)[1]
     return ArchivingDebt(len(timeline.commits), most, found.writes, found.due, found.held_by)

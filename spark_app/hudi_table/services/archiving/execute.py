@@ -126,9 +126,10 @@ def _planned(
 ) -> Leaving:
     """`ageless`: only whether it is worth to look closer, with no request to the store."""
     metadata = "" if ageless else _needed_by_metadata(ctx, timeline)
-    present = Present(now, ctx.settings.quarantine_seconds, ctx.config.type is TableType.MERGE_ON_READ, metadata)
+    logs, gapless = ctx.config.type is TableType.MERGE_ON_READ, ctx.layout.tells_completions
+    present = Present(now, ctx.settings.quarantine_seconds, logs, metadata, gapless)
     if ageless:
-        present = Present(max([*timeline.files.values(), now]), float("-inf"), present.logs)
+        present = Present(max([*timeline.files.values(), now]), float("-inf"), logs, gapless=gapless)
     gone: Callable[[Instant], bool] = (lambda _: True) if ageless else Replaced(ctx).gone
     return plan_archiving(timeline, policy, present, gone=gone, force=force)
 

@@ -5,6 +5,11 @@ archiver: beyond `most` completed writes the oldest leave until `least` are left
 write before the oldest pending instant, what the trigger of compactions counts and a replacecommit
 whose files are not cleaned hold back what comes after them; cleans and rollbacks leave by the same
 two numbers. Savepoints, restores and indexing never leave.
+
+Of versions 8 and 9 nothing that stays may be older than what leaves. Hudi 1.1.1 takes an instant
+for pending that is neither on the timeline nor older than all of it (measured), and merges its log
+over a newer base file: rows come back that were deleted. So there the newest clean, restores and
+indexing leave with the writes around them, and what may not leave holds later writes back.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.table.timeline.timeline import Timeline
 
 _COUNTED = (Action.CLEAN, Action.ROLLBACK)
+_OTHERS = (*_COUNTED, Action.RESTORE, Action.INDEXING)
 ReplacedGone = Callable[[Instant], bool]
 
 
@@ -39,12 +45,14 @@ class Leaving:
 @dataclass(frozen=True, slots=True)
 class Present:
     """What the planner knows beside the timeline: the store's present, `H` in seconds, whether the
-    table has logs, and the oldest instant that the metadata table needs, '' if none."""
+    table has logs, the oldest instant that the metadata table needs, '' if none; and whether
+    nothing that stays may be older than what leaves."""
 
     now: datetime
     quarantine_seconds: float
     logs: bool
     metadata: str = ""
+    gapless: bool = False
 
     def needs(self, instant: Instant) -> bool:
         """Whether the metadata table holds logs of this instant, or of an older one."""
@@ -87,6 +95,7 @@ def _writes(
     pending = barriers(timeline)
     savepoint = min((i.time for i in timeline.instants if i.action is Action.SAVEPOINT), default="")
     counted = _oldest_counted(timeline, policy) if present.logs else ""
+    staying = _oldest_staying(timeline, present) if present.gapless else ""
     leaving: list[Instant] = []
     for instant, following in pairwise(writes[: wanted + 1]):
         held = ""
@@ -98,6 +107,8 @@ def _writes(
             held = "the trigger of compactions, which counts deltacommits"
         elif present.needs(instant):
             held = "the metadata table, which holds logs of it that are not compacted"
+        elif staying and comparable_time(instant.time) > comparable_time(staying):
+            held = f"{staying}, which is younger than {present.quarantine_seconds:g} s"
         elif not _old(timeline, instant, present):
             held = f"its age, less than {present.quarantine_seconds:g} s"
         elif instant.action is Action.REPLACE_COMMIT and not gone(instant):
@@ -110,20 +121,28 @@ def _writes(
 
 def _others(timeline: Timeline, limits: tuple[int, int], present: Present, start: str) -> list[Instant]:
     """Completed cleans and rollbacks before the timeline's new start, and of too many the oldest;
-    never the newest clean, from which the next one goes on."""
+    without gaps whatever else is before the start too. The newest clean, from which the next one
+    goes on, stays where it can."""
     least, most = limits
     leaving = []
-    for action in _COUNTED:
+    for action in _OTHERS if present.gapless else _COUNTED:
         done = [i for i in timeline.completed if i.action is action]
-        many = len(done) - least if len(done) > most else 0
-        if action is Action.CLEAN:
-            done = done[:-1]
+        many = len(done) - least if action in _COUNTED and len(done) > most else 0
         for number, instant in enumerate(done):
             if present.needs(instant) or not _old(timeline, instant, present):
                 break
-            if number < many or (start and comparable_time(instant.time) < comparable_time(start)):
+            before = bool(start) and comparable_time(instant.time) < comparable_time(start)
+            newest = action is Action.CLEAN and number == len(done) - 1
+            if (before and present.gapless) or ((before or number < many) and not newest):
                 leaving.append(instant)
     return leaving
+
+
+def _oldest_staying(timeline: Timeline, present: Present) -> str:
+    """The oldest instant, of those that are no writes, that may not leave yet."""
+    done = (i for i in timeline.completed if i.action in _OTHERS)
+    young = (i for i in done if present.needs(i) or not _old(timeline, i, present))
+    return min((i.time for i in young), key=comparable_time, default="")
 
 
 def _old(timeline: Timeline, instant: Instant, present: Present) -> bool:

@@ -3,7 +3,7 @@ timeline yet, is brought over once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +12,8 @@ from hudi_table.codec.archive_entries import Entry, encode_entries
 from hudi_table.codec.lsm_entries import LSM_SCHEMA, read_lsm_entries
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.table.layouts import Archive, Layout
-from hudi_table.model.timeline.instants import WRITE_ACTIONS, State
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time
+from hudi_table.services.archiving.bodies import bodies_of
 from hudi_table.services.archiving.logs import archive_file
 from hudi_table.services.archiving.lsm import add_rows
 from hudi_table.services.archiving.policy import DEFAULT_BATCH
@@ -21,6 +22,7 @@ from hudi_table.table.timeline.archived import archive_folder, archived_entries,
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import encode_commit, encode_record
 from hudi_table.table.timeline.lsm import begin_archive, read_manifest
+from hudi_table.table.timeline.timeline import Timeline
 
 _REPORTS = {
     "clean": ("hoodieCleanMetadata", "HoodieCleanMetadata"),
@@ -73,6 +75,40 @@ def _into_lsm(
             add_rows(new, pa.Table.from_pylist(list(rows.values()), schema=LSM_SCHEMA))
             done |= rows.keys()
     return len(done - active)
+
+
+def older_than_archived(timeline: Timeline, layout: Layout, archived: Iterable[str]) -> list[Instant]:
+    """Completed instants of the timeline, no writes, that are older than an archived one, where
+    nothing that stays may be (`services/archiving/plan.py`): oldest first."""
+    newest = max(map(comparable_time, archived), default="")
+    if not layout.tells_completions:
+        return []
+    kept = WRITE_ACTIONS | {Action.SAVEPOINT}
+    return [i for i in timeline.completed if i.action not in kept and comparable_time(i.time) < newest]
+
+
+def bring_older(
+    old: TableContext, new: TableContext, timeline: Timeline, instants: Sequence[Instant], times: Mapping[str, str]
+) -> None:
+    """Into the archive of `new` from the timeline of `old`: their files keep what stands in
+    them."""
+    states = timeline.states()
+    rows = []
+    for some, bodies in bodies_of(old, timeline, instants):
+        for instant in some:
+            first, done = (states[instant.time, instant.grouped_action][at] for at in (0, -1))
+            rows.append(
+                {
+                    "instantTime": instant.time,
+                    "completionTime": times[instant.time],
+                    "action": instant.grouped_action.value,
+                    "metadata": bodies[done.file_name] or None,
+                    "plan": bodies[first.file_name] or None if first.action is Action.CLEAN else None,
+                    "version": 1,
+                }
+            )
+    if rows:
+        add_rows(new, pa.Table.from_pylist(rows, schema=LSM_SCHEMA))
 
 
 def _rows(

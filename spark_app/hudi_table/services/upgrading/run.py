@@ -34,7 +34,7 @@ from hudi_table.services.cleaning.service import CleaningService
 from hudi_table.services.clustering.service import ClusteringService
 from hudi_table.services.compaction.service import CompactionService
 from hudi_table.services.savepoints import create_savepoint, delete_savepoint
-from hudi_table.services.upgrading.archive import archived_times, bring_archive
+from hudi_table.services.upgrading.archive import archived_times, bring_archive, bring_older, older_than_archived
 from hudi_table.services.upgrading.files import completion_times, renamed, rewritten
 from hudi_table.services.upgrading.plan import (
     SAVED_BEFORE,
@@ -265,9 +265,19 @@ def _rewrite(ctx: TableContext, change: Change, right: ChangeRight) -> tuple[int
     # What an earlier attempt has left may bear other completion times.
     _clear(right, change.layout)
     archived = bring_archive(ctx, new, active, times, right.renew_if_due)
-    names = renamed(timeline.files, change.layout, times)
+    older = older_than_archived(timeline, change.layout, archive)
+    right.renew_if_due()
+    bring_older(ctx, new, timeline, older, times)
+    gone = {(i.time, i.grouped_action) for i in older}
+    staying = (name for name in timeline.files if _of(name) not in gone)
+    names = renamed(staying, change.layout, times)
     LocalEngine(FILES_AT_ONCE).map(lambda name: _copy(right, change.layout, name, names[name]), sorted(names))
-    return len(names), archived
+    return len(names), archived + len(older)
+
+
+def _of(name: str) -> tuple[str, Action] | None:
+    instant = parse_instant(name)
+    return (instant.time, instant.grouped_action) if instant else None
 
 
 def _written(ctx: TableContext, timeline: Timeline, name: str) -> str:
