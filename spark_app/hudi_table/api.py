@@ -136,7 +136,11 @@ class HudiTable(ShortCalls):
 
 @checked_call
 def open_table(
-    uri: str | Path, *, as_of: Moment | None = None, storage_options: Mapping[str, str] | None = None
+    uri: str | Path,
+    *,
+    as_of: Moment | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    lock: Mapping[str, str] | None = None,
 ) -> HudiTable:
     """Open the Hudi table at `uri` (a path, or a URI of local disk, memory or an object store).
 
@@ -149,10 +153,18 @@ def open_table(
     `retries` and `allow_http`, local disk takes `fsync`. The guide "Stores and credentials" shows
     how.
 
+    `lock`: Hudi's options of the lock that all writers of the table share
+    (`hoodie.write.lock.provider`, …); every commit, plan and recovery of this table then holds it.
+
     Raises TableNotFoundError, UnsupportedTableError, CorruptTableError, InvalidOptionError,
     UnavailableError and AccessDeniedError.
     """
-    return HudiTable(open_context(open_storage(str(uri), storage_options)), as_of)
+    ctx = open_context(open_storage(str(uri), storage_options))
+    if lock is not None:
+        from hudi_table.table.locks.setting import lock_of
+
+        ctx.lock = lock_of(ctx.storage, ctx.clock, ctx.config.name, lock)
+    return HudiTable(ctx, as_of)
 
 
 @checked_call

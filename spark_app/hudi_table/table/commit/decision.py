@@ -23,6 +23,7 @@ from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.instants import Instant
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.foreign_writers import Neighbours
+from hudi_table.table.commit.locking import refuse_if_lost
 from hudi_table.table.commit.publish import create_file_of, materialise
 from hudi_table.table.commit.write_permit import RightToWrite, planned_again
 from hudi_table.table.timeline import chain
@@ -74,6 +75,7 @@ class Decider:
             if occupant is None:
                 seen = self._confirm_tail(seen, requested_at)
                 entry = self._entry(kind, claimed, file, data, max(newest, self.time))
+                refuse_if_lost(self.ctx)
                 requested_at = self.ctx.clock.boot_seconds() if requested_at is None else requested_at
                 try:
                     chain.put_entry(self.ctx, sequence + 1, entry)

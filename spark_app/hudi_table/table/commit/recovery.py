@@ -18,6 +18,7 @@ from hudi_table.model.names import HEARTBEAT, TEMP, join
 from hudi_table.model.options.write_options import FailedWrites, failed_writes
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS, Action, Instant, State
+from hudi_table.table.commit.locking import section
 from hudi_table.table.commit.pending_plans import given_up_log_compactions
 from hudi_table.table.commit.publish import drop_claim, materialise
 from hudi_table.table.commit.rollback import (
@@ -46,6 +47,18 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     `eager`: the caller knows that no other writer is alive, so every undecided instant is taken for
     dead at once (its quarantine still runs).
     """
+    mine = "" if own is None else own.partition(".")[0]
+    if ctx.lock is None or not any(
+        time != mine for time in (*(i.time for i in timeline.pending), *timeline.planner_claims)
+    ):
+        return _recovered(ctx, timeline, own=own, eager=eager)
+    with section(ctx):
+        # What was listed before the lock was had may have ended since.
+        timeline = load_timeline(ctx)
+        return () if own is not None and own not in timeline.files else _recovered(ctx, timeline, own=own, eager=eager)
+
+
+def _recovered(ctx: TableContext, timeline: Timeline, *, own: str | None, eager: bool) -> tuple[str, ...]:
     done = _drop_leftovers(ctx, timeline) + _drop_withdrawn(ctx, timeline)
     undone = {i.time for i in timeline.pending if i.action in UNDOING}
     if finish_undos(ctx, timeline):

@@ -35,6 +35,7 @@ from hudi_table.table.commit import recovery
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.foreign_writers import Neighbours
+from hudi_table.table.commit.locking import section
 from hudi_table.table.commit.markers import Marks, reconcile_attempts
 from hudi_table.table.commit.publish import drop_claim
 from hudi_table.table.commit.snapshot import DECIDED_LISTINGS_MAX, decided_timeline, holds, restless
@@ -150,6 +151,10 @@ class Transaction:
         a heartbeat file, renewed three times before they would take it for dead. Work shorter
         than that writes none."""
         done = threads.event()
+        if self.ctx.lock is not None:
+            # Another engine that cleans lazily takes a write without a heartbeat for failed, however young it is.
+            self.beaten = True
+            retry.put(self.ctx.storage, f"{HEARTBEAT}/{self.time}", b"")
         pause = max(self.ctx.settings.suspect_after_seconds / 3, BEAT_SECONDS_LEAST)
 
         def beat() -> None:
@@ -189,9 +194,13 @@ class Transaction:
         decider = Decider(
             self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files, rewrite, neighbours
         )  # fmt: skip
-        entry, requested_at = decider.decide(kind, claimed, file, data)
-        _LOG.debug("%s: %s decided, not published yet", self.time, kind.value)
-        decider.publish(entry, requested_at)
+        with section(self.ctx):
+            if self.ctx.lock is not None:
+                # What was listed before may lack what another engine did as we waited.
+                neighbours.listed = None
+            entry, requested_at = decider.decide(kind, claimed, file, data)
+            _LOG.debug("%s: %s decided, not published yet", self.time, kind.value)
+            decider.publish(entry, requested_at)
         _LOG.debug("%s: %s published", self.time, kind.value)
 
     def _clear(self, marks: Marks) -> None:
