@@ -149,11 +149,13 @@ def _attempt(
             attempt.give_up(None)
             return CommitResult(done, request.operation, replayed=True)
         check_follows(attempt, request.follows)
-        with as_hudi_errors(), attempt.txn.signs_of_life():
-            routing = route(counted, attempt)
-            stats = _run(routing, attempt, report)
-        extra = dict(request.extra_metadata) | ({BATCH_KEY: request.batch} if request.batch else {})
-        metadata = attempt.commit(stats, extra, filled=routing.filled)
+        # To the end of the commit: the table's lock may be waited for.
+        with attempt.txn.signs_of_life():
+            with as_hudi_errors():
+                routing = route(counted, attempt)
+                stats = _run(routing, attempt, report)
+            extra = dict(request.extra_metadata) | ({BATCH_KEY: request.batch} if request.batch else {})
+            metadata = attempt.commit(stats, extra, filled=routing.filled)
     except CommitStateUnknownError:
         raise
     except BaseException:

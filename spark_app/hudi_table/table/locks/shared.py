@@ -1,4 +1,5 @@
-"""The lock of a table as its commits hold it: around what is decided, and once for what is decided within."""
+"""The lock of a table as its commits hold it: around what is decided, and once for what is decided
+within."""
 
 from __future__ import annotations
 
@@ -8,13 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hudi_table.table.locks.keeping import kept
-from hudi_table.table.locks.lease import Held, Lock, lost
+from hudi_table.table.locks.lease import Held, Lock
 
 
 @dataclass(slots=True)
 class SharedLock:
     """A lock that other engines take too: `patience` seconds are waited for it, it is renewed every
-    `renewal` seconds."""
+    `renewal` seconds.
+
+    Threads of one process wait for each other as other processes do.
+    """
 
     lock: Lock
     patience: float
@@ -22,23 +26,30 @@ class SharedLock:
     _inside: threading.local = field(default_factory=threading.local, repr=False)
 
     @contextlib.contextmanager
-    def section(self) -> Iterator[Held]:
-        """What is done inside nobody does beside it. A section within one of the same thread is
-        part of it. Raises UnavailableError if the lock was not to be had, WriteAbortedError at the
-        end if it was lost."""
-        held: Held | None = getattr(self._inside, "held", None)
-        if held is not None:
-            yield held
+    def section(self) -> Iterator[None]:
+        """What is done inside nobody does beside it, as long as `lasts` says so. A section within
+        one of the same thread is part of it, unless that one has lost the lock: then it is taken
+        anew.
+
+        Raises UnavailableError if the lock was not to be had. That it was lost is no error here:
+        what was decided before stands.
+        """
+        outer = self._held()
+        if outer is not None and outer.valid():
+            yield
             return
-        with kept(self.lock, patience=self.patience, every=self.renewal) as held:
+        with kept(self.lock, patience=self.patience, every=self.renewal, tells=False) as held:
             self._inside.held = held
             try:
-                yield held
+                yield
             finally:
-                self._inside.held = None
+                self._inside.held = outer
 
-    def refuse_if_lost(self) -> None:
-        """Raises WriteAbortedError if this thread is in no section whose lease lasts."""
+    def lasts(self) -> bool:
+        """Whether this thread is in a section whose lease lasts."""
+        held = self._held()
+        return held is not None and held.valid()
+
+    def _held(self) -> Held | None:
         held: Held | None = getattr(self._inside, "held", None)
-        if held is None or not held.valid():
-            raise lost("the table's lock", "its lease has ended")
+        return held

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
-from hudi_table.errors import InvalidOptionError, UnavailableError, WriteAbortedError, WriteConflictError
+from hudi_table.errors import (
+    CommitStateUnknownError,
+    InvalidOptionError,
+    OutcomeUnknownError,
+    UnavailableError,
+    WriteAbortedError,
+    WriteConflictError,
+)
 from hudi_table.model.options.lock_settings import FileLockSettings
+from hudi_table.model.timeline.instants import Action
+from hudi_table.table.commit import recovery
 from hudi_table.table.commit.decision import Decider
+from hudi_table.table.commit.transaction import begin
 from hudi_table.table.locks.file_system import FileSystemLock
 from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import load_timeline
 from tests.support.beside import another_engine, seen_anew
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
@@ -34,6 +47,31 @@ def base(tmp_path: Path) -> Path:
 
 def theirs(base: Path) -> FileSystemLock:
     return FileSystemLock(SystemClock(), FileLockSettings(str(base / ".hoodie")), pause=0.01)
+
+
+def lock_of(base: Path) -> Path:
+    return base / ".hoodie" / "lock"
+
+
+def heartbeats(base: Path) -> list[Path]:
+    return list((base / ".hoodie" / ".heartbeat").glob("*"))
+
+
+def their_upsert(table: HudiTable, value: int) -> None:
+    """Another engine, which knows nothing of the chain, writes the only row."""
+
+    def upsert(other: HudiTable) -> None:
+        store = other.context.storage
+        for info in store.list(".hoodie/.txn"):
+            if info.path.endswith(".json"):
+                store.delete(info.path)
+        seen_anew(other).upsert(row("a", value))
+
+    another_engine(table, upsert)
+
+
+class Killed(BaseException):
+    """The process has ended: nothing of ours cleans up."""
 
 
 def values(table: HudiTable) -> list[int]:
@@ -77,10 +115,7 @@ def test_who_lost_the_lock_before_his_decision_decides_nothing(base: Path, monke
     check = Decider._check_neighbours
 
     def slow(decider, sequence, claimed):
-        ours = decider.ctx.lock._inside.held
-        (base / ".hoodie" / "lock").unlink()
-        with pytest.raises(WriteAbortedError):
-            ours.renew()
+        lock_of(base).unlink()
         return check(decider, sequence, claimed)
 
     monkeypatch.setattr(Decider, "_check_neighbours", slow)
@@ -90,19 +125,175 @@ def test_who_lost_the_lock_before_his_decision_decides_nothing(base: Path, monke
     assert values(table) == [1]
 
 
-def test_a_write_under_a_lock_shows_a_heartbeat_from_its_beginning(base: Path, monkeypatch: pytest.MonkeyPatch):
+def test_who_lost_the_lock_while_nobody_knows_what_came_of_his_request_says_so(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+):
     table = open_table(base, lock=PATIENT)
-    decide = Decider.decide
-    seen: list[list[Path]] = []
 
-    def deciding(decider, *args):
-        seen.append(list((base / ".hoodie" / ".heartbeat").glob("*")))
-        return decide(decider, *args)
+    def unanswered(ctx, sequence, entry):
+        lock_of(base).unlink()
+        raise OutcomeUnknownError("no reply")
 
-    monkeypatch.setattr(Decider, "decide", deciding)
+    monkeypatch.setattr(chain, "put_entry", unanswered)
+    with pytest.raises(CommitStateUnknownError, match="when the lock was lost"):
+        table.upsert(row("a", 2))
+
+
+def test_what_was_decided_before_the_lock_was_lost_is_published_under_it_again(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+):
+    table = open_table(base, lock=PATIENT)
+    publish = Decider.publish
+
+    def late(decider, entry, requested_at):
+        lock_of(base).unlink()
+        publish(decider, entry, requested_at)
+
+    monkeypatch.setattr(Decider, "publish", late)
     table.upsert(row("a", 2))
-    assert len(seen[0]) == 1
-    assert list((base / ".hoodie" / ".heartbeat").glob("*")) == []
+    assert values(table) == [2]
+    assert not lock_of(base).exists()
+
+
+def test_what_was_decided_before_the_lock_was_lost_does_not_hide_what_another_engine_wrote_under_it(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+):
+    table = open_table(base, lock=PATIENT)
+    publish = Decider.publish
+
+    def late(decider, entry, requested_at):
+        if decider.ctx.lock is not None:
+            lock_of(base).unlink()
+            their_upsert(table, 7)
+        publish(decider, entry, requested_at)
+
+    monkeypatch.setattr(Decider, "publish", late)
+    with pytest.raises(WriteConflictError, match="the lock was lost"):
+        table.upsert(row("a", 2))
+    monkeypatch.undo()
+    assert values(table) == [7]
+    open_table(base, lock=PATIENT).upsert(row("a", 8))
+    assert values(table) == [8]
+
+
+def test_what_a_killed_writer_decided_is_published_if_no_other_engine_came_between(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+):
+    kill_before_publication(open_table(base, lock=PATIENT), monkeypatch)
+    open_table(base, lock=PATIENT).upsert(row("b", 3))
+    assert values(open_table(base)) == [2, 3]
+
+
+def test_what_a_killed_writer_decided_is_given_up_if_another_engine_came_between(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+):
+    kill_before_publication(open_table(base, lock=PATIENT), monkeypatch)
+    their_upsert(open_table(base), 7)
+    open_table(base, lock=PATIENT).upsert(row("b", 3))
+    assert values(open_table(base)) == [3, 7]
+    open_table(base, lock=PATIENT).upsert(row("b", 4))
+    assert values(open_table(base)) == [4, 7]
+
+
+def kill_before_publication(table: HudiTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(decider, entry, requested_at):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Decider, "publish", killed)
+        with pytest.raises(Killed):
+            table.upsert(row("a", 2))
+
+
+def test_a_lock_that_is_lost_behind_the_publication_is_no_fault_of_the_write(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+):
+    table = open_table(base, lock=PATIENT)
+    publish = Decider.publish
+
+    def then_lost(decider, entry, requested_at):
+        publish(decider, entry, requested_at)
+        lock_of(base).unlink()
+
+    monkeypatch.setattr(Decider, "publish", then_lost)
+    table.upsert(row("a", 2))
+    assert values(table) == [2]
+
+
+def test_a_write_under_a_lock_has_a_heartbeat_before_its_claim_and_none_behind_its_end(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+):
+    table = open_table(base, lock=PATIENT)
+    create = type(table.context.storage).put_if_absent
+    claimed: list[list[Path]] = []
+
+    def creating(store, path, data):
+        if path.endswith(".requested"):
+            claimed.append(heartbeats(base))
+        return create(store, path, data)
+
+    monkeypatch.setattr(type(table.context.storage), "put_if_absent", creating)
+    table.upsert(row("a", 2))
+    assert [len(beats) for beats in claimed] == [1]
+    assert heartbeats(base) == []
+    txn = begin(table.context, Action.COMMIT)
+    txn.withdraw()
+    assert heartbeats(base) == []
+
+
+def test_only_who_decides_or_takes_something_back_takes_the_lock(base: Path, monkeypatch: pytest.MonkeyPatch):
+    taken: list[float] = []
+    acquire = FileSystemLock.acquire
+
+    def acquiring(lock: FileSystemLock, patience: float):
+        taken.append(patience)
+        return acquire(lock, patience)
+
+    monkeypatch.setattr(FileSystemLock, "acquire", acquiring)
+    table = open_table(base, lock=PATIENT)
+    other = begin(open_table(base).context, Action.COMMIT)
+    table.scan().to_arrow()
+    table.upsert(row("b", 2))
+    assert len(taken) == 1, "who is alive beside it is not taken back"
+    recovery.abort_and_roll_back(table.context, other.instant)
+    assert len(taken) == 2
+    open_table(base).upsert(row("c", 3))
+    assert len(taken) == 2, "a table that was opened without a lock takes none"
+
+
+def test_a_clean_beside_a_metadata_table_records_what_it_deleted(tmp_path: Path):
+    options = {"hoodie.metadata.enable": "true"}
+    create_table(tmp_path / "t", SCHEMA, record_key="id").upsert(row("a", 1), options=options)
+    table = open_table(tmp_path / "t", lock=PATIENT)
+    for value in (2, 3):
+        table.upsert(row("a", value), options=options)
+    done = table.clean({"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"})
+    assert done is not None
+    assert values(table) == [3]
+    on_disk = {str(path.relative_to(tmp_path / "t")) for path in (tmp_path / "t").glob("*.parquet")}
+    known = seen_anew(table).context
+    listed = known.metadata.files(known, load_timeline(known))
+    assert listed is not None
+    assert {file.path for file in listed.files} == on_disk
+
+
+def test_threads_that_write_beside_each_other_wait_for_each_other(base: Path):
+    table = open_table(base, lock=PATIENT)
+    retry = {"hoodie.write.num.retries.on.conflict.failures": "10"}
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda key: table.insert(row(key, 2), options=retry), "bcd"))
+    assert values(table) == [1, 2, 2, 2]
+
+
+def test_a_restore_waits_for_the_lock(base: Path):
+    table = open_table(base, lock=IMPATIENT)
+    instant = table.upsert(row("a", 2)).instant
+    held = theirs(base).acquire(0)
+    with pytest.raises(UnavailableError, match="was not to be had"):
+        table.rollback(instant, writers_stopped=True)
+    held.release()
+    table.rollback(instant, writers_stopped=True)
+    assert values(table) == [1]
 
 
 def test_an_option_that_is_not_of_a_lock_is_refused(base: Path):
