@@ -40,6 +40,7 @@ from hudi_table.model.table.config import IndexSpec, PartitionFields
 from hudi_table.model.table.readers import readers_of
 from hudi_table.read.moments import Moment
 from hudi_table.services.short_calls import ShortCalls
+from hudi_table.table.commit.lock_options import locked, with_lock
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.engine.progress import reporting
@@ -114,10 +115,11 @@ class HudiTable(ShortCalls):
             partitions=partitions_option(partitions, chosen),
             max_memory=max_memory,
         )
-        check_inline(self.context, chosen)
+        ctx = locked(self.context, chosen)
+        check_inline(ctx, chosen)
         engine = reporting(engine or LocalEngine(), request.operation, progress)
-        result = write(self.context, data, request, engine)
-        run_inline(self.context, result.instant, chosen, engine, max_memory=max_memory)
+        result = write(ctx, data, request, engine)
+        run_inline(ctx, result.instant, chosen, engine, max_memory=max_memory)
         return result
 
     def upsert(self, data: ArrowStream, **more: Unpack[WriteOptions]) -> CommitResult:
@@ -160,11 +162,7 @@ def open_table(
     UnavailableError and AccessDeniedError.
     """
     ctx = open_context(open_storage(str(uri), storage_options))
-    if lock is not None:
-        from hudi_table.table.locks.setting import lock_of
-
-        ctx.lock = lock_of(ctx.storage, ctx.clock, ctx.config.name, lock)
-    return HudiTable(ctx, as_of)
+    return HudiTable(ctx if lock is None else with_lock(ctx, lock), as_of)
 
 
 @checked_call
@@ -189,6 +187,7 @@ def create_table(
     if_exists: IfExists = "error",
     options: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
+    lock: Mapping[str, str] | None = None,
 ) -> HudiTable:
     """Create an empty Hudi table at `uri` and open it. Names and values are those of the resource.
 
@@ -203,7 +202,7 @@ def create_table(
     names of functions that `register_merger` and `register_key_generator` made known.
 
     `name`: the last part of `uri` unless given. `version`: the table version 6, 8 or 9; 6 unless
-    given. `if_exists="open"` opens a table of the same identity. `storage_options`: as for
+    given. `if_exists="open"` opens a table of the same identity. `storage_options`, `lock`: as for
     `open_table`.
 
     `options` takes the same settings as Hudi's writers name them
@@ -234,9 +233,9 @@ def create_table(
         version=version,
         options=with_names(options or {}, own),
     )
-    made = HudiTable(create(open_storage(str(uri), storage_options), spec, if_exists=if_exists))
+    ctx = create(open_storage(str(uri), storage_options), spec, if_exists=if_exists)
     warn_of_others(spec.options)
-    return made
+    return HudiTable(locked(ctx if lock is None else with_lock(ctx, lock), spec.options))
 
 
 @checked_call
@@ -252,6 +251,7 @@ def write_hudi(
     sort_mode: SortModeName | None = None,
     partitions: Sequence[str] = (),
     storage_options: Mapping[str, str] | None = None,
+    lock: Mapping[str, str] | None = None,
     engine: Engine | None = None,
     progress: ProgressFunction | None = None,
     transform: Sequence[Mapping[str, Any]] = (),
@@ -274,7 +274,7 @@ def write_hudi(
     table = (
         table_or_uri
         if isinstance(table_or_uri, HudiTable)
-        else open_table(str(table_or_uri), storage_options=storage_options)
+        else open_table(str(table_or_uri), storage_options=storage_options, lock=lock)
     )
     write = partial(
         table.write,

@@ -14,7 +14,6 @@ from hudi_table.table.locks.dynamodb import DynamoLock, dynamo_client
 from hudi_table.table.locks.file_system import FileSystemLock
 from hudi_table.table.locks.keeping import kept
 from hudi_table.table.locks.lease import Held, Lock
-from hudi_table.table.locks.shared import SharedLock
 from hudi_table.table.locks.storage import StorageLock
 from hudi_table.table.locks.zookeeper import ZooKeeperLock
 from hudi_table.table.store.owned.versioned import versioned_objects
@@ -31,11 +30,6 @@ def open_lock(settings: LockSettings, storage: Storage, clock: Clock) -> Lock:
     if isinstance(provider, DynamoLockSettings):
         return DynamoLock(dynamo_client(provider), clock, provider, pause=settings.pause)
     return ZooKeeperLock(clock, provider)
-
-
-def shared_lock(settings: LockSettings, storage: Storage, clock: Clock) -> SharedLock:
-    """The lock for a table's commits."""
-    return SharedLock(open_lock(settings, storage, clock), settings.patience, settings.renewal)
 
 
 def hold_lock(settings: LockSettings, storage: Storage, clock: Clock) -> AbstractContextManager[Held]:

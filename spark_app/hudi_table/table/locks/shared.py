@@ -8,21 +8,20 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from hudi_table.model.options.lock_settings import LockSettings
 from hudi_table.table.locks.keeping import kept
 from hudi_table.table.locks.lease import Held, Lock
 
 
 @dataclass(slots=True)
 class SharedLock:
-    """A lock that other engines take too: `patience` seconds are waited for it, it is renewed every
-    `renewal` seconds.
+    """A lock that other engines take too, waited for and renewed as the settings say.
 
     Threads of one process wait for each other as other processes do.
     """
 
     lock: Lock
-    patience: float
-    renewal: float
+    settings: LockSettings
     _inside: threading.local = field(default_factory=threading.local, repr=False)
 
     @contextlib.contextmanager
@@ -38,7 +37,7 @@ class SharedLock:
         if outer is not None and outer.valid():
             yield
             return
-        with kept(self.lock, patience=self.patience, every=self.renewal, tells=False) as held:
+        with kept(self.lock, patience=self.settings.patience, every=self.settings.renewal, tells=False) as held:
             self._inside.held = held
             try:
                 yield

@@ -1,0 +1,56 @@
+"""The lock that a table's writers share, from Hudi's options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.options.known import check_options
+from hudi_table.model.options.lock_settings import MODE, PREFIX, asks_for_control, lock_settings, names_lock
+from hudi_table.table.locks.shared import SharedLock
+from hudi_table.table.timeline.context import TableContext
+
+
+def with_lock(ctx: TableContext, lock: Mapping[str, str]) -> TableContext:
+    """The table whose commits, plans and recoveries hold the lock that `lock` describes. Raises
+    InvalidOptionError, also for options of something else."""
+    check_options(lock)
+    strange = sorted(name for name in lock if not names_lock(name))
+    if strange:
+        raise InvalidOptionError(f"`lock` has the option {strange[0]!r}: it takes those that begin with {PREFIX!r}")
+    found = locked(ctx, lock)
+    if found.lock is None:
+        raise InvalidOptionError(f"`lock` names no lock: give options that begin with {PREFIX!r}, the provider first")
+    return found
+
+
+def locked(ctx: TableContext, options: Mapping[str, str]) -> TableContext:
+    """The table as a call with these options sees it: under the lock that they name, if they name
+    one.
+
+    Raises InvalidOptionError for a lock that cannot be, for another than the table was opened with,
+    and for optimistic concurrency control without any.
+    """
+    if not any(names_lock(name) for name in options):
+        return ctx
+    settings = lock_settings(
+        options, base_path=ctx.base_path, table_name=ctx.config.name, environment=os.environ, known=ctx.lock is not None
+    )
+    if settings is None:
+        if ctx.lock is None and asks_for_control(options):
+            raise InvalidOptionError(
+                f"option {MODE!r}={options[MODE]} needs the lock that the other writers take: name it by {PREFIX + 'provider'!r}"
+            )
+        return ctx
+    if ctx.lock is None:
+        # A program that asks for no lock loads none.
+        from hudi_table.table.locks.opening import open_lock
+
+        return replace(ctx, lock=SharedLock(open_lock(settings, ctx.storage, ctx.clock), settings))
+    if ctx.lock.settings != settings:
+        raise InvalidOptionError(
+            f"options that begin with {PREFIX!r} describe another lock than the one that the table was opened with: leave them out"
+        )
+    return ctx
