@@ -43,7 +43,7 @@ from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.table.properties import with_timebased
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.services.inline import check_inline, run_inline
-from hudi_table.table.commit.lock_options import locked
+from hudi_table.table.commit.beside.locking import locked
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.memory import DEFAULT_MEMORY

@@ -40,7 +40,7 @@ from hudi_table.model.table.config import IndexSpec, PartitionFields
 from hudi_table.model.table.readers import readers_of
 from hudi_table.read.moments import Moment
 from hudi_table.services.short_calls import ShortCalls
-from hudi_table.table.commit.lock_options import locked, with_lock
+from hudi_table.table.commit.beside.locking import locked, with_lock
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.engine.progress import reporting

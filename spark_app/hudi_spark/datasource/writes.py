@@ -38,7 +38,7 @@ from hudi_table.model.options.known import admit, explicit_option
 from hudi_table.model.options.write_options import OPERATION, PARTITIONS_TO_DELETE, Operation, operation_option
 from hudi_table.model.table.index_properties import names_in
 from hudi_table.services.inline import check_inline
-from hudi_table.table.commit.lock_options import locked
+from hudi_table.table.commit.beside.locking import locked
 from hudi_table.table.rows.staged import discard_staged, stage_rows, staged_rows, sweep_staged
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.opening import open_storage

@@ -42,7 +42,7 @@ from hudi_table.model.names import HOODIE, METADATA_TABLE, join, parse_log_file
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.model.timeline.conflict_keys import metadata_conflict_key
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
-from hudi_table.table.commit.locking import section
+from hudi_table.table.commit.beside.locking import section
 from hudi_table.table.commit.publish import withdraw_if_late
 from hudi_table.table.commit.transaction import planning
 from hudi_table.table.metadata_dropping import refuse_late

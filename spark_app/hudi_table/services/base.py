@@ -26,7 +26,7 @@ from hudi_table.model.service.services import (
 )
 from hudi_table.model.timeline.instants import Action
 from hudi_table.services.planning import Choose, Look, looked, preview, publish, publish_approved, published_as
-from hudi_table.table.commit.lock_options import locked
+from hudi_table.table.commit.beside.locking import locked
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.progress import reporting
 from hudi_table.table.store.ports import Engine

@@ -29,7 +29,7 @@ from hudi_table.services.archiving.plan import Leaving, Present, plan_archiving
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.archiving.replaced import Replaced
 from hudi_table.services.archiving.trim import trim_chain
-from hudi_table.table.commit.locking import section
+from hudi_table.table.commit.beside.locking import section
 from hudi_table.table.commit.recovery import are_over, give_up_unclaimed, recover
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.engine.operation_log import logged

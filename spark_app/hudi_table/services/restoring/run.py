@@ -12,7 +12,7 @@ from hudi_table.services.restoring.checks import check_savepoint
 from hudi_table.services.restoring.losing import give_up
 from hudi_table.services.restoring.plan import restore_choice, rollback_choice, written_after
 from hudi_table.table.commit import recovery
-from hudi_table.table.commit.locking import section
+from hudi_table.table.commit.beside.locking import section
 from hudi_table.table.commit.snapshot import caught_up
 from hudi_table.table.commit.undo import carry_out, planned_undo
 from hudi_table.table.engine.operation_log import logged

@@ -21,10 +21,9 @@ from hudi_table.errors import (
 )
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.instants import Instant
+from hudi_table.table.commit.beside.locking import may_decide, section
 from hudi_table.table.commit.conflicts import Claimed
-from hudi_table.table.commit.foreign_writers import Neighbours
-from hudi_table.table.commit.locking import may_decide, section
-from hudi_table.table.commit.overtaken import overtaken
+from hudi_table.table.commit.foreign_writers import Neighbours, overtaken
 from hudi_table.table.commit.publish import create_file_of, is_given_up, materialise
 from hudi_table.table.commit.write_permit import RightToWrite, planned_again
 from hudi_table.table.locks.lease import lost

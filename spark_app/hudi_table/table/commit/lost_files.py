@@ -21,7 +21,7 @@ from hudi_table.errors import InvalidRequestError, InvariantError, ObjectExistsE
 from hudi_table.model.names import join
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.instants import Action, Instant, State
-from hudi_table.table.commit.locking import under_lock
+from hudi_table.table.commit.beside.locking import under_lock
 from hudi_table.table.commit.missing_files import lost_of
 from hudi_table.table.commit.snapshot import caught_up
 from hudi_table.table.store import retry

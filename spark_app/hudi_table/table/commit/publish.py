@@ -7,8 +7,8 @@ from operator import itemgetter
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, planner_claim
-from hudi_table.table.commit.locking import may_decide, under_lock
-from hudi_table.table.commit.overtaken import is_overtaken
+from hudi_table.table.commit.beside.locking import may_decide, under_lock
+from hudi_table.table.commit.foreign_writers import is_overtaken
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain

@@ -18,7 +18,7 @@ from hudi_table.model.names import HEARTBEAT, TEMP, join
 from hudi_table.model.options.write_options import FailedWrites, failed_writes
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS, Action, Instant, State
-from hudi_table.table.commit.locking import under_lock
+from hudi_table.table.commit.beside.locking import under_lock
 from hudi_table.table.commit.pending_plans import given_up_log_compactions
 from hudi_table.table.commit.publish import drop_claim, materialise
 from hudi_table.table.commit.rollback import (

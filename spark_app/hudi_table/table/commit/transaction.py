@@ -31,11 +31,11 @@ from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata
 from hudi_table.model.timeline.conflict_keys import METADATA
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, planner_claim
 from hudi_table.table.commit import recovery
+from hudi_table.table.commit.beside.heartbeat import Heartbeat
+from hudi_table.table.commit.beside.locking import section
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.foreign_writers import Neighbours
-from hudi_table.table.commit.heartbeat import Heartbeat
-from hudi_table.table.commit.locking import section
 from hudi_table.table.commit.markers import Marks, reconcile_attempts
 from hudi_table.table.commit.publish import drop_claim
 from hudi_table.table.commit.snapshot import DECIDED_LISTINGS_MAX, decided_timeline, holds, restless

@@ -20,7 +20,7 @@ from hudi_table.errors import CorruptTableError, UnavailableError
 from hudi_table.model.names import parse_base_file, parse_log_file
 from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
-from hudi_table.table.commit.locking import under_lock
+from hudi_table.table.commit.beside.locking import under_lock
 from hudi_table.table.commit.rollback import (
     complete,
     delete_claim,

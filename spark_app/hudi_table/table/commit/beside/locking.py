@@ -1,16 +1,50 @@
-"""The lock that a table's writers share, from Hudi's options."""
+"""The critical section beside other engines: section 2.6 of `docs/explanation/commit-protocol.md`.
+
+Under the lock the timeline is listed, the decision made and published. Who sleeps over his lease in
+there decides nothing any more. Which lock it is Hudi's options say.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import Concatenate, ParamSpec, TypeVar
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.options.known import check_options
 from hudi_table.model.options.lock_settings import MODE, PREFIX, asks_for_control, lock_settings, names_lock
 from hudi_table.table.locks.shared import SharedLock
 from hudi_table.table.timeline.context import TableContext
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def section(ctx: TableContext) -> AbstractContextManager[None]:
+    """The lock that the table's writers share, held; nothing where there is none."""
+    return contextlib.nullcontext() if ctx.lock is None else ctx.lock.section()
+
+
+def under_lock(step: Callable[Concatenate[TableContext, P], R]) -> Callable[Concatenate[TableContext, P], R]:
+    """A step whose whole is a section. What it goes by it reads itself: what was read before the
+    lock was had may have passed."""
+
+    @functools.wraps(step)
+    def alone(ctx: TableContext, /, *args: P.args, **more: P.kwargs) -> R:
+        with section(ctx):
+            return step(ctx, *args, **more)
+
+    return alone
+
+
+def may_decide(ctx: TableContext) -> bool:
+    """Whether nobody else can have the lock yet; a table without one has nobody who waits for
+    it."""
+    return ctx.lock is None or ctx.lock.lasts()
 
 
 def with_lock(ctx: TableContext, lock: Mapping[str, str]) -> TableContext:
