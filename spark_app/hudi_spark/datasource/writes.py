@@ -35,6 +35,7 @@ from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvariantError, TableNotFoundError
 from hudi_table.metadata.port import HudiMetadata, open_context
 from hudi_table.model.options.known import admit, explicit_option
+from hudi_table.model.options.lock_settings import names_lock
 from hudi_table.model.options.write_options import OPERATION, PARTITIONS_TO_DELETE, Operation, operation_option
 from hudi_table.model.table.index_properties import names_in
 from hudi_table.services.inline import check_inline
@@ -216,7 +217,10 @@ class Target:
             )
         elif batch:
             # The batch after it asks whether this one has been.
-            table.write(self.schema.empty_table(), operation=Operation.UPSERT, batch=batch, extra_metadata=extra)
+            held = {key: value for key, value in options.items() if names_lock(key)}
+            table.write(
+                self.schema.empty_table(), operation=Operation.UPSERT, options=held, batch=batch, extra_metadata=extra
+            )
 
     def _table(self, storage: Storage) -> HudiTable | None:
         """The table, made where there is none; None where mode ignore finds one."""
