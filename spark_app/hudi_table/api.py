@@ -309,6 +309,7 @@ def upgrade_table(
     readers: Iterable[str] = (),
     savepoint: bool = False,
     storage_options: Mapping[str, str] | None = None,
+    lock: Mapping[str, str] | None = None,
 ) -> VersionResult | VersionPlan:
     """Bring a table to a later table version (`to`: 8 or 9). `dry_run`: only say what would be
     rewritten. `resume`: go on where another process has begun and ended. `readers`: who reads the
@@ -319,7 +320,7 @@ def upgrade_table(
     is pending, or a reader that could no longer read the table, UnsupportedTableError for a table
     that the other version would not take.
     """
-    ctx = _to_bring(uri, to, 1, storage_options)
+    ctx = _to_bring(uri, to, 1, storage_options, lock)
     return _brought(ctx, to, dry_run=dry_run, resume=resume, readers=readers, savepoint=savepoint)
 
 
@@ -333,17 +334,20 @@ def downgrade_table(
     readers: Iterable[str] = (),
     savepoint: bool = False,
     storage_options: Mapping[str, str] | None = None,
+    lock: Mapping[str, str] | None = None,
 ) -> VersionResult | VersionPlan:
     """Bring a table to an earlier table version (`to`: 8 or 6); as `upgrade_table`. Of a
     merge-on-read table that goes to version 6 only the newest version of each file stays."""
-    ctx = _to_bring(uri, to, -1, storage_options)
+    ctx = _to_bring(uri, to, -1, storage_options, lock)
     return _brought(ctx, to, dry_run=dry_run, resume=resume, readers=readers, savepoint=savepoint)
 
 
-def _to_bring(uri: str | Path, to: int, way: int, storage_options: Mapping[str, str] | None) -> TableContext:
+def _to_bring(
+    uri: str | Path, to: int, way: int, storage_options: Mapping[str, str] | None, lock: Mapping[str, str] | None
+) -> TableContext:
     """The table, which lies on the way to that version: 1 is up, -1 down. Raises
     InvalidRequestError, InvalidOptionError."""
-    ctx = open_table(uri, storage_options=storage_options).context
+    ctx = open_table(uri, storage_options=storage_options, lock=lock).context
     if (to - ctx.config.version) * way < 0:
         what = "a downgrade" if way > 0 else "an upgrade"
         raise InvalidRequestError(
