@@ -28,7 +28,8 @@ FILE, ZOOKEEPER = "FileSystemBasedLockProvider", "ZookeeperBasedLockProvider"
 PIECES = pytest.mark.parametrize("piece", [f"piece{number}" for number in range(1, 6)])
 """So that no shard takes long; one is a test of its own."""
 ROUNDS = min(500, scaled(50))
-"""Of each side, with each version of Hudi, in each piece: at the scale of the shards 10,000 with each provider."""
+"""Of each side, with each version of Hudi, in each piece: at the scale of the shards 10,000 with
+each provider."""
 CHUNK = 100
 
 

@@ -1,5 +1,5 @@
-"""Apache Hudi and we write to one table at once, each under the lock of ZooKeeper that both take: every
-acknowledged row is there, though both write to the same file group."""
+"""Apache Hudi and we write to one table at once, each under the lock of ZooKeeper that both take:
+every acknowledged row is there, though both write to the same file group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from tests.support.zookeeper import running_zookeeper
 pytestmark = [pytest.mark.interop, pytest.mark.at_scale(2), pytest.mark.timeout(3_000)]
 ROUNDS = scaled(3)
 PAUSE = 2.0
-"""Seconds between two writes of ours, so that Hudi's, which take as long, get through now and then."""
+"""Seconds between two writes of ours, so that Hudi's, which take as long, get through now and
+then."""
 SHARED = {
     "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
     "hoodie.write.lock.zookeeper.base_path": "/hudi",

@@ -38,8 +38,8 @@ def _needs(provider: LockProvider, *keys: str) -> Rule:
 
 @dataclass(frozen=True, slots=True)
 class LockSpec:
-    """A lock of Apache Hudi's: every commit, plan and recovery holds it, and so do Hudi's writers with optimistic
-    concurrency control."""
+    """A lock of Apache Hudi's: every commit, plan and recovery holds it, and so do Hudi's writers
+    with optimistic concurrency control."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(

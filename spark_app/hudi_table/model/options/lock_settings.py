@@ -228,8 +228,8 @@ def _zookeeper(given: _Given, base: str, key: str) -> ZooKeeperLockSettings:
 
 
 class _Given:
-    """Options of locks by their names without the prefix; one that is empty, or does nothing, is not
-    given."""
+    """Options of locks by their names without the prefix; one that is empty, or does nothing, is
+    not given."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = {

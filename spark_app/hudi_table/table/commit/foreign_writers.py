@@ -161,10 +161,10 @@ def is_overtaken(ctx: TableContext, entry: ChainEntry, sequence: int, timeline: 
     """Whether another engine has, since entry number `sequence` was made, completed or planned what
     excludes it; `timeline` is a listing behind a reading of the chain up to number `upto`.
 
-    Who dies or sleeps between his decision and its file loses the lock, and another engine that takes
-    it then sees nothing of the decision. So whoever publishes it later, under the lock again, asks
-    this. What is older than the entry was looked at before that was made. Ages are the store's own; what
-    is of the entry's very second, where a store counts seconds, is taken for later.
+    Who dies or sleeps between his decision and its file loses the lock, and another engine that
+    takes it then sees nothing of the decision. So whoever publishes it later, under the lock again,
+    asks this. What is older than the entry was looked at before that was made. Ages are the store's
+    own; what is of the entry's very second, where a store counts seconds, is taken for later.
     """
     decided = ctx.storage.head(entry_path(sequence)).modified
     before = {name: age for name, age in timeline.files.items() if age < decided}

@@ -93,8 +93,8 @@ class HeldFileLock:
         self._full = full
 
     def valid(self) -> bool:
-        """Whether nobody may take it for stale yet, and nobody has: a client of Hudi that closes deletes
-        whatever lies there, and the disk tells that at once."""
+        """Whether nobody may take it for stale yet, and nobody has: a client of Hudi that closes
+        deletes whatever lies there, and the disk tells that at once."""
         file = self._file
         if file is None or not self._lease.lasts():
             return False

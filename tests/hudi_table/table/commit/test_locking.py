@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -39,9 +40,9 @@ def row(key: str, value: int) -> pa.Table:
     return pa.Table.from_pylist([{"id": key, "v": value}], schema=SCHEMA)
 
 
-@pytest.fixture
-def base(tmp_path: Path) -> Path:
-    create_table(tmp_path / "t", SCHEMA, record_key="id").upsert(row("a", 1))
+@pytest.fixture(params=[6, 9])
+def base(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    create_table(tmp_path / "t", SCHEMA, record_key="id", version=request.param).upsert(row("a", 1))
     return tmp_path / "t"
 
 
@@ -176,18 +177,14 @@ def test_what_was_decided_before_the_lock_was_lost_does_not_hide_what_another_en
     assert values(table) == [8]
 
 
-def test_what_a_killed_writer_decided_is_published_if_no_other_engine_came_between(
-    base: Path, monkeypatch: pytest.MonkeyPatch
-):
-    kill_before_publication(open_table(base, lock=PATIENT), monkeypatch)
+def test_what_a_killed_writer_decided_is_published_if_no_other_engine_came_between(base: Path):
+    kill_before_publication(open_table(base, lock=PATIENT))
     open_table(base, lock=PATIENT).upsert(row("b", 3))
     assert values(open_table(base)) == [2, 3]
 
 
-def test_what_a_killed_writer_decided_is_given_up_if_another_engine_came_between(
-    base: Path, monkeypatch: pytest.MonkeyPatch
-):
-    kill_before_publication(open_table(base, lock=PATIENT), monkeypatch)
+def test_what_a_killed_writer_decided_is_given_up_if_another_engine_came_between(base: Path):
+    kill_before_publication(open_table(base, lock=PATIENT))
     their_upsert(open_table(base), 7)
     open_table(base, lock=PATIENT).upsert(row("b", 3))
     assert values(open_table(base)) == [3, 7]
@@ -195,14 +192,33 @@ def test_what_a_killed_writer_decided_is_given_up_if_another_engine_came_between
     assert values(open_table(base)) == [4, 7]
 
 
-def kill_before_publication(table: HudiTable, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("overtaken", [False, True])
+def test_the_plan_of_a_killed_planner_stands_unless_another_engine_wrote_to_its_groups(tmp_path: Path, overtaken: bool):
+    base = tmp_path / "t"
+    bucket = {"type": "Bucket", "buckets": 1}
+    made = create_table(base, SCHEMA, record_key="id", type="MergeOnRead", index=bucket)
+    for value in (1, 2):
+        made.upsert(row("a", value))
+    table = open_table(base, lock=PATIENT)
+    kill_before_publication(table, lambda: table.schedule_compaction(force=True))
+    if overtaken:
+        their_upsert(open_table(base), 7)
+    open_table(base, lock=PATIENT).upsert(row("b", 3))
+    assert values(open_table(base)) == ([3, 7] if overtaken else [2, 3])
+    waiting = open_table(base).services.compaction.pending()
+    assert len(waiting) == (0 if overtaken else 1)
+    open_table(base, lock=PATIENT).compact(force=True)
+    assert values(open_table(base)) == ([3, 7] if overtaken else [2, 3])
+
+
+def kill_before_publication(table: HudiTable, act: Callable[[], object] | None = None) -> None:
     def killed(decider, entry, requested_at):
         raise Killed
 
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Decider, "publish", killed)
         with pytest.raises(Killed):
-            table.upsert(row("a", 2))
+            (act or (lambda: table.upsert(row("a", 2))))()
 
 
 def test_a_lock_that_is_lost_behind_the_publication_is_no_fault_of_the_write(

@@ -14,7 +14,8 @@ from hudi_table.table.timeline.context import TableContext
 
 BEAT_SECONDS_LEAST = 1.0
 BESIDE_OTHERS_SECONDS = 30.0
-"""Hudi's lazy cleaning takes a write for failed whose heartbeat is older than two minutes, or that has none."""
+"""Hudi's lazy cleaning takes a write for failed whose heartbeat is older than two minutes, or that
+has none."""
 
 
 @dataclass(slots=True)
