@@ -4,9 +4,9 @@ within."""
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextvars import ContextVar
+from dataclasses import dataclass
 
 from hudi_table.model.options.lock_settings import LockSettings
 from hudi_table.table.locks.keeping import kept
@@ -22,7 +22,6 @@ class SharedLock:
 
     lock: Lock
     settings: LockSettings
-    _inside: threading.local = field(default_factory=threading.local, repr=False)
 
     @contextlib.contextmanager
     def section(self) -> Iterator[None]:
@@ -38,11 +37,11 @@ class SharedLock:
             yield
             return
         with kept(self.lock, patience=self.settings.patience, every=self.settings.renewal, tells=False) as held:
-            self._inside.held = held
+            token = _INSIDE.set((*_INSIDE.get(), (self, held)))
             try:
                 yield
             finally:
-                self._inside.held = outer
+                _INSIDE.reset(token)
 
     def lasts(self) -> bool:
         """Whether this thread is in a section whose lease lasts."""
@@ -50,5 +49,7 @@ class SharedLock:
         return held is not None and held.valid()
 
     def _held(self) -> Held | None:
-        held: Held | None = getattr(self._inside, "held", None)
-        return held
+        return next((held for lock, held in reversed(_INSIDE.get()) if lock is self), None)
+
+
+_INSIDE: ContextVar[tuple[tuple[SharedLock, Held], ...]] = ContextVar("locks that this thread holds", default=())
