@@ -269,6 +269,7 @@ LOCKED = (
             f"{_LOCKED}::test_what_was_decided_before_the_lock_was_lost_does_not_hide_what_another_engine_wrote_under_it",
             f"{_LOCKED}::test_what_a_killed_writer_decided_is_published_if_no_other_engine_came_between",
             f"{_LOCKED}::test_what_a_killed_writer_decided_is_given_up_if_another_engine_came_between",
+            f"{_COMMIT}/test_lock_crashes.py::test_a_fault_at_any_storage_call_of_a_write_under_a_lock_loses_nothing_that_was_acknowledged",
         ),
     ),
     Case(

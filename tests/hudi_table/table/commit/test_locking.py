@@ -28,7 +28,7 @@ from hudi_table.table.locks.file_system import FileSystemLock
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
-from tests.support.beside import another_engine, seen_anew
+from tests.support.beside import an_engine_without_our_chain, another_engine, seen_anew
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
 LOCK = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"}
@@ -59,16 +59,7 @@ def heartbeats(base: Path) -> list[Path]:
 
 
 def their_upsert(table: HudiTable, value: int) -> None:
-    """Another engine, which knows nothing of the chain, writes the only row."""
-
-    def upsert(other: HudiTable) -> None:
-        store = other.context.storage
-        for info in store.list(".hoodie/.txn"):
-            if info.path.endswith(".json"):
-                store.delete(info.path)
-        seen_anew(other).upsert(row("a", value))
-
-    another_engine(table, upsert)
+    an_engine_without_our_chain(table, lambda other: other.upsert(row("a", value)))
 
 
 class Killed(BaseException):
