@@ -21,12 +21,11 @@ from hudi_table.errors import (
 )
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.instants import Instant
-from hudi_table.table.commit.beside.locking import may_decide, section
+from hudi_table.table.commit.beside.locking import lock_lost, may_decide, refuse_if_lost, section
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.foreign_writers import Neighbours, overtaken
 from hudi_table.table.commit.publish import create_file_of, is_given_up, materialise
 from hudi_table.table.commit.write_permit import RightToWrite, planned_again
-from hudi_table.table.locks.lease import lost
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.context import ChainTail, TableContext
 from hudi_table.table.timeline.instants import draw_completion
@@ -61,6 +60,7 @@ class Decider:
         Returns the entry and the boot-clock second before it was sent: its file may be created for
         H/2 from then on.
         """
+        refuse_if_lost(self.ctx)
         with section(self.ctx):
             return self._decide(kind, claimed, file, data)
 
@@ -177,7 +177,7 @@ class Decider:
             return
         if requested_at is not None:
             raise self._unknown("when the lock was lost, and what came of the request is not known")
-        raise lost("the lock that the table's writers share", "its lease has ended, or another took it")
+        raise lock_lost()
 
     def _unknown(self, what: str) -> CommitStateUnknownError:
         return CommitStateUnknownError(

@@ -32,7 +32,7 @@ from hudi_table.model.timeline.conflict_keys import METADATA
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, planner_claim
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.beside.heartbeat import Heartbeat
-from hudi_table.table.commit.beside.locking import section
+from hudi_table.table.commit.beside.locking import refuse_if_lost, section
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.foreign_writers import Neighbours
@@ -177,6 +177,7 @@ class Transaction:
         decider = Decider(
             self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files, rewrite, neighbours
         )  # fmt: skip
+        refuse_if_lost(self.ctx)
         with section(self.ctx):
             entry, requested_at = decider.decide(kind, claimed, file, data)
             _LOG.debug("%s: %s decided, not published yet", self.time, kind.value)

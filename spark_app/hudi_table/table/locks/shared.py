@@ -43,6 +43,11 @@ class SharedLock:
             finally:
                 _INSIDE.reset(token)
 
+    def is_lost(self) -> bool:
+        """Whether this thread is in a section whose lease has ended."""
+        held = self._held()
+        return held is not None and not held.valid()
+
     def lasts(self) -> bool:
         """Whether this thread is in a section whose lease lasts."""
         held = self._held()

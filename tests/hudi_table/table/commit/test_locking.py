@@ -19,6 +19,7 @@ from hudi_table.errors import (
     WriteAbortedError,
     WriteConflictError,
 )
+from hudi_table.metadata.delta.commit import Delta
 from hudi_table.model.options.lock_settings import FileLockSettings
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit import recovery
@@ -115,6 +116,27 @@ def test_who_lost_the_lock_before_his_decision_decides_nothing(base: Path, monke
         table.upsert(row("a", 2))
     monkeypatch.undo()
     assert values(table) == [1]
+
+
+def test_who_lost_the_lock_while_the_metadata_table_was_written_decides_nothing_under_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    options = {"hoodie.metadata.enable": "true"}
+    base = tmp_path / "t"
+    create_table(base, SCHEMA, record_key="id").upsert(row("a", 1), options=options)
+    written = Delta.write
+
+    def then_lost(delta):
+        keys = written(delta)
+        lock_of(base).unlink()
+        return keys
+
+    monkeypatch.setattr(Delta, "write", then_lost)
+    with pytest.raises(WriteAbortedError, match="no longer ours"):
+        open_table(base, lock=PATIENT).upsert(row("a", 2))
+    monkeypatch.undo()
+    open_table(base, lock=PATIENT).upsert(row("b", 3))
+    assert values(open_table(base)) == [1, 3]
 
 
 def test_who_lost_the_lock_while_nobody_knows_what_came_of_his_request_says_so(

@@ -14,12 +14,14 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
-from hudi_table.errors import InvalidOptionError
+from hudi_table.errors import InvalidOptionError, WriteAbortedError
 from hudi_table.model.options.known import check_options
 from hudi_table.model.options.lock_settings import MODE, PREFIX, asks_for_control, lock_settings, names_lock
+from hudi_table.table.locks.lease import lost
 from hudi_table.table.locks.shared import SharedLock
 from hudi_table.table.timeline.context import TableContext
 
+_WHAT, _WHY = "the lock that the table's writers share", "its lease has ended, or another took it"
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -39,6 +41,18 @@ def under_lock(step: Callable[Concatenate[TableContext, P], R]) -> Callable[Conc
             return step(ctx, *args, **more)
 
     return alone
+
+
+def refuse_if_lost(ctx: TableContext) -> None:
+    """What was done in a section before a decision holds no more once the lock was lost, though it
+    may be had again. Raises WriteAbortedError."""
+    if ctx.lock is not None and ctx.lock.is_lost():
+        raise lost(_WHAT, _WHY)
+
+
+def lock_lost() -> WriteAbortedError:
+    """The error of who finds it right before a decision."""
+    return lost(_WHAT, _WHY)
 
 
 def may_decide(ctx: TableContext) -> bool:
