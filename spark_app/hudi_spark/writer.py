@@ -43,6 +43,7 @@ from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.table.properties import with_timebased
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.services.inline import check_inline, run_inline
+from hudi_table.table.commit.beside.locking import locked
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.memory import DEFAULT_MEMORY
@@ -111,7 +112,7 @@ def write(
             batch=batch,
             progress=progress,
         )
-    ctx = opened.context
+    ctx = locked(opened.context, request.options)
     check_inline(ctx, request.options)
     result = _write(ctx, df, request, progress)
     engine = reporting(SparkEngine(df.sparkSession), operation_name, progress)
@@ -149,11 +150,13 @@ def _attempt(
             attempt.give_up(None)
             return CommitResult(done, request.operation, replayed=True)
         check_follows(attempt, request.follows)
-        with as_hudi_errors(), attempt.txn.signs_of_life():
-            routing = route(counted, attempt)
-            stats = _run(routing, attempt, report)
-        extra = dict(request.extra_metadata) | ({BATCH_KEY: request.batch} if request.batch else {})
-        metadata = attempt.commit(stats, extra, filled=routing.filled)
+        # To the end of the commit: the table's lock may be waited for.
+        with attempt.txn.signs_of_life():
+            with as_hudi_errors():
+                routing = route(counted, attempt)
+                stats = _run(routing, attempt, report)
+            extra = dict(request.extra_metadata) | ({BATCH_KEY: request.batch} if request.batch else {})
+            metadata = attempt.commit(stats, extra, filled=routing.filled)
     except CommitStateUnknownError:
         raise
     except BaseException:

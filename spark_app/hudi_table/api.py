@@ -40,6 +40,7 @@ from hudi_table.model.table.config import IndexSpec, PartitionFields
 from hudi_table.model.table.readers import readers_of
 from hudi_table.read.moments import Moment
 from hudi_table.services.short_calls import ShortCalls
+from hudi_table.table.commit.beside.locking import locked, with_lock
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.engine.progress import reporting
@@ -114,10 +115,11 @@ class HudiTable(ShortCalls):
             partitions=partitions_option(partitions, chosen),
             max_memory=max_memory,
         )
-        check_inline(self.context, chosen)
+        ctx = locked(self.context, chosen)
+        check_inline(ctx, chosen)
         engine = reporting(engine or LocalEngine(), request.operation, progress)
-        result = write(self.context, data, request, engine)
-        run_inline(self.context, result.instant, chosen, engine, max_memory=max_memory)
+        result = write(ctx, data, request, engine)
+        run_inline(ctx, result.instant, chosen, engine, max_memory=max_memory)
         return result
 
     def upsert(self, data: ArrowStream, **more: Unpack[WriteOptions]) -> CommitResult:
@@ -136,7 +138,11 @@ class HudiTable(ShortCalls):
 
 @checked_call
 def open_table(
-    uri: str | Path, *, as_of: Moment | None = None, storage_options: Mapping[str, str] | None = None
+    uri: str | Path,
+    *,
+    as_of: Moment | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    lock: Mapping[str, str] | None = None,
 ) -> HudiTable:
     """Open the Hudi table at `uri` (a path, or a URI of local disk, memory or an object store).
 
@@ -149,10 +155,14 @@ def open_table(
     `retries` and `allow_http`, local disk takes `fsync`. The guide "Stores and credentials" shows
     how.
 
+    `lock`: Hudi's options of the lock that all writers of the table share
+    (`hoodie.write.lock.provider`, …); every commit, plan and recovery of this table then holds it.
+
     Raises TableNotFoundError, UnsupportedTableError, CorruptTableError, InvalidOptionError,
     UnavailableError and AccessDeniedError.
     """
-    return HudiTable(open_context(open_storage(str(uri), storage_options)), as_of)
+    ctx = open_context(open_storage(str(uri), storage_options))
+    return HudiTable(ctx if lock is None else with_lock(ctx, lock), as_of)
 
 
 @checked_call
@@ -177,6 +187,7 @@ def create_table(
     if_exists: IfExists = "error",
     options: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
+    lock: Mapping[str, str] | None = None,
 ) -> HudiTable:
     """Create an empty Hudi table at `uri` and open it. Names and values are those of the resource.
 
@@ -191,7 +202,7 @@ def create_table(
     names of functions that `register_merger` and `register_key_generator` made known.
 
     `name`: the last part of `uri` unless given. `version`: the table version 6, 8 or 9; 6 unless
-    given. `if_exists="open"` opens a table of the same identity. `storage_options`: as for
+    given. `if_exists="open"` opens a table of the same identity. `storage_options`, `lock`: as for
     `open_table`.
 
     `options` takes the same settings as Hudi's writers name them
@@ -222,9 +233,9 @@ def create_table(
         version=version,
         options=with_names(options or {}, own),
     )
-    made = HudiTable(create(open_storage(str(uri), storage_options), spec, if_exists=if_exists))
+    ctx = create(open_storage(str(uri), storage_options), spec, if_exists=if_exists)
     warn_of_others(spec.options)
-    return made
+    return HudiTable(locked(ctx if lock is None else with_lock(ctx, lock), spec.options))
 
 
 @checked_call
@@ -240,6 +251,7 @@ def write_hudi(
     sort_mode: SortModeName | None = None,
     partitions: Sequence[str] = (),
     storage_options: Mapping[str, str] | None = None,
+    lock: Mapping[str, str] | None = None,
     engine: Engine | None = None,
     progress: ProgressFunction | None = None,
     transform: Sequence[Mapping[str, Any]] = (),
@@ -262,7 +274,7 @@ def write_hudi(
     table = (
         table_or_uri
         if isinstance(table_or_uri, HudiTable)
-        else open_table(str(table_or_uri), storage_options=storage_options)
+        else open_table(str(table_or_uri), storage_options=storage_options, lock=lock)
     )
     write = partial(
         table.write,
@@ -297,6 +309,7 @@ def upgrade_table(
     readers: Iterable[str] = (),
     savepoint: bool = False,
     storage_options: Mapping[str, str] | None = None,
+    lock: Mapping[str, str] | None = None,
 ) -> VersionResult | VersionPlan:
     """Bring a table to a later table version (`to`: 8 or 9). `dry_run`: only say what would be
     rewritten. `resume`: go on where another process has begun and ended. `readers`: who reads the
@@ -307,7 +320,7 @@ def upgrade_table(
     is pending, or a reader that could no longer read the table, UnsupportedTableError for a table
     that the other version would not take.
     """
-    ctx = _to_bring(uri, to, 1, storage_options)
+    ctx = _to_bring(uri, to, 1, storage_options, lock)
     return _brought(ctx, to, dry_run=dry_run, resume=resume, readers=readers, savepoint=savepoint)
 
 
@@ -321,17 +334,20 @@ def downgrade_table(
     readers: Iterable[str] = (),
     savepoint: bool = False,
     storage_options: Mapping[str, str] | None = None,
+    lock: Mapping[str, str] | None = None,
 ) -> VersionResult | VersionPlan:
     """Bring a table to an earlier table version (`to`: 8 or 6); as `upgrade_table`. Of a
     merge-on-read table that goes to version 6 only the newest version of each file stays."""
-    ctx = _to_bring(uri, to, -1, storage_options)
+    ctx = _to_bring(uri, to, -1, storage_options, lock)
     return _brought(ctx, to, dry_run=dry_run, resume=resume, readers=readers, savepoint=savepoint)
 
 
-def _to_bring(uri: str | Path, to: int, way: int, storage_options: Mapping[str, str] | None) -> TableContext:
+def _to_bring(
+    uri: str | Path, to: int, way: int, storage_options: Mapping[str, str] | None, lock: Mapping[str, str] | None
+) -> TableContext:
     """The table, which lies on the way to that version: 1 is up, -1 down. Raises
     InvalidRequestError, InvalidOptionError."""
-    ctx = open_table(uri, storage_options=storage_options).context
+    ctx = open_table(uri, storage_options=storage_options, lock=lock).context
     if (to - ctx.config.version) * way < 0:
         what = "a downgrade" if way > 0 else "an upgrade"
         raise InvalidRequestError(

@@ -25,8 +25,11 @@ from tests.support.zookeeper import running_zookeeper
 
 pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.at_scale(2), pytest.mark.timeout(3_000)]
 FILE, ZOOKEEPER = "FileSystemBasedLockProvider", "ZookeeperBasedLockProvider"
-ROUNDS = min(2_500, scaled(50))
-"""Of each side, with each version of Hudi: at the scale of the shards 10,000 with each provider."""
+PIECES = pytest.mark.parametrize("piece", [f"piece{number}" for number in range(1, 6)])
+"""So that no shard takes long; one is a test of its own."""
+ROUNDS = min(500, scaled(50))
+"""Of each side, with each version of Hudi, in each piece: at the scale of the shards 10,000 with
+each provider."""
 CHUNK = 100
 
 
@@ -85,12 +88,14 @@ def excluded(oracle: HudiOracle, provider: str, properties: Mapping[str, str], b
         assert (met, other.result()) == (0, 0)
 
 
-def test_the_lock_file_excludes_hudis_client_and_ours(oracle: HudiOracle, tmp_path: Path, figure):
+@PIECES
+def test_the_lock_file_excludes_hudis_client_and_ours(oracle: HudiOracle, tmp_path: Path, figure, piece: str):
     excluded(oracle, FILE, file_properties(tmp_path), tmp_path)
     figure(2 * ROUNDS, "acquisitions of a lock file beside Apache Hudi")
 
 
-def test_the_lock_of_zookeeper_excludes_hudis_client_and_ours(oracle: HudiOracle, tmp_path: Path, figure):
+@PIECES
+def test_the_lock_of_zookeeper_excludes_hudis_client_and_ours(oracle: HudiOracle, tmp_path: Path, figure, piece: str):
     with running_zookeeper(tmp_path / "server") as server:
         excluded(oracle, ZOOKEEPER, zookeeper_properties(server.address), tmp_path)
     figure(2 * ROUNDS, "acquisitions of a lock of ZooKeeper beside Apache Hudi")

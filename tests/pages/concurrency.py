@@ -17,6 +17,7 @@ _COMMIT = "tests/hudi_table/table/commit"
 _SERVICES = "tests/hudi_table/services"
 _CONFLICTS = "tests/hudi_table/write/test_conflicts.py"
 _BESIDE = f"{_COMMIT}/test_foreign_writers.py"
+_LOCKED = f"{_COMMIT}/test_locking.py"
 _PERMIT = f"{_COMMIT}/test_write_permit.py"
 
 
@@ -239,10 +240,54 @@ FOREIGN = (
         "who executes a plan of ours", "Apache Hudi, which executes it too", "a listing just before the decision",
         "it is committed once", (f"{_BESIDE}::test_a_plan_of_ours_that_another_engine_executed_meanwhile_is_not_committed_twice",),
     ),
+)  # fmt: skip
+LOCKED = (
     Case(
-        "a writer whose options ask for a lock of Hudi's", "anybody", "no lock is taken",
+        "a writer", "Apache Hudi under the same lock, with optimistic concurrency control", "the lock, and a listing under it",
+        "of two updates of one file group one fails, and both are there after a retry; no acknowledged row is lost",
+        (
+            f"{_LOCKED}::test_what_another_engine_commits_while_we_wait_for_the_lock_is_a_conflict",
+            "tests/interop/test_shared_lock.py::test_no_acknowledged_row_of_either_is_lost",
+        ),
+    ),
+    Case(
+        "a holder of the lock", "Apache Hudi's own clients of lock files and of ZooKeeper", "the lock",
+        "nobody meets another inside",
+        (
+            "tests/interop/test_locks.py::test_the_lock_file_excludes_hudis_client_and_ours",
+            "tests/interop/test_locks.py::test_the_lock_of_zookeeper_excludes_hudis_client_and_ours",
+        ),
+    ),
+    Case(
+        "a writer that loses the lock before its decision", "who has it then", "the lease",
+        "it ends with `WriteAborted`; nothing of it is visible", (f"{_LOCKED}::test_who_lost_the_lock_before_his_decision_decides_nothing",),
+    ),
+    Case(
+        "a writer that loses the lock, or dies, behind its decision", "Apache Hudi, which takes the lock then", "the lock again; what came since is listed",
+        "it is published if nothing of both would be lost, else given up: `WriteConflict`, and nothing of it is visible",
+        (
+            f"{_LOCKED}::test_what_was_decided_before_the_lock_was_lost_does_not_hide_what_another_engine_wrote_under_it",
+            f"{_LOCKED}::test_what_a_killed_writer_decided_is_published_if_no_other_engine_came_between",
+            f"{_LOCKED}::test_what_a_killed_writer_decided_is_given_up_if_another_engine_came_between",
+            f"{_COMMIT}/test_lock_crashes.py::test_a_fault_at_any_storage_call_of_a_write_under_a_lock_loses_nothing_that_was_acknowledged",
+        ),
+    ),
+    Case(
+        "a rollback or restore", "Apache Hudi under the same lock", "the lock, from the plan to the end",
+        "nobody commits in between", (f"{_LOCKED}::test_a_restore_waits_for_the_lock",),
+    ),
+    Case(
+        "writers of ours under a lock", "each other", "the lock where they decide, the chain besides",
+        "as without it; who has nothing to decide takes none",
+        (
+            f"{_LOCKED}::test_threads_that_write_beside_each_other_wait_for_each_other",
+            f"{_LOCKED}::test_only_who_decides_or_takes_something_back_takes_the_lock",
+        ),
+    ),
+    Case(
+        "a writer whose options ask for optimistic concurrency control", "anybody", "nothing, where they name no lock",
         "the options are refused by name, instead of having no effect",
-        ("tests/hudi_table/write/test_refused_options.py::test_every_refused_option_is_refused_by_name",),
+        ("tests/hudi_table/write/test_lock_options.py::test_optimistic_concurrency_control_needs_a_lock_by_name",),
     ),
 )  # fmt: skip
 FAULTS = (
@@ -297,6 +342,7 @@ TABLES = {
     "Services": SERVICES,
     "Readers": READERS,
     "Apache Hudi and Flink": FOREIGN,
+    "Apache Hudi under a shared lock": LOCKED,
     "Clocks, stores, processes that sleep or die": FAULTS,
 }
 CASES = tuple(case for cases in TABLES.values() for case in cases)

@@ -27,6 +27,19 @@ def another_engine(table: HudiTable, act: Callable[[HudiTable], object]) -> None
     _carry_over(copy, store)
 
 
+def an_engine_without_our_chain(table: HudiTable, act: Callable[[HudiTable], object]) -> None:
+    """The same by an engine to which what was decided and not published is not there."""
+
+    def alone(other: HudiTable) -> None:
+        store = other.context.storage
+        for info in store.list(OWN.rstrip("/")):
+            if info.path.endswith(".json"):
+                store.delete(info.path)
+        act(seen_anew(other))
+
+    another_engine(table, alone)
+
+
 def before_our_decision(patch: pytest.MonkeyPatch, table: HudiTable, act: Callable[[HudiTable], object]) -> None:
     """Let another engine do it once, right before the next attempt of ours at `table` lists what
     others did, to decide."""

@@ -8,14 +8,25 @@ from typing import Any
 from tests.support.kafka_manifests import table
 from tests.support.manifests import ingest
 
+_ZOOKEEPER = {"hoodie.write.lock.zookeeper.url": "zk:2181", "hoodie.write.lock.zookeeper.base_path": "/hudi"}
 REFUSED_GOOD: list[tuple[str, dict[str, Any]]] = [
     table(tableVersion=6, index={"type": "RecordIndex"}, recordKey=["id", "day"]),
     table(type="MergeOnRead", index={"type": "RecordIndex"}),
     table(type="MergeOnRead", index={"type": "GlobalBloom"}, mergeMode=None, orderingFields=None),
     table(type="MergeOnRead", index={"type": "GlobalBloom"}, mergeMode="CommitTime"),
+    table(lock={"provider": "Storage"}),
+    table(lock={"provider": "ZooKeeper", "options": _ZOOKEEPER}),
+    table(lock={"provider": "FileSystem", "options": {"hoodie.write.lock.filesystem.path": "/mnt/locks"}}),
+    table(location="file:///data/flights", lock={"provider": "FileSystem"}),
+    table(lock={"provider": "DynamoDB", "options": {"hoodie.write.lock.dynamodb.table": "locks"}}),
 ]
 REFUSED_BAD: list[tuple[tuple[str, dict[str, Any]], str]] = [
     (table(location="s3://lake/flights/*"), "location has a *"),
+    (table(lock={"provider": "Hive"}), "lock.provider"),
+    (table(lock={"provider": "ZooKeeper"}), "a lock of ZooKeeper needs the options"),
+    (table(lock={"provider": "DynamoDB", "options": _ZOOKEEPER}), "a lock of DynamoDB needs the options"),
+    (table(lock={"provider": "FileSystem"}), "a lock of FileSystem is for tables on local disks"),
+    (table(lock={"provider": "Storage", "options": {"hoodie.lock": "x"}}), "options of a lock begin with"),
     (table(ingest=[ingest(source={"type": "Files", "path": "s3://b/*.json", "format": "json"})]), "path has a *"),
     (table(recordKey=["id", "day", "id"]), "recordKey names a column twice"),
     (

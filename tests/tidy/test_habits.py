@@ -46,7 +46,7 @@ MAY_CATCH_ALL: dict[str, str] = {
 # Modules that are started by name and imported by nobody.
 STARTED_BY_NAME = re.compile(r"(^|\.)__main__$")
 FOR_PROGRAMS = frozenset({"hudi_table.table.locks.opening"})
-"""Modules that programs of others import: `docs/explanation/foreign-writers.md` shows how."""
+"""Modules that programs of others import: `docs/explanation/locks.md` shows how."""
 
 
 def calls(source: Source) -> Iterator[tuple[int, str]]:

@@ -20,7 +20,7 @@ SIGNPOSTS = {
     "What does a write beside a pending compaction do?": (r"the pending compaction of", "hudi_table/write/workload.py"),
     "Which bucket does a key go to?": (r"/bucket\.py", "hudi_table/index/hashing/bucket.py"),
     "What are the bytes of a bloom filter?": (r"/bloom/filters\.py", "hudi_table/codec/bloom/filters.py"),
-    "Where is the heartbeat?": (r"a heartbeat file", "hudi_table/table/commit/transaction.py"),
+    "Where is the heartbeat?": (r"signs of life of an attempt", "hudi_table/table/commit/beside/heartbeat.py"),
     "Which payload classes are known?": (r"payload classes", "hudi_table/model/table/merging.py"),
     "Where is the z-order?": (r"z-order", "hudi_table/codec/curves.py"),
     "How long is the backoff?": (r"backoff_first_seconds:", "hudi_operator/plan/schedule/runs.py"),

@@ -9,7 +9,17 @@ from typing import Any
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.table import HudiTableSpec
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.options.known import aliases, check_option, check_options, explicit_option, ignored_options
+from hudi_table.model.options.known import (
+    Fate,
+    aliases,
+    check_option,
+    check_options,
+    explicit_option,
+    ignored_options,
+    known_options,
+)
+from hudi_table.model.options.lock_settings import MODE, asks_for_control, lock_settings
+from hudi_table.model.options.lock_settings import PREFIX as LOCK_PREFIX
 from hudi_table.model.options.values import shown, stored_boolean
 from hudi_table.model.options.write_options import METADATA_INDEXES, OPERATION, PARTITIONS_TO_DELETE, other_record_index
 from hudi_table.model.table.index_properties import BUCKETS, HASH_FIELDS, INDEX_TYPE, names_in
@@ -28,6 +38,11 @@ def option_errors(document: Mapping[str, Any]) -> tuple[FieldError, ...]:
             check_option(str(key), str(value))
         except InvalidOptionError as error:
             found.append(FieldError(f"spec.options[{key}]", error.message))
+        else:
+            if str(key).startswith(LOCK_PREFIX) and _acts(str(key)):
+                found.append(
+                    FieldError(f"spec.options[{key}]", "is of the table's lock: put it into spec.lock of the HudiTable")
+                )
     if not isinstance(options, Mapping):
         return ()
     found += _contradictions(options)
@@ -69,7 +84,9 @@ def described_errors(
         pairs += [
             (OPERATION, f"spec.ingest[{n}].operation", item.operation.value) for n, item in enumerate(spec.ingest)
         ]
-    found = [*_other_record_index(spec, options, whose), *_never_deleted(options)]
+    found = [*_other_record_index(spec, options, whose), *_never_deleted(options), *_without_lock(spec, options)]
+    if of_service is None:
+        found += _lock_errors(spec, name)
     for key, field, have in pairs:
         want = explicit_option(options, key) if _agree(options, key) else None
         if want and key == OPERATION:
@@ -98,6 +115,24 @@ def _other_record_index(spec: HudiTableSpec, options: Mapping[str, str], whose: 
         )
 
 
+def _lock_errors(spec: HudiTableSpec, name: str) -> Iterator[FieldError]:
+    """What the job would refuse of a lock."""
+    options = {} if spec.lock is None else spec.lock.hudi_options
+    try:
+        check_options(options)
+        lock_settings(options, base_path=spec.location, table_name=name, environment={})
+    except InvalidOptionError as error:
+        yield FieldError("spec.lock", error.message)
+
+
+def _without_lock(spec: HudiTableSpec, options: Mapping[str, str]) -> Iterator[FieldError]:
+    if spec.lock is None and asks_for_control(options):
+        yield FieldError(
+            f"spec.options[{MODE}]",
+            f"is {options[MODE]!r}, which needs the lock of the other writers: name it in spec.lock",
+        )
+
+
 def _never_deleted(options: Mapping[str, str]) -> Iterator[FieldError]:
     """Partitions to delete, which no ingest and no service does."""
     value = options.get(PARTITIONS_TO_DELETE, "")
@@ -112,6 +147,11 @@ def _never_deleted(options: Mapping[str, str]) -> Iterator[FieldError]:
 def ignored(options: Mapping[str, str]) -> str:
     """The options that do nothing, in one line for people; "" without any."""
     return "; ".join(f"{key}: {why}" for key, why in ignored_options(options))
+
+
+def _acts(key: str) -> bool:
+    option = known_options()[aliases().get(key, key)]
+    return option.fate is Fate.ACTS
 
 
 def _agree(options: Mapping[str, str], key: str) -> bool:

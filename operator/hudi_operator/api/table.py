@@ -9,6 +9,7 @@ from typing import ClassVar
 from hudi_operator.api.fields.callbacks import CallbackSpec
 from hudi_operator.api.fields.identity import IDENTITY
 from hudi_operator.api.fields.indexes import TableIndexSpec
+from hudi_operator.api.fields.locks import FOLDER, LockProvider, LockSpec
 from hudi_operator.api.fields.maintenance import MaintenanceSpec, ServiceMode
 from hudi_operator.api.fields.patterns import (
     COLUMN_LENGTH_MAX,
@@ -281,6 +282,17 @@ class HudiTableSpec:
             lambda t: t.table_version not in VERSIONS or not cannot_read(t.readers, t.table_version),
         ),
         Rule(
+            f"!has(self.lock) || self.lock.provider != 'FileSystem' || self.location.startsWith('file:') || '{FOLDER}' in self.lock.options",
+            f"a lock of FileSystem is for tables on local disks, or names a folder by {FOLDER}: use provider Storage",
+            "lock",
+            lambda t: (
+                t.lock is None
+                or t.lock.provider is not LockProvider.FILE_SYSTEM
+                or t.location.startswith("file:")
+                or FOLDER in t.lock.options
+            ),
+        ),
+        Rule(
             "!has(self.index) || self.index.hashFields.all(f, f in self.recordKey)",
             "index.hashFields must be fields of recordKey",
             "index",
@@ -342,6 +354,9 @@ class HudiTableSpec:
         "columns that identify a row", min_items=1, max_items=16, item_max_length=COLUMN_LENGTH_MAX
     )
     storage: StorageSpec = prop("the object store", StorageSpec)
+    lock: LockSpec | None = prop(
+        "the lock that other engines take to write the table; absent: none, and one engine writes at a time", None
+    )
     type: TableType = prop("how updates are stored", TableType.COPY_ON_WRITE)
     partition_by: tuple[PartitionFieldSpec, ...] = prop("partition fields; empty: one partition", (), max_items=8)
     paths: PathStyle = prop("how partition values become folders", PathStyle)

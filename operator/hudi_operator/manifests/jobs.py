@@ -82,6 +82,8 @@ def table_of(name: str, spec: HudiTableSpec, config: TableConfig | None = None) 
     if not found.get("index", {}).get("partitionBuckets", True):
         # What an earlier release of the job does not know it is told only where it matters.
         del found["index"]["partitionBuckets"]
+    if spec.lock is not None:
+        found["lock"] = spec.lock.hudi_options
     if config is not None and "tableVersion" in found:
         found["tableVersion"] = config.version
     resize = resize_wanted(spec, config) if config is not None else None

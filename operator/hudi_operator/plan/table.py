@@ -328,7 +328,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         stalled = judgement.stalled.reason if judgement.stalled is not None else None
         findings += debts.findings(spec, observed, debts.Hindrance(stalled, judgement.busy), runs)
         findings += conditions.metadata_table(table)
-        findings += conditions.foreign_writers(table)
+        findings += conditions.foreign_writers(spec, table)
         findings += versions.findings(spec, observed)
     else:
         # Else it would be told again as soon as the table is seen again.

@@ -23,6 +23,7 @@ from hudi_table.errors import HudiError, InvalidRequestError, InvalidSchemaError
 from hudi_table.metadata.port import HudiMetadata
 from hudi_table.model.names import META_COLUMNS
 from hudi_table.model.options.known import EVENT_TIME_FIELD, ignored_options, option_text
+from hudi_table.model.options.lock_settings import MODE
 from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER, Operation
 from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.model.table.config import PartitionType, TableConfig
@@ -97,7 +98,8 @@ def refuse_service(work: ServiceWork, spec: HudiTableSpec, config: TableConfig, 
 
 def _acting(options: Mapping[str, str]) -> dict[str, str]:
     """Without those that do nothing: of them the job warns, where its user reads it."""
-    idle = {key for key, _ in ignored_options(options)}
+    # What the lock asks for is checked with the resource; nothing is locked to look ahead.
+    idle = {key for key, _ in ignored_options(options)} | {MODE}
     return {key: value for key, value in options.items() if key not in idle}
 
 

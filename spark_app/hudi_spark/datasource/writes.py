@@ -35,9 +35,11 @@ from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvariantError, TableNotFoundError
 from hudi_table.metadata.port import HudiMetadata, open_context
 from hudi_table.model.options.known import admit, explicit_option
+from hudi_table.model.options.lock_settings import names_lock
 from hudi_table.model.options.write_options import OPERATION, PARTITIONS_TO_DELETE, Operation, operation_option
 from hudi_table.model.table.index_properties import names_in
 from hudi_table.services.inline import check_inline
+from hudi_table.table.commit.beside.locking import locked
 from hudi_table.table.rows.staged import discard_staged, stage_rows, staged_rows, sweep_staged
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.opening import open_storage
@@ -215,7 +217,10 @@ class Target:
             )
         elif batch:
             # The batch after it asks whether this one has been.
-            table.write(self.schema.empty_table(), operation=Operation.UPSERT, batch=batch, extra_metadata=extra)
+            held = {key: value for key, value in options.items() if names_lock(key)}
+            table.write(
+                self.schema.empty_table(), operation=Operation.UPSERT, options=held, batch=batch, extra_metadata=extra
+            )
 
     def _table(self, storage: Storage) -> HudiTable | None:
         """The table, made where there is none; None where mode ignore finds one."""
@@ -244,6 +249,7 @@ def _check_there(ctx: TableContext, schema: pa.Schema, write: SparkWrite) -> Non
         raise _exists(ctx)
     if write.mode == "ignore":
         return
+    ctx = locked(ctx, write.options)
     check_inline(ctx, write.options)
     if write.operation is not Operation.DELETE_PARTITION:
         begin(ctx, schema.empty_table(), WriteRequest(write.operation, write.options))

@@ -38,7 +38,7 @@ def find_table(spec: JobSpec) -> HudiTable | None:
     """The table at the job's location, or None if it is to be created."""
     location = str(spec.table["location"])
     try:
-        return open_table(location, storage_options=storage_options(spec, location))
+        return open_table(location, storage_options=storage_options(spec, location), lock=spec.table.get("lock"))
     except TableNotFoundError:
         return None
 
@@ -115,5 +115,6 @@ def make_table(spec: JobSpec, schema: pa.Schema) -> HudiTable:
         url_encode=bool(paths.get("urlEncode", False)),
         options=table_options(dict(table.get("options", {}))),
         storage_options=storage_options(spec, location),
+        lock=table.get("lock"),
         if_exists="open",
     )

@@ -7,7 +7,7 @@ from datetime import UTC
 from typing import Any
 
 from hudi_table.api import HudiTable, open_table
-from hudi_table.cli.program import storage_options
+from hudi_table.cli.program import lock_options, storage_options
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.options.known import admit
 from hudi_table.model.timeline.instants import parse_instant_time
@@ -15,7 +15,8 @@ from hudi_table.model.timeline.instants import parse_instant_time
 
 def opened(args: argparse.Namespace) -> HudiTable:
     """The table at `args.base`."""
-    return open_table(args.base, storage_options=storage_options(args.storage))
+    lock = lock_options(getattr(args, "lock", []))
+    return open_table(args.base, storage_options=storage_options(args.storage), lock=lock)
 
 
 def option_arguments(arguments: list[str]) -> dict[str, str]:

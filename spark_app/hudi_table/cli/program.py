@@ -177,6 +177,11 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     parsers["checkpoint"].add_argument("action", choices=("show", "set"), help="set needs INGEST and OFFSETS")
     for name in (*_OF_TABLES, *SERVICE_VERBS):
         _table_arguments(parsers[name], optional=name == "query")
+    for name in ("checkpoint", *SERVICE_VERBS):
+        parsers[name].add_argument(
+            "--lock", metavar="KEY=VALUE", action="append", default=[],
+            help="option of the lock that the table's writers share: hoodie.write.lock.provider=…",
+        )  # fmt: skip
     _checkpoint_arguments(parsers["checkpoint"])
     for name in ("info", "timeline", "files", "export", "events", "wait", "checkpoint", "explain", *SERVICE_VERBS):
         parsers[name].add_argument("-o", "--output", choices=FORMATS, default="table", help="format (table)")
@@ -325,11 +330,20 @@ def _rows_arguments(parser: argparse.ArgumentParser) -> None:
 def storage_options(pairs: Sequence[str]) -> dict[str, str]:
     """`--storage` arguments as options. Raises InvalidOptionError without repeating what may be a
     secret."""
+    return _options("--storage", "region=eu-west-1", pairs)
+
+
+def lock_options(pairs: Sequence[str]) -> dict[str, str] | None:
+    """`--lock` arguments as options, None without any. Raises InvalidOptionError."""
+    return _options("--lock", "hoodie.write.lock.provider=StorageBasedLockProvider", pairs) or None
+
+
+def _options(flag: str, example: str, pairs: Sequence[str]) -> dict[str, str]:
     options: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise InvalidOptionError("--storage takes KEY=VALUE, such as region=eu-west-1; one was given without '='")
+            raise InvalidOptionError(f"{flag} takes KEY=VALUE, such as {example}; one was given without '='")
         options[key] = value
     return options
 

@@ -42,6 +42,7 @@ from hudi_table.model.names import HOODIE, METADATA_TABLE, join, parse_log_file
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.model.timeline.conflict_keys import metadata_conflict_key
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
+from hudi_table.table.commit.beside.locking import section
 from hudi_table.table.commit.publish import withdraw_if_late
 from hudi_table.table.commit.transaction import planning
 from hudi_table.table.metadata_dropping import refuse_late
@@ -71,18 +72,25 @@ def compact_metadata(ctx: TableContext, most: int = DELTAS_MAX) -> bool:
     is executed by the next call.
     """
     table = _loaded(ctx)
-    if table is None:
+    if table is None or not (_waiting(table) or table.deltas >= most):
         return False
-    if execute_pending(table):
-        return True
-    return table.deltas >= most and _plan(ctx) and execute_pending(_loaded(ctx))
+    # Hudi's writers compact it under the lock, and execute what they find planned.
+    with section(ctx):
+        table = table if ctx.lock is None else _loaded(ctx)
+        if table is None or execute_pending(table):
+            return table is not None
+        return table.deltas >= most and _plan(ctx) and execute_pending(_loaded(ctx))
+
+
+def _waiting(table: MetadataTable) -> list[Instant]:
+    return [i for i in table.timeline.pending if i.action is Action.COMPACTION]
 
 
 def execute_pending(table: MetadataTable | None) -> bool:
     """Execute every plan on the metadata table's timeline, oldest first. Whether there was one."""
     if table is None:
         return False
-    waiting = [i for i in table.timeline.pending if i.action is Action.COMPACTION]
+    waiting = _waiting(table)
     held = set(table.compacting().values()) if waiting else set()
     for instant in waiting:
         if instant.time in held:

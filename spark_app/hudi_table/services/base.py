@@ -26,6 +26,7 @@ from hudi_table.model.service.services import (
 )
 from hudi_table.model.timeline.instants import Action
 from hudi_table.services.planning import Choose, Look, looked, preview, publish, publish_approved, published_as
+from hudi_table.table.commit.beside.locking import locked
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.progress import reporting
 from hudi_table.table.store.ports import Engine
@@ -108,8 +109,10 @@ class RequestedService:
     type: ClassVar[ServiceType]
 
     def __post_init__(self) -> None:
-        """Raises InvalidOptionError for options that describe another table."""
+        """Raises InvalidOptionError for options that describe another table, or another lock than
+        its own."""
         refuse_contradictions(self.ctx.config, self.request.options)
+        object.__setattr__(self, "ctx", locked(self.ctx, self.request.options))
 
     def with_request(self, request: ServiceRequest) -> Self:
         """The same service with another request."""

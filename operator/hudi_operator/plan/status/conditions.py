@@ -113,9 +113,9 @@ def shared(sharers: Sequence[str]) -> tuple[Finding, ...]:
     return (Finding(SHARED, "True", "SharedLocation", one_line(message, CONDITION_LENGTH_MAX)),)
 
 
-def foreign_writers(table: TableObservation | None) -> tuple[Finding, ...]:
+def foreign_writers(spec: HudiTableSpec, table: TableObservation | None) -> tuple[Finding, ...]:
     """Other engines that have written the table lately, and what one of them dropped from its
-    properties; nothing where there is none."""
+    properties; nothing where there is none. A lock that the resource names is for them."""
     if table is None:
         return ()
     found = []
@@ -123,8 +123,17 @@ def foreign_writers(table: TableObservation | None) -> tuple[Finding, ...]:
         made = (
             f"{counted(len(table.foreign), 'recent commit')} of other engines, the last at {table.foreign[-1].time}; "
         )
-        message = made + "beside them a row that both write at once can be lost: docs/explanation/foreign-writers.md"
-        found.append(Finding(FOREIGN_WRITERS, "True", "Seen", message))
+        if spec.lock is None:
+            message = (
+                made + "beside them a row that both write at once can be lost: docs/explanation/foreign-writers.md"
+            )
+            found.append(Finding(FOREIGN_WRITERS, "True", "Seen", message))
+        else:
+            message = (
+                made
+                + f"the lock of {spec.lock.provider.value} keeps them and us apart, if they take it: docs/explanation/locks.md"
+            )
+            found.append(Finding(FOREIGN_WRITERS, "False", "UnderLock", message))
     if table.lost:
         rest = "; nothing is written until they are back: hudictl doctor --mend"
         names = one_line(f"another engine dropped or changed {', '.join(table.lost)}", CONDITION_LENGTH_MAX - len(rest))

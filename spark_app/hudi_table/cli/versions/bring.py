@@ -8,7 +8,7 @@ from typing import Any
 
 from hudi_table.cli import exits
 from hudi_table.cli.output import Column, Document, emit, note
-from hudi_table.cli.program import storage_options
+from hudi_table.cli.program import lock_options, storage_options
 from hudi_table.read.output.human import number
 from hudi_table.services.upgrading.plan import VersionPlan
 
@@ -28,7 +28,11 @@ _COLUMNS = (
 
 def bring(args: argparse.Namespace, work: Callable[..., Any]) -> int:
     """Print what would be rewritten; with `--yes`, what was."""
-    more = {"resume": args.resume, "storage_options": storage_options(args.storage)}
+    more = {
+        "resume": args.resume,
+        "storage_options": storage_options(args.storage),
+        "lock": lock_options(args.lock),
+    }
     more |= {"readers": args.reader, "savepoint": args.savepoint}
     found = work(args.base, to=args.to, dry_run=not args.yes, **more)
     row = {"from": found.source, "to": found.target, "timelineFiles": found.timeline_files}

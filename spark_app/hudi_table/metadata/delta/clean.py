@@ -16,6 +16,7 @@ from hudi_table.metadata.delta.entries import entries_of_deletion
 from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.conflict_keys import metadata_delta_conflict_key
 from hudi_table.model.timeline.instants import Instant, State
+from hudi_table.table.commit.beside.locking import under_lock
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.publish import materialise_predecessors
@@ -25,6 +26,7 @@ from hudi_table.table.timeline.active import body, load_timeline
 from hudi_table.table.timeline.context import TableContext
 
 
+@under_lock
 def record_clean(
     ctx: TableContext, clean: Instant, deleted: Mapping[str, Iterable[str]], dropped: Iterable[str]
 ) -> None:

@@ -24,9 +24,10 @@ class JobSpec:
     """One attempt of one piece of work.
 
     `table`: the table as `create_table` takes it (name, location, type, recordKey, partitionBy,
-    paths, orderingFields, mergeMode, index) and the write's `options`. `work`: {"type": "Ingest",
-    "name", "operation", "source": {"type": "Files", "path", "format", "csv"} or {"type": "Kafka" or
-    "Debezium", "format", "kafka": see `hudi_table.sources.kafka.settings`}, "transform": [steps,
+    paths, orderingFields, mergeMode, index, `lock`: Hudi's options of it) and the write's
+    `options`. `work`: {"type": "Ingest", "name", "operation", "source": {"type": "Files", "path",
+    "format", "csv"} or {"type": "Kafka" or "Debezium", "format", "kafka": see
+    `hudi_table.sources.kafka.settings`}, "transform": [steps,
     see `hudi_table.services.transforming.steps`], of Kafka also "mode", "commitIntervalSeconds",
     "expectations": [{"name", "sql", "onFail": Fail, Quarantine or Drop}], "onUndecodable": Fail or
     Quarantine, "maxErrorRatio"}, {"type": "Purge"}, or of a table service {"type": a `ServiceType`,

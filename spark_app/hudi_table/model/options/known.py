@@ -18,6 +18,7 @@ from importlib.resources import files
 from typing import Any
 
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.options import lock_settings
 from hudi_table.model.options import values as option_values
 from hudi_table.model.options.values import check_value, shown
 
@@ -173,6 +174,8 @@ def check_option(key: str, value: str) -> None:
         near = difflib.get_close_matches(key, known_options(), n=1, cutoff=0.6)
         hint = f"; did you mean {near[0]!r}?" if near else "; remove it"
         raise InvalidOptionError(f"unknown option {key!r}{hint}")
+    if key == lock_settings.PROVIDER:
+        lock_settings.check_provider(value)
     _check(key, value)
 
 
@@ -225,7 +228,7 @@ def ignored_options(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         and option.fate is Fate.ADVICE
         and options[key].strip().lower() not in ("", option.default.lower())
     ]
-    return tuple(sorted([*advice, *_idle_numbers(options)]))
+    return tuple(sorted([*advice, *_idle_numbers(options), *_idle_lock(options)]))
 
 
 def told_policy(options: Mapping[str, str]) -> str | None:
@@ -243,6 +246,11 @@ def _idle_numbers(options: Mapping[str, str]) -> list[tuple[str, str]]:
     counting = (explicit_option(options, CLEAN_POLICY) or told_policy(options) or default_of(CLEAN_POLICY)).upper()
     why = f"{CLEAN_POLICY} is {counting}, which counts something else"
     return [(name, why) for key in given if CLEAN_NUMBERS[key] != counting for name in _names(key) if name in options]
+
+
+def _idle_lock(options: Mapping[str, str]) -> list[tuple[str, str]]:
+    idle = lock_settings.is_in_process(options.get(lock_settings.PROVIDER, ""))
+    return [(lock_settings.PROVIDER, lock_settings.IN_PROCESS_WHY)] if idle else []
 
 
 def admit(options: Mapping[str, str]) -> None:

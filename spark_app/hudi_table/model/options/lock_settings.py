@@ -1,6 +1,7 @@
 """Which lock of Apache Hudi's a table's writers share, read from Hudi's own options.
 
-Three of Hudi's providers are left out, each with its reason in `_LEFT_OUT`. Nothing is guessed:
+Two of Hudi's providers are left out, each with its reason in `_LEFT_OUT`; the one that excludes
+threads of one process asks for what our writers do anyhow. Nothing is guessed:
 Hudi takes ZooKeeper where no provider is named, we ask for the name.
 """
 
@@ -10,20 +11,38 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_table.errors import InvalidOptionError, UnsupportedTableError
+from hudi_table.errors import InvalidOptionError
 from hudi_table.model.options import values
 
 PREFIX = "hoodie.write.lock."
 PROVIDER = f"{PREFIX}provider"
+MODE = "hoodie.write.concurrency.mode"
+IN_PROCESS = "InProcessLockProvider"
+IN_PROCESS_WHY = "it excludes nobody outside of its process, and our writers need no lock beside each other"
 _RENEW = ("storage.renew.interval.secs", "storage.heartbeat.poll.secs")
 """The name of today, and that of Hudi's first releases with this lock."""
+_IDLE = frozenset(
+    {
+        "conflict.resolution.strategy",
+        "heartbeat_interval_ms",
+        "max_wait_time_ms_between_retry",
+        "num_retries",
+        *(f"dynamodb.{name}" for name in ("billing_mode", "read_capacity", "table_creation_timeout", "write_capacity")),
+    }
+)
+"""What says nothing of a lock of ours."""
 _MILLIS = 1000.0
 _PORT = 2181
 _LOOK = 60.0
 """Seconds between two looks at a lock file that nobody takes for stale."""
+_TAKEN = (
+    "StorageBasedLockProvider",
+    "FileSystemBasedLockProvider",
+    "ZookeeperBasedLockProvider",
+    "DynamoDBBasedLockProvider",
+)
 _LEFT_OUT = {
     "HiveMetastoreBasedLockProvider": "it has not been shown to exclude anybody here",
-    "InProcessLockProvider": "it excludes nobody outside of its process, and our writers need no lock beside each other",
     "NoopLockProvider": "it excludes nobody",
 }
 
@@ -90,21 +109,58 @@ class LockSettings:
         return (provider.lease if isinstance(provider, DynamoLockSettings) else provider.session_timeout) / 3
 
 
-def lock_settings(
-    options: Mapping[str, str], *, base_path: str, table_name: str, environment: Mapping[str, str]
-) -> LockSettings | None:
-    """The lock that the options ask for; None if no option begins with `hoodie.write.lock.`.
+def names_lock(key: str) -> bool:
+    """Whether an option says something of the lock that writers share."""
+    return key.startswith(PREFIX) or key == MODE
 
-    Raises InvalidOptionError, and UnsupportedTableError for a provider that we do not have.
+
+def is_in_process(provider: str) -> bool:
+    """Whether this provider excludes threads of one process alone."""
+    return provider.strip().rpartition(".")[2] == IN_PROCESS
+
+
+def asks_for_control(options: Mapping[str, str]) -> bool:
+    """Whether optimistic concurrency control is asked for beside others than threads of one
+    process."""
+    mode = options.get(MODE, "").strip().upper()
+    return mode == "OPTIMISTIC_CONCURRENCY_CONTROL" and not is_in_process(options.get(PROVIDER, ""))
+
+
+def check_provider(provider: str) -> None:
+    """Raise InvalidOptionError for one that we do not have, with the reason."""
+    short = provider.strip().rpartition(".")[2]
+    if short and short not in _TAKEN and short != IN_PROCESS:
+        known = "StorageBased-, FileSystemBased-, ZookeeperBased- or DynamoDBBasedLockProvider"
+        raise InvalidOptionError(
+            f"option {PROVIDER!r}: {values.shown(PROVIDER, provider)} is a lock that we do not take, for "
+            f"{_LEFT_OUT.get(short, 'it is not known here')}: use {known}, or let one engine write at a time"
+        )
+
+
+def lock_settings(
+    options: Mapping[str, str],
+    *,
+    base_path: str,
+    table_name: str,
+    environment: Mapping[str, str],
+    known: bool = False,
+) -> LockSettings | None:
+    """The lock that the options ask for; None if no option begins with `hoodie.write.lock.`, or
+    they ask for one of threads alone. `known`: a lock is there already, and options that name no
+    provider are of it.
+
+    Raises InvalidOptionError, also for a provider that we do not have.
     """
     given = _Given(options)
-    if not given.any():
-        return None
     provider = given.text("provider")
+    if not given.any() or (provider is None and known) or is_in_process(provider or ""):
+        return None
     if provider is None:
         raise InvalidOptionError(
-            f"options begin with {PREFIX!r}, but {PROVIDER!r} is not among them: name the provider that the other writers have"
+            f"option {given.first!r} is of a lock, and {PROVIDER!r} is not among the options: name the provider that the other "
+            "writers have"
         )
+    check_provider(provider)
     wait = given.seconds("wait_time_ms", 60_000, least=1)
     tries = given.whole("client.num_retries", 50) + 1
     between = given.seconds("client.wait_time_ms_between_retry", 5_000)
@@ -126,19 +182,12 @@ def _provider(
         return FileLockSettings(folder, given.whole("filesystem.expire", 0))
     if short == "ZookeeperBasedLockProvider":
         return _zookeeper(given, given.needed("zookeeper.base_path"), given.text("zookeeper.lock_key") or table_name)
-    if short == "DynamoDBBasedLockProvider":
-        return DynamoLockSettings(
-            given.needed("dynamodb.table"),
-            given.text("dynamodb.partition_key") or table_name,
-            region=given.text("dynamodb.region") or environment.get("AWS_REGION") or "us-east-1",
-            endpoint=given.text("dynamodb.endpoint_url"),
-            lease=wait,
-        )
-    known = "StorageBased-, FileSystemBased-, ZookeeperBased- or DynamoDBBasedLockProvider"
-    why = _LEFT_OUT.get(short, "it is not known here")
-    raise UnsupportedTableError(
-        f"option {PROVIDER!r}: {values.shown(PROVIDER, name)} is a lock that we do not take, for {why}: use {known}, "
-        "or let one engine write at a time"
+    return DynamoLockSettings(
+        given.needed("dynamodb.table"),
+        given.text("dynamodb.partition_key") or table_name,
+        region=given.text("dynamodb.region") or environment.get("AWS_REGION") or "us-east-1",
+        endpoint=given.text("dynamodb.endpoint_url"),
+        lease=wait,
     )
 
 
@@ -179,17 +228,22 @@ def _zookeeper(given: _Given, base: str, key: str) -> ZooKeeperLockSettings:
 
 
 class _Given:
-    """Options of locks by their names without the prefix; one that is empty is not given."""
+    """Options of locks by their names without the prefix; one that is empty, or does nothing, is
+    not given."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = {
             key.removeprefix(PREFIX): value.strip()
             for key, value in options.items()
-            if key.startswith(PREFIX) and value.strip()
+            if key.startswith(PREFIX) and value.strip() and key.removeprefix(PREFIX) not in _IDLE
         }
 
     def any(self) -> bool:
         return bool(self._options)
+
+    @property
+    def first(self) -> str:
+        return PREFIX + min(self._options)
 
     def text(self, name: str) -> str | None:
         return self._options.get(name)

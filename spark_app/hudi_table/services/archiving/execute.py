@@ -29,6 +29,7 @@ from hudi_table.services.archiving.plan import Leaving, Present, plan_archiving
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.archiving.replaced import Replaced
 from hudi_table.services.archiving.trim import trim_chain
+from hudi_table.table.commit.beside.locking import section
 from hudi_table.table.commit.recovery import are_over, give_up_unclaimed, recover
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.engine.operation_log import logged
@@ -71,6 +72,12 @@ def archive(
     timeline = load_timeline(ctx)
     if not _planned(ctx, timeline, policy, ctx.clock.now(), force=force, ageless=True).due:
         return None
+    # Hudi's writers archive under the lock that they share, too.
+    with section(ctx):
+        return _archived(ctx, timeline if ctx.lock is None else load_timeline(ctx), policy, force=force)
+
+
+def _archived(ctx: TableContext, timeline: Timeline, policy: ArchivePolicy, *, force: bool) -> ServiceResult | None:
     if recover(ctx, timeline):
         timeline = load_timeline(ctx)
     now = store_now(ctx)

@@ -10,6 +10,7 @@ from hudi_table.metadata.lifecycle import KEPT
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
 from hudi_table.model.options.known import admit
 from hudi_table.model.options.write_options import shard_limits
+from hudi_table.table.commit.beside.locking import locked
 from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
@@ -26,6 +27,7 @@ def build(ctx: TableContext, indexes: Iterable[str] = (), options: Mapping[str, 
     """
     refuse_unsupported(ctx.config)
     admit(options or {})
+    ctx = locked(ctx, options or {})
     names = set(indexes)
     wanted = wanted_partitions(names)
     return build_metadata(ctx, wanted, shard_limits(options or {}, by_partition=PARTITIONED_RECORD_INDEX in names))

@@ -12,6 +12,7 @@ from hudi_table.services.restoring.checks import check_savepoint
 from hudi_table.services.restoring.losing import give_up
 from hudi_table.services.restoring.plan import restore_choice, rollback_choice, written_after
 from hudi_table.table.commit import recovery
+from hudi_table.table.commit.beside.locking import section
 from hudi_table.table.commit.snapshot import caught_up
 from hudi_table.table.commit.undo import carry_out, planned_undo
 from hudi_table.table.engine.operation_log import logged
@@ -48,8 +49,10 @@ def rollback(
     done = _taken_back_by(ctx, timeline, instant)
     if done is not None:
         return _result(ctx, ServiceType.ROLLBACK, done, replayed=True)
-    planned = _publish(ctx, Action.ROLLBACK, rollback_choice(ctx, instant, writers_stopped=writers_stopped), approved)
-    return _carry_out(ctx, ServiceType.ROLLBACK, planned)
+    choice = rollback_choice(ctx, instant, writers_stopped=writers_stopped)
+    # Hudi's writers do not look for a rollback that is planned: the lock keeps them out until it is done.
+    with section(ctx):
+        return _carry_out(ctx, ServiceType.ROLLBACK, _publish(ctx, Action.ROLLBACK, choice, approved))
 
 
 @relists
@@ -70,8 +73,9 @@ def restore(ctx: TableContext, savepoint: str, *, writers_stopped: bool = False,
         done = _restored_to(ctx, timeline, savepoint)
         message = f"nothing was written after {savepoint}"
         return ServiceResult(ServiceType.RESTORE, done.time if done else "", message, replayed=True)
-    planned = _publish(ctx, Action.RESTORE, restore_choice(ctx, savepoint, writers_stopped=writers_stopped), approved)
-    return _carry_out(ctx, ServiceType.RESTORE, planned)
+    choice = restore_choice(ctx, savepoint, writers_stopped=writers_stopped)
+    with section(ctx):
+        return _carry_out(ctx, ServiceType.RESTORE, _publish(ctx, Action.RESTORE, choice, approved))
 
 
 def _publish(ctx: TableContext, action: Action, choose: Choose, approved: str) -> ServicePlan:

@@ -21,9 +21,10 @@ from hudi_table.errors import (
 )
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.instants import Instant
+from hudi_table.table.commit.beside.locking import lock_lost, may_decide, refuse_if_lost, section
 from hudi_table.table.commit.conflicts import Claimed
-from hudi_table.table.commit.foreign_writers import Neighbours
-from hudi_table.table.commit.publish import create_file_of, materialise
+from hudi_table.table.commit.foreign_writers import Neighbours, overtaken
+from hudi_table.table.commit.publish import create_file_of, is_given_up, materialise
 from hudi_table.table.commit.write_permit import RightToWrite, planned_again
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.context import ChainTail, TableContext
@@ -59,10 +60,18 @@ class Decider:
         Returns the entry and the boot-clock second before it was sent: its file may be created for
         H/2 from then on.
         """
+        refuse_if_lost(self.ctx)
+        with section(self.ctx):
+            return self._decide(kind, claimed, file, data)
+
+    def _decide(self, kind: Kind, claimed: Claimed, file: Instant | str, data: bytes) -> tuple[ChainEntry, float]:
         sequence, newest = self.tail.sequence, self.tail.max_instant
         seen = self.tail.seen_boot_seconds
         requested_at: float | None = None
         walking = False
+        if self.neighbours is not None and self.ctx.lock is not None:
+            # What was listed before may lack what another engine did as we waited for the lock.
+            self.neighbours.listed = None
         for _ in range(SLOT_ATTEMPTS_MAX):
             seen = self._confirm_tail(seen, requested_at)
             # Behind a slot that others took there may be more: to read them costs less than a listing and a lost request for each.
@@ -74,6 +83,7 @@ class Decider:
             if occupant is None:
                 seen = self._confirm_tail(seen, requested_at)
                 entry = self._entry(kind, claimed, file, data, max(newest, self.time))
+                self._refuse_if_lock_is_lost(requested_at)
                 requested_at = self.ctx.clock.boot_seconds() if requested_at is None else requested_at
                 try:
                     chain.put_entry(self.ctx, sequence + 1, entry)
@@ -115,14 +125,17 @@ class Decider:
 
         A process that slept since it asked for the decision lists first: a helper may have
         published it long ago, and a completed file that comes back after its archiving moves the
-        start of the timeline back.
+        start of the timeline back. So does who has lost the lock, and takes it again first. Raises
+        WriteConflictError if another engine has overtaken it meanwhile.
         """
         slept = self.ctx.clock.boot_seconds() - requested_at
         try:
-            if slept <= self.ctx.settings.quarantine_seconds / 2:
-                create_file_of(self.ctx, entry, requested_at)
+            if slept <= self.ctx.settings.quarantine_seconds / 2 and may_decide(self.ctx):
+                stands = create_file_of(self.ctx, entry, requested_at)
             else:
-                materialise(self.ctx, entry)
+                stands = materialise(self.ctx, entry)
+            if not stands and self.ctx.lock is not None and is_given_up(self.ctx, self.time):
+                raise overtaken(self.ctx, self.time)
         except (UnavailableError, ObjectNotFoundError) as error:
             raise CommitStateUnknownError(
                 f"{self.time} is decided but the store stopped answering before it was published; the next write or "
@@ -152,17 +165,26 @@ class Decider:
         if now - seen <= self.ctx.settings.renew_seconds:
             return seen
         if requested_at is not None:
-            raise CommitStateUnknownError(
-                f"{self.time} was to be decided {now - requested_at:.0f} s ago and the chain no longer records what came of "
-                "it; read the timeline before writing again",
-                base_path=self.ctx.base_path,
-                instant=self.time,
-            )
+            raise self._unknown(f"{now - requested_at:.0f} s ago and the chain no longer records what came of it")
         self.right.prove()
         if self.neighbours is not None:
             # The proof took its time: what other engines did is listed after it.
             self.neighbours.listed = None
         return now
+
+    def _refuse_if_lock_is_lost(self, requested_at: float | None) -> None:
+        if may_decide(self.ctx):
+            return
+        if requested_at is not None:
+            raise self._unknown("when the lock was lost, and what came of the request is not known")
+        raise lock_lost()
+
+    def _unknown(self, what: str) -> CommitStateUnknownError:
+        return CommitStateUnknownError(
+            f"{self.time} was to be decided {what}; read the timeline before writing again",
+            base_path=self.ctx.base_path,
+            instant=self.time,
+        )
 
     def _read_slot(self, sequence: int) -> ChainEntry | None:
         try:

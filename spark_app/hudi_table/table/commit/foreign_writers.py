@@ -3,19 +3,19 @@ chain.
 
 Section 2.6 of `docs/explanation/commit-protocol.md`: just before a decision the timeline is listed
 again, and what appeared since the snapshot without an entry is held against the attempt by the
-rules that hold between our own. Between that listing and the decision another engine is not seen;
-only a lock that both take would close it.
+rules that hold between our own. Between that listing and the decision another engine is not seen,
+unless both take a lock: `beside/locking.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hudi_table.errors import CorruptTableError, WriteAbortedError, WriteConflictError
 from hudi_table.model.table.properties import METADATA_PARTITIONS
 from hudi_table.model.timeline import conflict_keys
-from hudi_table.model.timeline.chain import ChainEntry, Kind
+from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State, parse_instant
 from hudi_table.table.commit.conflicts import CLUSTER, Claimed, group_conflict_keys
@@ -24,7 +24,7 @@ from hudi_table.table.commit.undo import planned_undo
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import commit_metadata, list_timeline, load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import encode_commit
+from hudi_table.table.timeline.layout import decode_commit, encode_commit
 from hudi_table.table.timeline.properties import read_properties
 from hudi_table.table.timeline.schemas import table_schema
 from hudi_table.table.timeline.timeline import Timeline
@@ -155,6 +155,40 @@ class Neighbours:
             base_path=self.ctx.base_path,
             instant=self.time,
         )
+
+
+def is_overtaken(ctx: TableContext, entry: ChainEntry, sequence: int, timeline: Timeline, upto: int) -> bool:
+    """Whether another engine has, since entry number `sequence` was made, completed or planned what
+    excludes it; `timeline` is a listing behind a reading of the chain up to number `upto`.
+
+    Who dies or sleeps between his decision and its file loses the lock, and another engine that
+    takes it then sees nothing of the decision. So whoever publishes it later, under the lock again,
+    asks this. What is older than the entry was looked at before that was made. Ages are the store's
+    own; what is of the entry's very second, where a store counts seconds, is taken for later.
+    """
+    decided = ctx.storage.head(entry_path(sequence)).modified
+    before = {name: age for name, age in timeline.files.items() if age < decided}
+    instants = tuple(i for i in timeline.instants if not i.completed or i.file_name in before)
+    known = replace(timeline, files=before, instants=instants)
+    claimed = Claimed(entry.conflict_keys)
+    if entry.kind is Kind.COMMIT:
+        claimed = Claimed.of_commit(entry.conflict_keys, decode_commit(entry.data))
+    claim = next(iter(timeline.claim_names(entry.instant)))
+    try:
+        Neighbours(ctx, entry.instant, claim, known).check(timeline, claimed, upto)
+    except (WriteConflictError, WriteAbortedError):
+        return True
+    return False
+
+
+def overtaken(ctx: TableContext, time: str) -> WriteConflictError:
+    """What its writer is told, if it lives."""
+    return WriteConflictError(
+        f"the lock was lost before {time} was published, and another engine has changed the same file groups since; nothing of "
+        "this write is visible, write again on the new state",
+        base_path=ctx.base_path,
+        instant=time,
+    )
 
 
 def foreign_commits(ctx: TableContext, timeline: Timeline) -> tuple[Instant, ...]:

@@ -21,6 +21,7 @@ from hudi_table.errors import InvalidRequestError, InvariantError, ObjectExistsE
 from hudi_table.model.names import join
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.instants import Action, Instant, State
+from hudi_table.table.commit.beside.locking import under_lock
 from hudi_table.table.commit.missing_files import lost_of
 from hudi_table.table.commit.snapshot import caught_up
 from hudi_table.table.store import retry
@@ -90,6 +91,7 @@ def lost_files(
     return gone
 
 
+@under_lock
 def plan_again(ctx: TableContext, instant: Instant, paths: Iterable[str]) -> bool:
     """Decide that the planned files `paths` are lost: a new plan of the instant without them.
     Whether the plan stands; False if it was executed.

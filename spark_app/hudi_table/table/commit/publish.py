@@ -7,6 +7,8 @@ from operator import itemgetter
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, planner_claim
+from hudi_table.table.commit.beside.locking import may_decide, under_lock
+from hudi_table.table.commit.foreign_writers import is_overtaken
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
@@ -25,7 +27,8 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
     An entry whose claim is gone, or older than the first completed instant, was archived or
     aborted: putting its file back would move the timeline's start backwards and make rows vanish
     (measured on Hudi). And if the chain, read after that listing, aborts the instant behind this
-    entry, it was given up or taken back.
+    entry, it was given up or taken back. Where a lock is shared it is held, and the entry is given
+    up if another engine has overtaken it.
     """
     if entry.kind is Kind.ABORT:
         return False
@@ -34,12 +37,19 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
         return True
     except ObjectNotFoundError:
         pass
+    return _published(ctx, entry)
+
+
+@under_lock
+def _published(ctx: TableContext, entry: ChainEntry) -> bool:
     for _ in range(ATTEMPTS_MAX):
         listed = ctx.clock.boot_seconds()
         timeline = list_timeline(ctx)
         if not _may_appear(timeline, entry.instant):
             return not timeline.claim_names(entry.instant)
-        if _is_given_up(ctx, entry.instant):
+        tail = chain.read_tail(ctx)
+        decision = chain.find_decision(ctx, entry.instant, tail.sequence)
+        if decision is not None and decision[1].kind is Kind.ABORT:
             return False
         if entry.kind is Kind.COMMIT and timeline.is_completed(entry.instant):
             # Another engine has executed the plan, and says itself when.
@@ -50,10 +60,18 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
         if ctx.clock.boot_seconds() - listed > ctx.settings.fresh_seconds:
             # Archived meanwhile, perhaps: who slept lists again.
             continue
-        create_file_of(ctx, entry, listed)
-        if entry.kind is Kind.PLAN:
+        if (
+            ctx.lock is not None
+            and decision is not None
+            and is_overtaken(ctx, entry, decision[0], timeline, tail.sequence)
+        ):
+            if chain.append_abort(ctx, tail, entry.instant):
+                return False
+            continue
+        stands = create_file_of(ctx, entry, listed)
+        if stands and entry.kind is Kind.PLAN:
             drop_claim(ctx, entry.instant)
-        return True
+        return stands
     raise UnavailableError(
         f"{entry.name} could not be published: the timeline took longer than {ctx.settings.fresh_seconds:.0f} s to list, "
         f"{ATTEMPTS_MAX} times; try again",
@@ -79,9 +97,9 @@ def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, up
     return any(moved)
 
 
-def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> None:
+def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> bool:
     """Create the entry's timeline file exclusively; a file that is there already is a helper's
-    success.
+    success. False if the entry was given up since, by who has the lock now: then it is gone again.
 
     `seen`: the boot-clock second of what shows that the instant was not archived.
     """
@@ -89,8 +107,13 @@ def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> None:
     try:
         retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, data))
     except ObjectExistsError:
-        return
+        return True
+    if not may_decide(ctx) and is_given_up(ctx, entry.instant):
+        # No process can look at its lease and send in one step.
+        retry.delete(ctx.storage, path)
+        return False
     withdraw_if_late(ctx, entry.instant, entry.name, seen)
+    return True
 
 
 def withdraw_if_late(ctx: TableContext, time: str, name: str, seen: float) -> None:
@@ -112,7 +135,8 @@ def drop_claim(ctx: TableContext, time: str) -> None:
     retry.delete(ctx.storage, ctx.layout.timeline_path(planner_claim(time)))
 
 
-def _is_given_up(ctx: TableContext, time: str) -> bool:
+def is_given_up(ctx: TableContext, time: str) -> bool:
+    """Whether the chain's last word of an instant is an abort."""
     decision = chain.find_decision(ctx, time, chain.read_tail(ctx).sequence)
     return decision is not None and decision[1].kind is Kind.ABORT
 

@@ -18,6 +18,7 @@ from hudi_table.model.names import HEARTBEAT, TEMP, join
 from hudi_table.model.options.write_options import FailedWrites, failed_writes
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS, Action, Instant, State
+from hudi_table.table.commit.beside.locking import under_lock
 from hudi_table.table.commit.pending_plans import given_up_log_compactions
 from hudi_table.table.commit.publish import drop_claim, materialise
 from hudi_table.table.commit.rollback import (
@@ -139,6 +140,11 @@ def _finish_unclaimed(recovery: _Recovery, rollback: PendingRollback) -> list[st
         return _finish_foreign(ctx, timeline, target, rollback.instant, recovery.now)
     if planned is None or (recovery.now - planned).total_seconds() < ctx.settings.quarantine_seconds:
         return []
+    return _roll_back_unclaimed(ctx, target)
+
+
+@under_lock
+def _roll_back_unclaimed(ctx: TableContext, target: Instant) -> list[str]:
     return roll_back(ctx, load_timeline(ctx), target, over=True, sweeps=False)
 
 
@@ -190,12 +196,24 @@ def recover_failed_writes(ctx: TableContext, timeline: Timeline, options: Mappin
     return () if policy is FailedWrites.NEVER else recover(ctx, timeline)
 
 
+def give_up_own(ctx: TableContext, instant: Instant, *, confirmed_dead: bool) -> None:
+    """What a writer does whose attempt has failed: take it back. No lock is waited for, which may
+    be what it did not get: nobody else goes by an instant that has not completed."""
+    if not _abort_and_roll_back(ctx, instant, confirmed_dead=confirmed_dead):
+        give_up_unclaimed(ctx, instant.time, confirmed_dead=confirmed_dead)
+
+
+@under_lock
 def abort_and_roll_back(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = False) -> list[str]:
     """Section 2.2 steps 2 to 4: create the abort entry, delete the files, finish when nothing late
     can come.
 
     An instant that was committed meanwhile is published instead; a published plan is left alone.
     """
+    return _abort_and_roll_back(ctx, instant, confirmed_dead=confirmed_dead)
+
+
+def _abort_and_roll_back(ctx: TableContext, instant: Instant, *, confirmed_dead: bool) -> list[str]:
     entry = _decide_dead(ctx, instant.time)
     if entry is None or entry.kind is Kind.PLAN:
         return []
@@ -231,6 +249,7 @@ def are_over(ctx: TableContext, times: Iterable[str], now: datetime) -> bool:
     return all(_quarantine_over(ctx, decisions.get(time), now, None) for time in wanted)
 
 
+@under_lock
 def _roll_back_aborted(ctx: TableContext, instant: Instant, *, over: bool) -> list[str]:
     """Roll back, unless a fresh listing shows the instant completed: its abort is that of a
     rollback or restore then, which deletes the files after the completed one."""
@@ -238,6 +257,7 @@ def _roll_back_aborted(ctx: TableContext, instant: Instant, *, over: bool) -> li
     return [] if timeline.is_completed(instant.time) else roll_back(ctx, timeline, instant, over=over)
 
 
+@under_lock
 def _finish_foreign(
     ctx: TableContext, timeline: Timeline, instant: Instant, rollback: Instant, now: datetime
 ) -> list[str]:
@@ -253,6 +273,7 @@ def _finish_foreign(
     return [instant.time]
 
 
+@under_lock
 def abort_plan(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = False) -> list[str]:
     """Give up the published plan of a clustering, whose groups have moved, or of a log compaction,
     and roll back what its executors wrote.
@@ -277,6 +298,7 @@ def _drop_leftovers(ctx: TableContext, timeline: Timeline) -> list[str]:
     return [instant.time for instant in left]
 
 
+@under_lock
 def recover_planner(ctx: TableContext, time: str) -> list[str]:
     """A planner that died: its plan appears if the chain has it, and never if not; its claim goes.
 

@@ -12,7 +12,7 @@ import logging
 import random
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from hudi_table.errors import (
@@ -24,7 +24,6 @@ from hudi_table.errors import (
     UnavailableError,
     WriteAbortedError,
 )
-from hudi_table.model.names import HEARTBEAT
 from hudi_table.model.options.write_options import FailedWrites
 from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.model.timeline.chain import Kind
@@ -32,6 +31,8 @@ from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata
 from hudi_table.model.timeline.conflict_keys import METADATA
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, planner_claim
 from hudi_table.table.commit import recovery
+from hudi_table.table.commit.beside.heartbeat import Heartbeat
+from hudi_table.table.commit.beside.locking import refuse_if_lost, section
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.foreign_writers import Neighbours
@@ -39,7 +40,7 @@ from hudi_table.table.commit.markers import Marks, reconcile_attempts
 from hudi_table.table.commit.publish import drop_claim
 from hudi_table.table.commit.snapshot import DECIDED_LISTINGS_MAX, decided_timeline, holds, restless
 from hudi_table.table.commit.write_permit import RightToWrite, right_of
-from hudi_table.table.store import retry, threads
+from hudi_table.table.store import retry
 from hudi_table.table.store.at_once import at_once
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import list_timeline
@@ -53,7 +54,6 @@ from hudi_table.table.timeline.timeline import Timeline
 _LOG = logging.getLogger("hudi_table.commit")
 
 CLAIM_ATTEMPTS_MAX = 100
-BEAT_SECONDS_LEAST = 1.0
 FIRST_COMMIT_LISTINGS = 10
 FIRST_COMMIT_SECONDS, FIRST_COMMIT_SECONDS_MAX = 1.0, 16.0
 """How long who was aborted in a table's first commit waits for that of another, at first and at
@@ -73,7 +73,11 @@ class Transaction:
     right: RightToWrite
     batch: str = ""
     seed: uuid.UUID = field(default_factory=uuid.uuid4)
-    beaten: bool = False
+    heartbeat: Heartbeat = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """A claim of its own has begun to beat, if it has to."""
+        self.heartbeat = Heartbeat(self.ctx, self.time, shown=self.ctx.lock is not None and self.right.is_own)
 
     @property
     def time(self) -> str:
@@ -100,11 +104,12 @@ class Transaction:
         neighbours = Neighbours(self.ctx, self.time, self.right.claim, self.timeline)
         has_metadata = self.timeline.has_metadata
         try:
-            # What is written to a metadata table comes before the listing that is held against the write.
+            # What is written to a metadata table, and a lock, come before the listing that is held against the write.
+            waits = has_metadata or self._marks is not None or self.ctx.lock is not None
             marks, _ = at_once(
                 self.ctx.storage,
                 lambda: reconcile_attempts(self.ctx, self.time, metadata.paths, self._marks),
-                lambda: None if has_metadata or self._marks is not None else neighbours.relist_ahead(),
+                lambda: None if waits else neighbours.relist_ahead(),
             )
         except InvariantError:
             # Who took this attempt for dead has deleted its markers: that is no bug, and the proof says so.
@@ -115,10 +120,11 @@ class Transaction:
             neighbours.listed = None
         claimed = Claimed.of_commit(tuple(sorted(set(conflict_keys))), metadata)
         delta = self.ctx.metadata.delta(self.ctx, self.right, metadata, self.time, self.timeline)
-        claimed = replace(claimed, metadata=delta.write() if has_metadata else frozenset({METADATA}))
-        self._decide(
-            Kind.COMMIT, claimed, self.instant, encode_commit(self.ctx.layout, metadata), neighbours, delta.write_again
-        )
+        data = encode_commit(self.ctx.layout, metadata)
+        # Hudi's writers write to the metadata table, and compact it, under the lock.
+        with section(self.ctx):
+            claimed = replace(claimed, metadata=delta.write() if has_metadata else frozenset({METADATA}))
+            self._decide(Kind.COMMIT, claimed, self.instant, data, neighbours, delta.write_again)
         self._clear(marks)
 
     def plan(
@@ -143,28 +149,11 @@ class Transaction:
     def withdraw(self) -> None:
         """Give up a claim under which nothing was written or decided."""
         retry.delete(self.ctx.storage, self.right.claim_path)
+        self.heartbeat.end()
 
-    @contextmanager
-    def signs_of_life(self) -> Iterator[None]:
-        """Tell other processes that this attempt is alive, however long its work takes, by
-        a heartbeat file, renewed three times before they would take it for dead. Work shorter
-        than that writes none."""
-        done = threads.event()
-        pause = max(self.ctx.settings.suspect_after_seconds / 3, BEAT_SECONDS_LEAST)
-
-        def beat() -> None:
-            while not done.wait(pause):
-                self.beaten = True
-                # A beat that fails is made good by the next; a store that stays away ends the attempt elsewhere.
-                with suppress(HudiError):
-                    self.ctx.storage.put(f"{HEARTBEAT}/{self.time}", b"")
-
-        thread = threads.start(beat, f"heartbeat-{self.time}")
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join()
+    def signs_of_life(self) -> AbstractContextManager[None]:
+        """A context in which other processes are told that this attempt is alive."""
+        return self.heartbeat.beats()
 
     def abort(self, *, confirmed_dead: bool = True) -> None:
         """Give up: abort the instant in the chain and roll its files back.
@@ -173,8 +162,7 @@ class Transaction:
         the quarantine is not needed. Nothing happens to an instant that was decided otherwise
         meanwhile.
         """
-        if not recovery.abort_and_roll_back(self.ctx, self.instant, confirmed_dead=confirmed_dead):
-            recovery.give_up_unclaimed(self.ctx, self.time, confirmed_dead=confirmed_dead)
+        recovery.give_up_own(self.ctx, self.instant, confirmed_dead=confirmed_dead)
 
     def _decide(
         self,
@@ -189,15 +177,17 @@ class Transaction:
         decider = Decider(
             self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files, rewrite, neighbours
         )  # fmt: skip
-        entry, requested_at = decider.decide(kind, claimed, file, data)
-        _LOG.debug("%s: %s decided, not published yet", self.time, kind.value)
-        decider.publish(entry, requested_at)
+        refuse_if_lost(self.ctx)
+        with section(self.ctx):
+            entry, requested_at = decider.decide(kind, claimed, file, data)
+            _LOG.debug("%s: %s decided, not published yet", self.time, kind.value)
+            decider.publish(entry, requested_at)
         _LOG.debug("%s: %s published", self.time, kind.value)
 
     def _clear(self, marks: Marks) -> None:
         """The markers have served; if they cannot be deleted now a later recovery deletes them."""
         try:
-            beats = [f"{HEARTBEAT}/{self.time}"] if self.beaten else []
+            beats = [self.heartbeat.path] if self.heartbeat.shown else []
             self.ctx.storage.delete_all([*dict.fromkeys([*marks.objects, *self.right.marks.objects]), *beats])
         except (UnavailableError, OutcomeUnknownError):
             return
@@ -311,6 +301,8 @@ def _claim(
         floor = instant.time
         claim = planner_claim(instant.time) if planner else instant.file_name
         path = ctx.layout.timeline_path(claim)
+        if not planner:
+            Heartbeat(ctx, instant.time).begin()
         try:
             ctx.storage.put_if_absent(path, b"")
         except (ObjectExistsError, OutcomeUnknownError):

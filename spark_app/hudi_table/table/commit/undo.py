@@ -20,6 +20,7 @@ from hudi_table.errors import CorruptTableError, UnavailableError
 from hudi_table.model.names import parse_base_file, parse_log_file
 from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
+from hudi_table.table.commit.beside.locking import under_lock
 from hudi_table.table.commit.rollback import (
     complete,
     delete_claim,
@@ -115,6 +116,7 @@ def finish_undos(ctx: TableContext, timeline: Timeline) -> bool:
     return bool(waiting)
 
 
+@under_lock
 def carry_out(ctx: TableContext, undo: Undo) -> None:
     """All steps after the plan. What was done before is found done."""
     retry.put(ctx.storage, ctx.layout.timeline_path(undo.instant.with_state(State.INFLIGHT).file_name), b"")

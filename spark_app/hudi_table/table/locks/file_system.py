@@ -93,8 +93,16 @@ class HeldFileLock:
         self._full = full
 
     def valid(self) -> bool:
-        """Whether nobody may take it for stale yet."""
-        return self._file is not None and self._lease.lasts()
+        """Whether nobody may take it for stale yet, and nobody has: a client of Hudi that closes
+        deletes whatever lies there, and the disk tells that at once."""
+        file = self._file
+        if file is None or not self._lease.lasts():
+            return False
+        try:
+            return file.holds(self._data)
+        except OSError:
+            # A renewal has just found that it is another's, and has let go of it.
+            return False
 
     def renew(self) -> None:
         """Make the file new, and look whether it is ours: it was all the while, then."""

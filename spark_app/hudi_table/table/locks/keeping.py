@@ -12,11 +12,12 @@ from hudi_table.table.store import threads
 
 
 @contextlib.contextmanager
-def kept(lock: Lock, *, patience: float, every: float) -> Iterator[Held]:
+def kept(lock: Lock, *, patience: float, every: float, tells: bool = True) -> Iterator[Held]:
     """Take the lock within `patience` seconds and renew it every so many.
 
-    Raises WriteAbortedError at the end if it was lost meanwhile. What was done under it is done
-    then: another may have done something beside it.
+    Raises WriteAbortedError at the end if it was lost meanwhile, unless the work asks for that
+    itself (`tells`). What was done under it is done then: another may have done something beside
+    it.
     """
     held = lock.acquire(patience)
     over = threads.event()
@@ -28,14 +29,23 @@ def kept(lock: Lock, *, patience: float, every: float) -> Iterator[Held]:
         with contextlib.suppress(HudiError):
             _end(over, pool, held)
         raise
-    _end(over, pool, held)
-    renewing.result()
+    with contextlib.nullcontext() if tells else contextlib.suppress(HudiError):
+        lasted = _end(over, pool, held)
+        renewing.result()
+        if not lasted:
+            raise WriteAbortedError(
+                "the lock was lost before its work ended: its lease is over, or another has deleted or overwritten it; what was done "
+                "stands, and another may have done something beside it"
+            )
 
 
-def _end(over: threads.Event, pool: Executor, held: Held) -> None:
+def _end(over: threads.Event, pool: Executor, held: Held) -> bool:
+    """Whether it was held to the end."""
     over.set()
     pool.shutdown(wait=True)
+    lasted = held.valid()
     held.release()
+    return lasted
 
 
 def _renew_until(over: threads.Event, held: Held, every: float) -> None:

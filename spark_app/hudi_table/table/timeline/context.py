@@ -19,6 +19,7 @@ from hudi_table.model.table.layouts import Layout, layout_of
 from hudi_table.model.timeline.chain import ChainEntry
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.settled import Settled
+from hudi_table.table.locks.shared import SharedLock
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.timeline import Timeline
 
@@ -163,6 +164,8 @@ class TableContext:
     clock: Clock
     metadata: MetadataPort = field(repr=False)
     settings: TxnSettings = field(default_factory=TxnSettings)
+    lock: SharedLock | None = None
+    """What other engines take too where they decide."""
     tail: ChainTail | None = None
     newest_listed: str = ""
     """The greatest instant time that a listing of this process has shown, as they are compared; ''

@@ -23,6 +23,7 @@ from hudi_table.model.options.known import (
     renamed,
     warn_of,
 )
+from hudi_table.model.options.lock_settings import names_lock
 from hudi_table.model.options.write_options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, QUARANTINE, SUSPECT
 from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE, Images
 from hudi_table.model.table.config import IndexSpec, IndexType, TableConfig, TableType
@@ -85,13 +86,15 @@ def with_names(options: Mapping[str, str], named: Mapping[str, str | None]) -> d
 
 def warn_of_others(options: Mapping[str, str]) -> None:
     """Warn of each option that acts on writes and services and is given to a creation: it is not
-    stored, so nobody would act on it."""
+    stored, so nobody would act on it. The lock that they name is that of the table that is made, as
+    long as it is open."""
     others = options.keys() - table_options(options).keys()
     for key in sorted(others):
         option = known_options().get(aliases().get(key, key))
         if (
             option is not None
             and option.fate is Fate.ACTS
+            and not names_lock(key)
             and options[key].strip().lower() not in ("", option.default.lower())
         ):
             warn_of(

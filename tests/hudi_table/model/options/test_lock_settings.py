@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hudi_table.errors import InvalidOptionError, UnsupportedTableError
+from hudi_table.errors import InvalidOptionError
 from hudi_table.model.options.lock_settings import (
     DynamoLockSettings,
     FileLockSettings,
@@ -75,7 +75,7 @@ def test_what_is_given_is_taken():
 @pytest.mark.parametrize(
     ("provider", "options", "message"),
     [
-        ("", {"wait_time_ms": 5}, "'hoodie.write.lock.provider' is not among them"),
+        ("", {"wait_time_ms": 5}, "'hoodie.write.lock.provider' is not among the options"),
         ("StorageBasedLockProvider", {"storage.validity.timeout.secs": 100}, "less than ten times the 30"),
         ("StorageBasedLockProvider", {"storage.validity.timeout.secs": 9}, "from 10"),
         (
@@ -105,11 +105,50 @@ def test_what_cannot_be_is_refused_by_the_options_name(provider: str, options: d
     ("provider", "why"),
     [
         ("org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider", "has not been shown to exclude"),
-        (f"{CLASSES}.InProcessLockProvider", "excludes nobody outside of its process"),
+        (f"{CLASSES}.NoopLockProvider", "excludes nobody"),
         (f"{CLASSES}.ZookeeperBasedImplicitBasePathLockProvider", "is not known here"),
         ("com.example.OurLock", "is not known here"),
     ],
 )
 def test_a_provider_that_we_do_not_have_is_refused_with_the_reason(provider: str, why: str):
-    with pytest.raises(UnsupportedTableError, match=why):
+    with pytest.raises(InvalidOptionError, match=why):
         parsed(provider)
+
+
+def test_a_lock_of_threads_alone_is_what_our_writers_need_not_take():
+    assert parsed(f"{CLASSES}.InProcessLockProvider", wait_time_ms=5) is None
+
+
+def test_options_without_a_provider_are_of_a_lock_that_is_known():
+    given = {"hoodie.write.lock.wait_time_ms": "5"}
+    assert lock_settings(given, base_path="/t", table_name="t", environment={}, known=True) is None
+
+
+def test_options_of_zookeeper_say_where_and_for_how_long():
+    given = {
+        "hoodie.write.lock.provider": f"{CLASSES}.ZookeeperBasedLockProvider",
+        "hoodie.write.lock.zookeeper.url": "zk:2182",
+        "hoodie.write.lock.zookeeper.port": "2182",
+        "hoodie.write.lock.zookeeper.base_path": "/hudi",
+        "hoodie.write.lock.zookeeper.lock_key": "trips",
+        "hoodie.write.lock.zookeeper.session_timeout_ms": "9000",
+        "hoodie.write.lock.zookeeper.connection_timeout_ms": "3000",
+    }
+    found = lock_settings(given, base_path="/t", table_name="t", environment={})
+    assert found is not None
+    assert found.provider == ZooKeeperLockSettings("zk:2182", "/hudi/trips", 9.0, 3.0)
+    assert found.renewal == 3.0
+
+
+def test_options_of_dynamodb_say_which_item():
+    given = {
+        "hoodie.write.lock.provider": "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider",
+        "hoodie.write.lock.dynamodb.table": "locks",
+        "hoodie.write.lock.dynamodb.partition_key": "trips",
+        "hoodie.write.lock.dynamodb.region": "eu-west-1",
+        "hoodie.write.lock.dynamodb.endpoint_url": "http://127.0.0.1:1",
+        "hoodie.write.lock.wait_time_ms": "9000",
+    }
+    found = lock_settings(given, base_path="/t", table_name="t", environment={})
+    assert found is not None
+    assert found.provider == DynamoLockSettings("locks", "trips", "eu-west-1", "http://127.0.0.1:1", 9.0)

@@ -91,7 +91,7 @@ def test_cleaning_takes_failed_writes_back_unless_the_policy_is_never(policy, ta
 
 
 def test_two_cleaners_make_one_rollback_and_the_writer_whose_heartbeats_came_late_fails_at_its_next_proof(monkeypatch):
-    monkeypatch.setattr("hudi_table.table.commit.transaction.BEAT_SECONDS_LEAST", 60.0)
+    monkeypatch.setattr("hudi_table.table.commit.beside.heartbeat.BEAT_SECONDS_LEAST", 60.0)
     table = written()
     clock = Sleeper()
     txn = begin(open_context(table.context.storage, clock), Action.COMMIT)

@@ -66,7 +66,7 @@ def test_a_pending_write_without_a_sign_of_life_is_aborted_and_its_files_deleted
 
 
 def test_a_long_write_shows_signs_of_life_and_is_left_alone(monkeypatch):
-    monkeypatch.setattr("hudi_table.table.commit.transaction.BEAT_SECONDS_LEAST", 0.01)
+    monkeypatch.setattr("hudi_table.table.commit.beside.heartbeat.BEAT_SECONDS_LEAST", 0.01)
     ctx = new_context(suspect=0.03)
     commit_buckets(ctx, [0])
     txn = crashed_write(ctx)
