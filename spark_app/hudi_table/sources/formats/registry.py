@@ -41,11 +41,20 @@ class Registry:
     def avro_schema(self, number: int) -> str:
         """The Avro schema of an id, whole. Raises InvalidDataError if there is none, or it is of
         another type."""
-        answer = self._get(f"/schemas/ids/{number}", f"schema {number}")
+        return self._avro(self._get(f"/schemas/ids/{number}", f"schema {number}"), f"schema {number}")
+
+    def newest_avro_schema(self, subject: str) -> str | None:
+        """The newest Avro schema of a subject, whole; None if there is no such subject. Raises
+        InvalidDataError if it is of another type."""
+        what = f"subject {subject}"
+        answer = self._asked(f"/subjects/{urllib.parse.quote(subject, safe='')}/versions/latest", what)
+        return self._avro(answer, what) if answer is not None else None
+
+    def _avro(self, answer: Mapping[str, Any], what: str) -> str:
         kind = answer.get("schemaType", "AVRO")
         if kind != "AVRO":
-            raise InvalidDataError(f"schema {number} of the registry is of type {kind}, and the format is avro")
-        return self._whole(answer, f"schema {number}")
+            raise InvalidDataError(f"{what} of the registry is of type {kind}, and the format is avro")
+        return self._whole(answer, what)
 
     def _whole(self, answer: Mapping[str, Any], what: str) -> str:
         named: dict[str, Any] = {}
@@ -68,6 +77,13 @@ class Registry:
             self._collect(found, named)
 
     def _get(self, path: str, what: str) -> Mapping[str, Any]:
+        found = self._asked(path, what)
+        if found is None:
+            raise InvalidDataError(f"the schema registry at {self._url} has no {what}")
+        return found
+
+    def _asked(self, path: str, what: str) -> Mapping[str, Any] | None:
+        """What it answers, None where it has no such thing."""
         request = urllib.request.Request(self._url + path, headers=self._headers)  # noqa: S310 - http(s) alone, see above
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310
@@ -75,7 +91,7 @@ class Registry:
         except urllib.error.HTTPError as error:
             error.close()
             if error.code == 404:
-                raise InvalidDataError(f"the schema registry at {self._url} has no {what}") from error
+                return None
             if error.code in (401, 403):
                 raise AccessDeniedError(
                     f"the schema registry at {self._url} refuses the credentials ({REGISTRY_USERNAME}, {REGISTRY_PASSWORD})"
