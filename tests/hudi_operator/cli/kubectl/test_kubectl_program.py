@@ -54,7 +54,9 @@ def test_a_verb_loads_a_client_and_neither_arrow_nor_the_operator(verb: str) -> 
     assert int(ours) <= (100 if verb in ("logs", "report", "why") else 45)
 
 
-@pytest.mark.parametrize("verb", sorted({"status", "timeline", "plan", "approve", "run", "why", "logs", "report"}))
+@pytest.mark.parametrize(
+    "verb", sorted({"status", "sets", "timeline", "plan", "approve", "run", "why", "logs", "report"})
+)
 def test_every_verb_explains_its_arguments(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--help"]) == 0
     out = capsys.readouterr().out
