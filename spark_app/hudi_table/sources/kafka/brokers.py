@@ -55,13 +55,15 @@ class Brokers:
 
     def cluster(self) -> str:
         """The cluster's id."""
-        found = result(
-            self._admin,
-            self._admin.describe_cluster(request_timeout=TIMEOUT_SECONDS),
-            self._settings.brokers,
-            self._complaints,
-        )
-        return str(found.cluster_id or "")
+        return str(self._cluster().cluster_id or "")
+
+    def hosts(self) -> tuple[tuple[str, int], ...]:
+        """(host, port) of each broker, as the cluster gives it to clients."""
+        return tuple((str(each.host), int(each.port)) for each in self._cluster().nodes)
+
+    def _cluster(self) -> Any:
+        asked = self._admin.describe_cluster(request_timeout=TIMEOUT_SECONDS)
+        return result(self._admin, asked, self._settings.brokers, self._complaints)
 
     def topics(self) -> tuple[str, ...]:
         """Those that are named, or that there are of the pattern."""
