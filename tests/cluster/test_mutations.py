@@ -1,6 +1,6 @@
-"""Whatever somebody puts into a HudiTable, a HudiTableSet, a TableService or a Secret: every resource that the API
-server takes says what becomes of it, no worker dies, nothing is a fault of the operator, and the
-next one's table is looked after as ever.
+"""Whatever somebody puts into a HudiTable, a HudiTableSet, a TableService or a Secret: every
+resource that the API server takes says what becomes of it, no worker dies, nothing is a fault of
+the operator, and the next one's table is looked after as ever.
 
 The operator is the real process; its store is a server that answers, and so are its brokers.
 Mutations are drawn from a seed that a failure names.

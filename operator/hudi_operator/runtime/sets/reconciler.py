@@ -38,7 +38,7 @@ from hudi_operator.runtime.known import problem_of
 from hudi_operator.runtime.parse_cache import Parsed
 from hudi_operator.runtime.ports import TableCluster
 from hudi_operator.runtime.reconcile import masked_problem
-from hudi_operator.runtime.set_keys import SetKeys
+from hudi_operator.runtime.sets.keys import SetKeys
 from hudi_table.errors import AccessDeniedError, HudiError, InvalidRequestError, ObjectExistsError, ObjectNotFoundError
 from hudi_table.model.bounded import Bounded
 from hudi_table.table.store.ports import Clock

@@ -1,5 +1,5 @@
-"""The keys of topics whose HudiTables are to have their columns: read by the operator, as topics are
-listed by it, some at a time, and remembered until the tables are there."""
+"""The keys of topics whose HudiTables are to have their columns: read by the operator, as topics
+are listed by it, some at a time, and remembered until the tables are there."""
 
 from __future__ import annotations
 
