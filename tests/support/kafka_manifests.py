@@ -35,6 +35,8 @@ KAFKA_GOOD = [
     kafka(
         format="avro", avro={"schemaFile": "s3://b/order.avsc"}, security={"protocol": "SaslTls", "mechanism": "PLAIN"}
     ),
+    kafka(format="protobuf", protobuf={"registry": "https://registry:8081"}, tombstones="Ignore", keyFormat="json"),
+    kafka(format="protobuf", protobuf={"schemaFile": "s3://b/order.proto", "message": "shop.Order"}),
     kafka(tombstones="Delete", keyFormat="json", of={"orderingFields": [], "mergeMode": "CommitTime"}),
     kafka(tombstones="Delete", metadata=["offset"], of={"orderingFields": ["_kafka_offset"]}),
     kafka({"onUndecodable": "Quarantine", "maxErrorRatio": "0.01"}),
@@ -78,7 +80,15 @@ KAFKA_BAD = [
     (debezium(kafka={"tombstones": "Delete"}), "change events delete by themselves"),
     (debezium(debezium={"infinite": "Keep"}), "must be one of Refuse, AsNull"),
     (kafka(debezium={}), "debezium belongs to type Debezium"),
-    (kafka(format="csv"), "needs kafka and format: json, avro or raw"),
+    (kafka(format="protobuf"), "format protobuf needs kafka.protobuf"),
+    (kafka(protobuf={"registry": "http://r"}), "no other has it"),
+    (kafka(format="protobuf", protobuf={}), "give registry or schemaFile"),
+    (kafka(format="protobuf", protobuf={"registry": "http://r", "message": "A"}), "message belongs to schemaFile"),
+    (
+        kafka(format="protobuf", protobuf={"registry": "http://r"}, avro={"registry": "http://r"}, keyFormat="avro"),
+        "keyFormat avro does not go with format protobuf",
+    ),
+    (kafka(format="csv"), "needs kafka and format: json, avro, protobuf or raw"),
     (kafka(path="s3://b/p"), "path belongs to type Files, kafka to type Kafka or Debezium"),
     (kafka(format="avro"), "format avro needs kafka.avro"),
     (kafka(keyFormat="avro"), "format avro needs kafka.avro"),
@@ -108,7 +118,7 @@ KAFKA_BAD = [
         kafka(tombstones="Delete", of={"orderingFields": ["ts"], "mergeMode": "EventTime"}),
         "a tombstone has no value of orderingFields",
     ),
-    (table(ingest=[ingest(source={"type": "Kafka"})]), "needs kafka and format: json, avro or raw"),
+    (table(ingest=[ingest(source={"type": "Kafka"})]), "needs kafka and format: json, avro, protobuf or raw"),
     (table(ingest=[ingest(source={**FILES, "format": "avro"})]), "path and format: parquet, csv or json"),
     (
         table(ingest=[ingest(source={**FILES, "kafka": TOPICS})]),

@@ -8,7 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
-from hudi_operator.api.fields.patterns import ENDPOINT, LOCATION, QUANTITY
+from hudi_operator.api.fields.codecs import AvroSpec, CsvSpec, ProtobufSpec
+from hudi_operator.api.fields.patterns import LOCATION, QUANTITY
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.job.positions import parse_streamer
 
@@ -32,11 +33,12 @@ class SourceFormat(StrEnum):
     CSV = "csv"
     JSON = "json"
     AVRO = "avro"
+    PROTOBUF = "protobuf"
     RAW = "raw"
 
 
 FILE_FORMATS = (SourceFormat.PARQUET, SourceFormat.CSV, SourceFormat.JSON)
-KAFKA_FORMATS = (SourceFormat.JSON, SourceFormat.AVRO, SourceFormat.RAW)
+KAFKA_FORMATS = (SourceFormat.JSON, SourceFormat.AVRO, SourceFormat.PROTOBUF, SourceFormat.RAW)
 
 
 class StartPosition(StrEnum):
@@ -97,14 +99,6 @@ class SaslMechanism(StrEnum):
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
     SCRAM_SHA_512 = "SCRAM-SHA-512"
-
-
-@dataclass(frozen=True, slots=True)
-class CsvSpec:
-    """How CSV files are written."""
-
-    header: bool = prop("the first line names the columns", True)
-    delimiter: str = prop("one character between values", ",", pattern="^.$", max_length=1)
 
 
 def _are_offsets(texts: tuple[str, ...]) -> bool:
@@ -173,30 +167,6 @@ class SecuritySpec:
     mechanism: SaslMechanism = prop("of the protocols with a user", SaslMechanism.SCRAM_SHA_512)
 
 
-@dataclass(frozen=True, slots=True)
-class AvroSpec:
-    """Where the schemas of Avro messages are: one of the two."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "has(self.registry) != has(self.schemaFile)",
-            "give registry or schemaFile, one of them",
-            "",
-            lambda a: (a.registry is None) != (a.schema_file is None),
-        ),
-    )
-
-    registry: str | None = prop(
-        "URL of a schema registry with Confluent's API; its user is SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD of the Secret",
-        None,
-        pattern=ENDPOINT,
-        max_length=512,
-    )
-    schema_file: str | None = prop(
-        "URI of the one schema of messages that name none", None, pattern=LOCATION, max_length=1024
-    )
-
-
 def is_pattern(text: str) -> bool:
     """Whether a text is a regular expression; whoever matches with it asks whether RE2 takes it."""
     try:
@@ -256,6 +226,7 @@ class KafkaSpec:
     )
     security: SecuritySpec = prop("how the brokers are spoken to", SecuritySpec)
     avro: AvroSpec | None = prop("where the schemas of format avro are", None)
+    protobuf: ProtobufSpec | None = prop("where the definitions of format protobuf are", None)
 
 
 class Infinite(StrEnum):
@@ -307,8 +278,8 @@ class SourceSpec:
             ),
         ),
         Rule(
-            "self.type != 'Kafka' || (has(self.kafka) && has(self.format) && self.format in ['json', 'avro', 'raw'])",
-            "a source of type Kafka needs kafka and format: json, avro or raw",
+            "self.type != 'Kafka' || (has(self.kafka) && has(self.format) && self.format in ['json', 'avro', 'protobuf', 'raw'])",
+            "a source of type Kafka needs kafka and format: json, avro, protobuf or raw",
             "",
             lambda s: s.type is not SourceType.KAFKA or (s.kafka is not None and s.format in KAFKA_FORMATS),
         ),
@@ -347,6 +318,20 @@ class SourceSpec:
                 s.kafka is None
                 or s.kafka.avro is not None
                 or (s.format is not SourceFormat.AVRO and s.kafka.key_format is not KeyFormat.AVRO)
+            ),
+        ),
+        Rule(
+            "!has(self.kafka) || has(self.kafka.protobuf) == (has(self.format) && self.format == 'protobuf')",
+            "format protobuf needs kafka.protobuf, a registry or a schemaFile, and no other has it",
+            "kafka",
+            lambda s: s.kafka is None or (s.kafka.protobuf is not None) == (s.format is SourceFormat.PROTOBUF),
+        ),
+        Rule(
+            "!has(self.kafka) || !has(self.format) || self.format != 'protobuf' || self.kafka.keyFormat != 'avro'",
+            "keyFormat avro does not go with format protobuf: give raw or json",
+            "kafka",
+            lambda s: (
+                s.kafka is None or s.format is not SourceFormat.PROTOBUF or s.kafka.key_format is not KeyFormat.AVRO
             ),
         ),
     )
