@@ -136,3 +136,39 @@ KAFKA_BAD = [
     (table(ingest=[ingest(mode="Continuous")]), "mode Continuous goes with a source of type Kafka or Debezium"),
     (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka or Debezium"),
 ]
+DATABASE = {"url": "postgresql://db.shop.svc:5432/shop", "table": "public.orders"}
+
+
+def jdbc(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tuple[str, dict[str, Any]]:
+    """A table that is read from a database."""
+    outer = {name: changes.pop(name) for name in ("format", "columns", "kafka", "path") if name in changes}
+    inner = {name: value for name, value in (DATABASE | changes).items() if value is not None}
+    return table(ingest=[ingest(source={"type": "Jdbc", **outer, "jdbc": inner}, **(of_ingest or {}))])
+
+
+KAFKA_GOOD += [
+    jdbc(),
+    jdbc(
+        table=None, query="select * from t", filter="a > 1", every="1h", infinite="AsNull", tls="VerifyFull",
+        incremental={"column": "at", "lag": "10m"}, split={"column": "id", "parts": 8}, columns={"n": "decimal(10,2)"},
+    ),
+    jdbc({"operation": "Insert"}, incremental=None, split={"column": "id"}),
+]  # fmt: skip
+KAFKA_BAD += [
+    (jdbc(table=None), "give table or query"),
+    (jdbc(query="select 1"), "give table or query"),
+    (jdbc(url="mysql://db/shop"), "no driver of MySQL and MariaDB yields columns"),
+    (jdbc(url="mariadb://db:3306/shop"), "take type Debezium for these"),
+    (jdbc(url="postgresql://user:secret@db/shop"), "url"),
+    (jdbc(format="json"), "needs jdbc and no format"),
+    (jdbc(path="s3://b/p"), "path belongs to type Files"),
+    (jdbc(kafka=TOPICS), "kafka to type Kafka or Debezium"),
+    (table(ingest=[ingest(source={"type": "Jdbc"})]), "needs jdbc and no format"),
+    (table(ingest=[ingest(source={**FILES, "jdbc": DATABASE})]), "no other has jdbc"),
+    (jdbc(incremental={"column": "at", "lag": "soon"}), "lag"),
+    (jdbc(split={"column": "id", "parts": 17}), "parts"),
+    (jdbc({"operation": "Insert"}, incremental={"column": "at"}), "it goes with operation Upsert"),
+    (jdbc({"mode": "Continuous"}), "mode Continuous goes with"),
+    (jdbc({"freshness": "5m"}), "freshness goes with"),
+    (jdbc({"onUndecodable": "Quarantine"}), "go with a source of type Kafka"),
+]

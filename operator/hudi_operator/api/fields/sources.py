@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from hudi_operator.api.fields.codecs import AvroSpec, CsvSpec, ProtobufSpec
+from hudi_operator.api.fields.databases import Infinite, JdbcSpec
 from hudi_operator.api.fields.patterns import LOCATION, QUANTITY
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.job.positions import parse_streamer
@@ -24,6 +25,10 @@ class SourceType(StrEnum):
     FILES = "Files"
     KAFKA = "Kafka"
     DEBEZIUM = "Debezium"
+    JDBC = "Jdbc"
+
+
+STREAMS = (SourceType.KAFKA, SourceType.DEBEZIUM)
 
 
 class SourceFormat(StrEnum):
@@ -229,13 +234,6 @@ class KafkaSpec:
     protobuf: ProtobufSpec | None = prop("where the definitions of format protobuf are", None)
 
 
-class Infinite(StrEnum):
-    """What becomes of dates without an end."""
-
-    REFUSE = "Refuse"
-    AS_NULL = "AsNull"
-
-
 @dataclass(frozen=True, slots=True)
 class DebeziumSpec:
     """Change events of a database."""
@@ -270,11 +268,13 @@ class SourceSpec:
             lambda s: s.csv is None or s.format is SourceFormat.CSV,
         ),
         Rule(
-            "!has(self.columns) || size(self.columns) == 0 || self.type == 'Debezium' || (has(self.format) && self.format in ['json', 'csv'])",
-            "columns belongs to format json or csv, or to type Debezium: others have types of their own",
+            "!has(self.columns) || size(self.columns) == 0 || self.type in ['Debezium', 'Jdbc'] || (has(self.format) && self.format in ['json', 'csv'])",
+            "columns belongs to format json or csv, or to type Debezium or Jdbc: others have types of their own",
             "columns",
             lambda s: (
-                not s.columns or s.type is SourceType.DEBEZIUM or s.format in (SourceFormat.JSON, SourceFormat.CSV)
+                not s.columns
+                or s.type in (SourceType.DEBEZIUM, SourceType.JDBC)
+                or s.format in (SourceFormat.JSON, SourceFormat.CSV)
             ),
         ),
         Rule(
@@ -284,10 +284,19 @@ class SourceSpec:
             lambda s: s.type is not SourceType.KAFKA or (s.kafka is not None and s.format in KAFKA_FORMATS),
         ),
         Rule(
-            "self.type == 'Files' ? !has(self.kafka) : !has(self.path)",
+            "(self.type == 'Files' || !has(self.path)) && (self.type in ['Kafka', 'Debezium'] || !has(self.kafka))",
             "path belongs to type Files, kafka to type Kafka or Debezium",
             "type",
-            lambda s: (s.kafka if s.type is SourceType.FILES else s.path) is None,
+            lambda s: (s.type is SourceType.FILES or s.path is None) and (s.type in STREAMS or s.kafka is None),
+        ),
+        Rule(
+            "(self.type == 'Jdbc') == has(self.jdbc) && (self.type != 'Jdbc' || !has(self.format))",
+            "a source of type Jdbc needs jdbc and no format, and no other has jdbc",
+            "",
+            lambda s: (
+                (s.type is SourceType.JDBC) == (s.jdbc is not None)
+                and (s.type is not SourceType.JDBC or s.format is None)
+            ),
         ),
         Rule(
             "self.type != 'Debezium' || (has(self.kafka) && has(self.format) && (self.format == 'json' || "
@@ -311,7 +320,7 @@ class SourceSpec:
             ),
         ),
         Rule(
-            "!has(self.kafka) || has(self.kafka.avro) || (self.format != 'avro' && self.kafka.keyFormat != 'avro')",
+            "!has(self.kafka) || has(self.kafka.avro) || ((!has(self.format) || self.format != 'avro') && self.kafka.keyFormat != 'avro')",
             "format avro needs kafka.avro: a registry, or a schemaFile",
             "kafka",
             lambda s: (
@@ -343,13 +352,14 @@ class SourceSpec:
     format: SourceFormat | None = prop("format of the files, or of the messages' values", None)
     csv: CsvSpec | None = prop("details of CSV files", None)
     columns: dict[str, str] = prop(
-        "of json, csv or change events: types of columns, in Spark's words, such as bigint or decimal(10,2); a column that rows lack is null then",
+        "of json, csv, change events or a database: types of columns, in Spark's words, such as bigint or decimal(10,2); a column that rows lack is null then",
         dict,
         max_items=256,
         item_max_length=256,
     )
     debezium: DebeziumSpec | None = prop("of type Debezium: how change events are read", None)
     kafka: KafkaSpec | None = prop("of type Kafka or Debezium: which topics, and how they are read", None)
+    jdbc: JdbcSpec | None = prop("of type Jdbc: which rows of a database", None)
 
     @property
     def deletes(self) -> bool:
