@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 
@@ -18,8 +19,10 @@ from hudi_operator.runtime.local.loop import LocalRuntime
 from hudi_spark.jobs.__main__ import main
 from hudi_table.api import open_table
 from hudi_table.cli.program import main as hudictl
+from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.sources.jdbc import source
+from hudi_table.sources.jdbc.columns import columns_of
 from hudi_table.table.store.clock import SystemClock
 from tests.support.manifests import manifest
 from tests.support.postgres import PASSWORD, USER, Server, running_postgres
@@ -250,6 +253,11 @@ def test_a_wrong_password_is_refused_and_no_message_shows_it(
     assert "another password" not in failed.to_json()
     monkeypatch.delenv("DATABASE_USERNAME")
     assert "needs DATABASE_USERNAME in the Secret" in database.run().message
+
+
+def test_a_driver_that_tells_no_types_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="needs adbc-driver-postgresql"):
+        columns_of(pa.schema([("id", pa.int32())]), pa.schema([]))
 
 
 def test_an_ingest_keeps_its_kind_of_source(database: Database) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_table.errors import InvalidDataError, InvalidSchemaError
+from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError
 from hudi_table.sources.jdbc.settings import quoted
 
 INTEGERS, TIMES = ("int2", "int4", "int8"), ("date", "timestamp", "timestamptz")
@@ -81,7 +81,11 @@ def columns_of(found: pa.Schema, asked: pa.Schema) -> tuple[Column, ...]:
 
 def _column(field: pa.Field, asked: pa.Schema) -> Column:
     metadata = {name.decode(): value.decode() for name, value in (field.metadata or {}).items()}
-    kind = metadata.get("POSTGRESQL:type", "")
+    kind = metadata.get("POSTGRESQL:type")
+    if kind is None:
+        raise InvalidRequestError(
+            "the driver tells no types of the database: type Jdbc needs adbc-driver-postgresql 1.13 or newer"
+        )
     wanted = asked.field(field.name).type if field.name in asked.names else None
     name = quoted(field.name)
     if kind == "numeric":
