@@ -71,7 +71,7 @@ def test_every_label_that_is_asked_for_exists(helm: Helm) -> None:
 def test_conditions_that_are_asked_for_exist() -> None:
     asked = {name for text in expressions() for name in re.findall(r'condition="(\w+)"', text)}
     assert asked
-    assert asked <= {*catalog.TABLE_CONDITIONS, *catalog.SERVICE_CONDITIONS}
+    assert asked <= {*catalog.TABLE_CONDITIONS, *catalog.SET_CONDITIONS, *catalog.SERVICE_CONDITIONS}
 
 
 def test_every_alert_has_a_severity_and_says_what_to_do() -> None:

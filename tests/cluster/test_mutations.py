@@ -1,9 +1,9 @@
-"""Whatever somebody puts into a HudiTable, a TableService or a Secret: every resource that the API
-server takes says what becomes of it, no worker dies, nothing is a fault of the operator, and the
-next one's table is looked after as ever.
+"""Whatever somebody puts into a HudiTable, a HudiTableSet, a TableService or a Secret: every
+resource that the API server takes says what becomes of it, no worker dies, nothing is a fault of
+the operator, and the next one's table is looked after as ever.
 
-The operator is the real process; its store is a server that answers. Mutations are drawn from a
-seed that a failure names.
+The operator is the real process; its store is a server that answers, and so are its brokers.
+Mutations are drawn from a seed that a failure names.
 """
 
 from __future__ import annotations
@@ -27,12 +27,15 @@ import pytest
 from hudi_operator.api.names import API_VERSION
 from hudi_operator.manifests.jobs import CREDENTIAL_VARIABLES
 from tests.support.api_server import ApiServer
+from tests.support.kafka import running_broker
 from tests.support.kubelet import eventually
 from tests.support.operator_process import started
 from tests.support.s3 import S3Server, running_s3
 from tests.support.scale import scaled
 
 MUTATIONS, BATCH = 60, 60
+SETS_EVERY, SERVICES_EVERY = 6, 3
+TOPICS = ("orders", "shop.public.users")
 PART = int(os.environ.get("HUDI_MUTATIONS_PART", "1"))
 SERVED_SECONDS = 10.0
 CONTROLS = "".join(map(chr, [*range(0x20), 0x7F, 0x85, 0x2028, 0x202E, 0xFEFF]))
@@ -109,6 +112,7 @@ class Mutator:
 
     draw: random.Random
     store: S3Server
+    brokers: str
 
     def table(self, name: str) -> dict[str, Any]:
         spec: dict[str, Any] = {
@@ -137,6 +141,27 @@ class Mutator:
         }
         document = {"apiVersion": API_VERSION, "kind": "HudiTable", "metadata": {"name": name}, "spec": spec}
         return self.mutated(document) if self.draw.random() < 0.8 else document
+
+    def set(self, name: str) -> dict[str, Any]:
+        source = {
+            "type": "Kafka",
+            "format": "json",
+            "kafka": {"brokers": self.brokers, "topics": ["{topic}"], "keyFormat": "json"},
+        }
+        template = {
+            "name": "{set}-{table}",
+            "labels": {"example/of": "{table}"},
+            "spec": {
+                "location": f"{self.store.new_uri()}/{{topic}}",
+                "recordKey": [self.draw.choice(["id", "{key}"])],
+                "storage": {"endpoint": self.store.endpoint, "region": "us-east-1"},
+                "ingest": [{"name": "feed", "source": source}],
+            },
+        }
+        overrides = [{"topic": "orders", "name": "{topic}-of-{set}", "spec": {"files": {"targetSize": "60Mi"}}}]
+        spec = {"selector": {"topicPattern": ".*"}, "template": template, "overrides": overrides, "pruneAfter": "1h"}
+        document = {"apiVersion": API_VERSION, "kind": "HudiTableSet", "metadata": {"name": name}, "spec": spec}
+        return self.mutated(document) if self.draw.random() < 0.9 else document
 
     def service(self, name: str) -> dict[str, Any]:
         return self.mutated(service(name, self.draw.choice([f"{name}-table", "none", "good"])))
@@ -225,13 +250,20 @@ def test_no_resource_and_no_secret_is_a_fault_of_the_operator_or_costs_another_o
     server: ApiServer, namespace: str, tmp_path: Path
 ) -> None:
     seed = PART
-    with running_s3() as store, operating(server, namespace, tmp_path / "log") as running:
-        mutator = Mutator(random.Random(seed), store)
+    with (
+        running_s3() as store,
+        running_broker() as broker,
+        operating(server, namespace, tmp_path / "log") as running,
+    ):
+        for topic in TOPICS:
+            broker.topic(topic, 1)
+        broker.produce("orders", [(b'{"id": 1}', b"{}")])
+        mutator = Mutator(random.Random(seed), store, broker.address)
         where = f"/apis/{API_VERSION}/namespaces/{namespace}"
         refused = stored = 0
         left = scaled(MUTATIONS)
         while left > 0:
-            names: dict[str, set[str]] = {"huditables": set(), "tableservices": set()}
+            names: dict[str, set[str]] = {"huditablesets": set(), "huditables": set(), "tableservices": set()}
             for number in range(min(BATCH, left)):
                 name = f"t{left}-{number}"
                 secret = mutator.secret(f"{name}-secret")
@@ -239,7 +271,8 @@ def test_no_resource_and_no_secret_is_a_fault_of_the_operator_or_costs_another_o
                     server.call("POST", f"/api/v1/namespaces/{namespace}/secrets", secret)
                 for plural, document in (
                     ("huditables", mutator.table(name)),
-                    *((("tableservices", mutator.service(name)),) if number % 3 == 0 else ()),
+                    *((("tableservices", mutator.service(name)),) if number % SERVICES_EVERY == 0 else ()),
+                    *((("huditablesets", mutator.set(name)),) if number % SETS_EVERY == 0 else ()),
                 ):
                     code, _ = server.call("POST", f"{where}/{plural}", document)
                     names[plural] |= {name} if code == HTTPStatus.CREATED else set()
@@ -258,7 +291,7 @@ def test_no_resource_and_no_secret_is_a_fault_of_the_operator_or_costs_another_o
                 )
             assert "Traceback" not in running.said(), f"seed {seed}:\n{running.said()[-20_000:]}"
             assert "[+] workers: 4 of 4" in running.get("/healthz")
-            for plural in names:
+            for plural in names:  # sets first: they make their tables again
                 server.done("DELETE", f"{where}/{plural}")
             server.done("DELETE", f"/api/v1/namespaces/{namespace}/secrets")
             left -= BATCH

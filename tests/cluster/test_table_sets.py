@@ -61,7 +61,7 @@ class Shop:
         source = {
             "type": "Kafka", "format": "json",
             "kafka": {
-                "brokers": self.broker.secure_address, "topics": ["{topic}"],
+                "brokers": self.broker.secure_address, "topics": ["{topic}"], "keyFormat": "json",
                 "security": {"protocol": "SaslTls", "mechanism": "PLAIN"},
             },
         }  # fmt: skip
@@ -141,17 +141,18 @@ def shop(server: ApiServer, namespace: str, broker: Broker, tmp_path: Path) -> I
 def test_topics_become_tables_that_take_in_rows_and_go_with_their_set(shop: Shop) -> None:
     for name in ("orders", "users"):
         shop.topic(name)
-    shop.broker.produce(f"{shop.namespace}.orders", [b'{"id": "a", "n": 1}', b'{"id": "b", "n": 2}'])
+    rows = [(b'{"id": "a", "day": 1}', b'{"id": "a", "day": 1}'), (b'{"id": "a", "day": 2}', b'{"id": "a", "day": 2}')]
+    shop.broker.produce(f"{shop.namespace}.orders", rows)
     shop.broker.produce(f"{shop.namespace}.users", [b'{"id": "c"}'])
     shop.makes_secret()
-    shop.applies()
+    shop.applies(overrides=[{"topic": f"{shop.namespace}.orders", "spec": {"recordKey": ["{key}"]}}])
     shop.has_tables("orders", "users")
     orders = shop.tables()["orders"]
+    assert orders["spec"]["recordKey"] == ["id", "day"], "the columns of the topic's key"
     assert orders["metadata"]["labels"][SET] == "shop"
     assert orders["spec"]["ingest"][0]["source"]["kafka"]["topics"] == [f"{shop.namespace}.orders"]
     shop.takes_in("orders", 2)
     shop.takes_in("users", 1)
-    shop.looks_now()
     assert "2 topics with a table each" in shop.is_said("Ready", "TablesReady")
     header, row = shop.server.kubectl("get", "hts", "-n", shop.namespace).stdout.splitlines()
     assert header.split() == ["NAME", "TOPICS", "TABLES", "READY", "REASON", "AGE"]

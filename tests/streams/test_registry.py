@@ -12,6 +12,10 @@ from typing import Any
 import fastavro
 import pytest
 
+from hudi_table.errors import HudiError
+from hudi_table.sources.kafka.settings import KafkaSettings
+from hudi_table.sources.kafka.topic_keys import columns_of
+from hudi_table.table.store.clock import SystemClock
 from tests.support.feeds import Feed
 from tests.support.kafka import Broker
 from tests.support.registry import running_registry
@@ -61,8 +65,25 @@ def test_schemas_come_from_the_registry_and_may_grow_and_refer_to_others(broker:
         assert failed.error_class == "InvalidData"
         assert "offset 4 cannot be read as avro: the schema registry at" in failed.message
         assert "has no schema 9999" in failed.message
+        assert keys_of(broker, registry.url, feed.topic) == f"the first messages of topic {feed.topic} have no key"
+        registry.register(f"{feed.topic}-key", MONEY)
+        assert keys_of(broker, registry.url, feed.topic) == ("id", "n", "price", "tags")
+        framed = b"\0" + struct.pack(">I", first)
+        other = broker.topic(partitions=1)
+        broker.produce(other, [(framed + b"\x02a\x02", b"{}")])
+        assert keys_of(broker, registry.url, other) == ("id", "n"), "by the id before the first key"
     away = feed.run(**avro)
     assert (away.error_class, "does not answer" in away.message) == ("Unavailable", True)
+
+
+def keys_of(broker: Broker, url: str, topic: str) -> tuple[str, ...] | str:
+    """The columns of a topic's key, or the words that tell why they are not known."""
+    kafka = {"brokers": broker.address, "topics": [topic], "avro": {"registry": url}}
+    settings = KafkaSettings.of({"type": "Debezium", "format": "avro", "kafka": kafka})
+    found = columns_of(settings, {}, SystemClock(), (topic,))[topic]
+    if isinstance(found, HudiError):
+        return str(found).partition(":")[0]
+    return found
 
 
 EVENTS = Path(__file__).parents[1] / "data" / "debezium"

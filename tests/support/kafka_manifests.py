@@ -35,6 +35,8 @@ KAFKA_GOOD = [
     kafka(
         format="avro", avro={"schemaFile": "s3://b/order.avsc"}, security={"protocol": "SaslTls", "mechanism": "PLAIN"}
     ),
+    kafka(format="protobuf", protobuf={"registry": "https://registry:8081"}, tombstones="Ignore", keyFormat="json"),
+    kafka(format="protobuf", protobuf={"schemaFile": "s3://b/order.proto", "message": "shop.Order"}),
     kafka(tombstones="Delete", keyFormat="json", of={"orderingFields": [], "mergeMode": "CommitTime"}),
     kafka(tombstones="Delete", metadata=["offset"], of={"orderingFields": ["_kafka_offset"]}),
     kafka({"onUndecodable": "Quarantine", "maxErrorRatio": "0.01"}),
@@ -78,7 +80,15 @@ KAFKA_BAD = [
     (debezium(kafka={"tombstones": "Delete"}), "change events delete by themselves"),
     (debezium(debezium={"infinite": "Keep"}), "must be one of Refuse, AsNull"),
     (kafka(debezium={}), "debezium belongs to type Debezium"),
-    (kafka(format="csv"), "needs kafka and format: json, avro or raw"),
+    (kafka(format="protobuf"), "format protobuf needs kafka.protobuf"),
+    (kafka(protobuf={"registry": "http://r"}), "no other has it"),
+    (kafka(format="protobuf", protobuf={}), "give registry or schemaFile"),
+    (kafka(format="protobuf", protobuf={"registry": "http://r", "message": "A"}), "message belongs to schemaFile"),
+    (
+        kafka(format="protobuf", protobuf={"registry": "http://r"}, avro={"registry": "http://r"}, keyFormat="avro"),
+        "keyFormat avro does not go with format protobuf",
+    ),
+    (kafka(format="csv"), "needs kafka and format: json, avro, protobuf or raw"),
     (kafka(path="s3://b/p"), "path belongs to type Files, kafka to type Kafka or Debezium"),
     (kafka(format="avro"), "format avro needs kafka.avro"),
     (kafka(keyFormat="avro"), "format avro needs kafka.avro"),
@@ -108,7 +118,7 @@ KAFKA_BAD = [
         kafka(tombstones="Delete", of={"orderingFields": ["ts"], "mergeMode": "EventTime"}),
         "a tombstone has no value of orderingFields",
     ),
-    (table(ingest=[ingest(source={"type": "Kafka"})]), "needs kafka and format: json, avro or raw"),
+    (table(ingest=[ingest(source={"type": "Kafka"})]), "needs kafka and format: json, avro, protobuf or raw"),
     (table(ingest=[ingest(source={**FILES, "format": "avro"})]), "path and format: parquet, csv or json"),
     (
         table(ingest=[ingest(source={**FILES, "kafka": TOPICS})]),
@@ -125,4 +135,40 @@ KAFKA_BAD = [
     ),
     (table(ingest=[ingest(mode="Continuous")]), "mode Continuous goes with a source of type Kafka or Debezium"),
     (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka or Debezium"),
+]
+DATABASE = {"url": "postgresql://db.shop.svc:5432/shop", "table": "public.orders"}
+
+
+def jdbc(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tuple[str, dict[str, Any]]:
+    """A table that is read from a database."""
+    outer = {name: changes.pop(name) for name in ("format", "columns", "kafka", "path") if name in changes}
+    inner = {name: value for name, value in (DATABASE | changes).items() if value is not None}
+    return table(ingest=[ingest(source={"type": "Jdbc", **outer, "jdbc": inner}, **(of_ingest or {}))])
+
+
+KAFKA_GOOD += [
+    jdbc(),
+    jdbc(
+        table=None, query="select * from t", filter="a > 1", every="1h", infinite="AsNull", tls="VerifyFull",
+        incremental={"column": "at", "lag": "10m"}, split={"column": "id", "parts": 8}, columns={"n": "decimal(10,2)"},
+    ),
+    jdbc({"operation": "Insert"}, incremental=None, split={"column": "id"}),
+]  # fmt: skip
+KAFKA_BAD += [
+    (jdbc(table=None), "give table or query"),
+    (jdbc(query="select 1"), "give table or query"),
+    (jdbc(url="mysql://db/shop"), "no driver of MySQL and MariaDB yields columns"),
+    (jdbc(url="mariadb://db:3306/shop"), "take type Debezium for these"),
+    (jdbc(url="postgresql://user:secret@db/shop"), "url"),
+    (jdbc(format="json"), "needs jdbc and no format"),
+    (jdbc(path="s3://b/p"), "path belongs to type Files"),
+    (jdbc(kafka=TOPICS), "kafka to type Kafka or Debezium"),
+    (table(ingest=[ingest(source={"type": "Jdbc"})]), "needs jdbc and no format"),
+    (table(ingest=[ingest(source={**FILES, "jdbc": DATABASE})]), "no other has jdbc"),
+    (jdbc(incremental={"column": "at", "lag": "soon"}), "lag"),
+    (jdbc(split={"column": "id", "parts": 17}), "parts"),
+    (jdbc({"operation": "Insert"}, incremental={"column": "at"}), "it goes with operation Upsert"),
+    (jdbc({"mode": "Continuous"}), "mode Continuous goes with"),
+    (jdbc({"freshness": "5m"}), "freshness goes with"),
+    (jdbc({"onUndecodable": "Quarantine"}), "go with a source of type Kafka"),
 ]

@@ -9,6 +9,14 @@ from tests.support.kafka_manifests import table
 from tests.support.manifests import ingest
 
 _ZOOKEEPER = {"hoodie.write.lock.zookeeper.url": "zk:2181", "hoodie.write.lock.zookeeper.base_path": "/hudi"}
+TOPIC = {"brokers": "kafka-0:9092,kafka-1:9092", "topic": "commits"}
+WITH_USER = {**TOPIC, "security": {"protocol": "SaslTls"}}
+
+
+def callback(**changes: Any) -> tuple[str, dict[str, Any]]:
+    return table(callbacks=[{"name": "hook", **changes}])
+
+
 REFUSED_GOOD: list[tuple[str, dict[str, Any]]] = [
     table(tableVersion=6, index={"type": "RecordIndex"}, recordKey=["id", "day"]),
     table(type="MergeOnRead", index={"type": "RecordIndex"}),
@@ -19,6 +27,9 @@ REFUSED_GOOD: list[tuple[str, dict[str, Any]]] = [
     table(lock={"provider": "FileSystem", "options": {"hoodie.write.lock.filesystem.path": "/mnt/locks"}}),
     table(location="file:///data/flights", lock={"provider": "FileSystem"}),
     table(lock={"provider": "DynamoDB", "options": {"hoodie.write.lock.dynamodb.table": "locks"}}),
+    callback(url="https://hooks.example.com/", secretRef={"name": "hook"}),
+    callback(kafka=TOPIC),
+    callback(kafka=WITH_USER, secretRef={"name": "hook"}, since="earliest"),
 ]
 REFUSED_BAD: list[tuple[tuple[str, dict[str, Any]], str]] = [
     (table(location="s3://lake/flights/*"), "location has a *"),
@@ -44,4 +55,10 @@ REFUSED_BAD: list[tuple[tuple[str, dict[str, Any]], str]] = [
         table(type="MergeOnRead", index={"type": "GlobalBloom"}, mergeMode=None),
         "is not written with GlobalSimple or GlobalBloom",
     ),
+    (callback(secretRef={"name": "hook"}), "give url or kafka, one of them"),
+    (callback(kafka=TOPIC, url="http://a/", secretRef={"name": "hook"}), "give url or kafka, one of them"),
+    (callback(url="https://hooks.example.com/"), "url needs secretRef"),
+    (callback(kafka=WITH_USER), "brokers that ask for a user"),
+    (callback(kafka={**TOPIC, "topic": "a/b"}), "topic"),
+    (callback(kafka={**TOPIC, "brokers": "kafka"}), "brokers"),
 ]

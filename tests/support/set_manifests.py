@@ -58,6 +58,8 @@ SET_GOOD = [
         ],
         maxTables=1000,
     ),
+    of_set({**EVENTS, "recordKey": ["{key}"]}, selector={"database": {"topicPrefix": "shop"}}),
+    of_set({"recordKey": ["tenant", "{key}"], "ingest": _ingest(topics=["{topic}"], keyFormat="json")}),
     of_set(prune=True, pruneAfter="30m", deletionPolicy="Orphan", suspend=True),
 ]  # fmt: skip
 SET_BAD = [
@@ -80,6 +82,7 @@ SET_BAD = [
     (of_set({"location": "s3://lake/{schema}"}), PLACES),
     (of_set({"recordKey": []}), "recordKey"),
     (of_set({"location": "s3://lake/{topic}/*"}), "it is no pattern"),
+    (of_set({"recordKey": ["{key}"]}), "needs keys that name columns"),
     (of_set(maxTables=0), "maxTables"),
     (of_set(pruneAfter="soon"), "pruneAfter"),
     (of_set(deletionPolicy="Retain"), "must be one of Delete, Orphan"),

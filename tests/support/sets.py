@@ -42,6 +42,7 @@ class Story:
     tables: dict[str, dict[str, Any]] = field(default_factory=dict)
     strangers: frozenset[str] = frozenset()
     refused: Mapping[str, Problem] = field(default_factory=dict)
+    keys: dict[str, tuple[str, ...] | Problem] = field(default_factory=dict)
     generation: int = 1
     now: datetime = NOW
     status: HudiTableSetStatus = field(default_factory=HudiTableSetStatus)
@@ -56,7 +57,7 @@ class Story:
     def look(self) -> list[Any]:
         """One look: what it writes, which is done at once."""
         members = tuple(self.tables[name] for name in sorted(self.tables))
-        seen = ObservedSet(self.listed, self.problem, members, self.strangers, self.refused)
+        seen = ObservedSet(self.listed, self.problem, members, self.strangers, self.refused, self.keys)
         effects = plan_set(self.desired, seen, self.now)
         (status,) = [effect.status for effect in effects if isinstance(effect, SetStatus)]
         found, errors = parse(HudiTableSetStatus, status, "status")

@@ -23,7 +23,7 @@ from hudi_operator.api.fields.patterns import (
 from hudi_operator.api.fields.readers import ReaderSpec, cannot_read, cel_cannot_read
 from hudi_operator.api.fields.refused import REFUSED
 from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecodable, TransformSpec
-from hudi_operator.api.fields.sources import SourceSpec, SourceType
+from hudi_operator.api.fields.sources import STREAMS, SourceSpec, SourceType
 from hudi_operator.api.fields.spark import SparkSpec
 from hudi_operator.api.locations import overlap
 from hudi_operator.api.schema import Rule, prop
@@ -148,10 +148,10 @@ class IngestSpec:
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "self.mode != 'Continuous' || self.source.type != 'Files'",
+            "self.mode != 'Continuous' || self.source.type in ['Kafka', 'Debezium']",
             "mode Continuous goes with a source of type Kafka or Debezium",
             "mode",
-            lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.type is not SourceType.FILES,
+            lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.type in STREAMS,
         ),
         Rule(
             "!has(self.commitInterval) || self.mode == 'Continuous'",
@@ -166,18 +166,16 @@ class IngestSpec:
             lambda i: i.active_deadline is None or i.mode is IngestMode.ONCE,
         ),
         Rule(
-            "!has(self.freshness) || self.source.type != 'Files'",
+            "!has(self.freshness) || self.source.type in ['Kafka', 'Debezium']",
             "freshness goes with a source of type Kafka or Debezium",
             "freshness",
-            lambda i: i.freshness is None or i.source.type is not SourceType.FILES,
+            lambda i: i.freshness is None or i.source.type in STREAMS,
         ),
         Rule(
-            "self.source.type != 'Files' || (size(self.expectations) == 0 && self.onUndecodable == 'Fail')",
+            "self.source.type in ['Kafka', 'Debezium'] || (size(self.expectations) == 0 && self.onUndecodable == 'Fail')",
             "expectations and onUndecodable Quarantine go with a source of type Kafka or Debezium",
             "expectations",
-            lambda i: (
-                i.source.type is not SourceType.FILES or (not i.expectations and i.on_undecodable is OnUndecodable.FAIL)
-            ),
+            lambda i: i.source.type in STREAMS or (not i.expectations and i.on_undecodable is OnUndecodable.FAIL),
         ),
         Rule(
             "!has(self.maxErrorRatio) || self.onUndecodable == 'Quarantine' || self.expectations.exists(e, e.onFail == 'Quarantine')",
@@ -190,6 +188,14 @@ class IngestSpec:
             "tombstones Delete goes with operation Upsert",
             "operation",
             lambda i: not i.source.deletes or i.operation is IngestOperation.UPSERT,
+        ),
+        Rule(
+            "!has(self.source.jdbc) || !has(self.source.jdbc.incremental) || self.operation == 'Upsert'",
+            "jdbc.incremental reads some rows again: it goes with operation Upsert",
+            "operation",
+            lambda i: (
+                i.source.jdbc is None or i.source.jdbc.incremental is None or i.operation is IngestOperation.UPSERT
+            ),
         ),
     )
 

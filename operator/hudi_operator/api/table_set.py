@@ -7,10 +7,11 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from hudi_operator.api.fields.patterns import DURATION
-from hudi_operator.api.fields.sources import TOPIC_LENGTH_MAX, SourceType, is_pattern
+from hudi_operator.api.fields.sources import TOPIC_LENGTH_MAX, KeyFormat, SourceType, is_pattern
 from hudi_operator.api.schema import Rule, prop
 from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition
 from hudi_operator.api.table import HudiTableSpec, IngestSpec
+from hudi_operator.api.templates import KEY
 
 FOLLOWED = "{topic}"
 """The one topic of the ingest by which a template follows each of its topics."""
@@ -132,6 +133,12 @@ class OverrideSpec:
     )
 
 
+def _tells_key(ingest: IngestSpec) -> bool:
+    """Whether the keys of its messages name columns."""
+    kafka = ingest.source.kafka
+    return ingest.source.type is SourceType.DEBEZIUM or (kafka is not None and kafka.key_format is not KeyFormat.RAW)
+
+
 def _follower(spec: HudiTableSetSpec) -> list[IngestSpec]:
     kafka = [each for each in spec.template.spec.ingest if each.source.kafka is not None]
     return [each for each in kafka if each.source.kafka is not None and each.source.kafka.topics == (FOLLOWED,)]
@@ -160,11 +167,19 @@ class HudiTableSetSpec:
             "selector",
             lambda s: s.selector.database is None or all(i.source.type is SourceType.DEBEZIUM for i in _follower(s)),
         ),
+        Rule(
+            f"!('{KEY}' in self.template.spec.recordKey) || self.template.spec.ingest.all(i, !({_FOLLOWS}) || "
+            "i.source.type == 'Debezium' || i.source.kafka.keyFormat != 'raw')",
+            "recordKey {key} needs keys that name columns: an ingest of type Debezium, or kafka.keyFormat json or avro",
+            "template",
+            lambda s: KEY not in s.template.spec.record_key or all(map(_tells_key, _follower(s))),
+        ),
     )
 
     selector: SelectorSpec = prop("which topics have a table")
     template: TemplateSpec = prop(
-        "the HudiTable of a topic; {topic}, {table}, {schema}, {name}, {namespace} and {set} are replaced in every text"
+        "the HudiTable of a topic; {topic}, {table}, {schema}, {name}, {namespace} and {set} are replaced in every text, and {key} of recordKey by "
+        "the columns of the topic's key"
     )
     overrides: tuple[OverrideSpec, ...] = prop(
         "what is otherwise for some topics", (), max_items=OVERRIDES_MAX, list_key="topic"

@@ -6,12 +6,15 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hudi_operator.api.parsing import FieldError
 
 PLACEHOLDERS = ("topic", "table", "schema", "name", "namespace", "set")
+KEY = "{key}"
+"""As a column of `recordKey`: those of the topic's key."""
+_OF_RECORD_KEY = re.compile(r"\.recordKey\[\d+\]$")
 _BRACES = re.compile(r"\{\{(\w+)\}\}|\{([A-Za-z]\w*)\}")
 """`{{word}}` stands for `{word}` itself. Other braces, such as `{2}` of a pattern, are texts."""
 _OTHERS = re.compile(r"[^a-z0-9]+")
@@ -41,6 +44,8 @@ def _filled(found: re.Match[str], values: Mapping[str, str]) -> str:
 def unknown_placeholders(value: Any, path: str) -> Iterator[FieldError]:
     """Placeholders of a template that nobody knows, each with its place and the nearest one."""
     if isinstance(value, str):
+        if value == KEY and _OF_RECORD_KEY.search(path):
+            return
         for found in _BRACES.finditer(value):
             if found[1] is None and found[2] not in PLACEHOLDERS:
                 near = difflib.get_close_matches(found[2], PLACEHOLDERS, n=1)
@@ -63,6 +68,11 @@ def values_of(topic: str, namespace: str, of_set: str) -> dict[str, str]:
     *before, table = topic.split(".")
     schema = before[-1] if before else ""
     return {"topic": topic, "table": table or topic, "schema": schema, "namespace": namespace, "set": of_set}
+
+
+def with_key(names: Sequence[str], key: Sequence[str]) -> list[str]:
+    """A record key in which the columns of the topic's key stand for `{key}`, each column once."""
+    return list(dict.fromkeys(column for name in names for column in (key if name == KEY else (name,))))
 
 
 def object_name(text: str) -> str:

@@ -37,7 +37,7 @@ from hudi_operator.runtime.callbacks.pool import CourierPool
 from hudi_operator.runtime.operator import Operator
 from hudi_operator.runtime.queue import SHARE, WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
-from hudi_operator.runtime.table_sets import SetReconciler
+from hudi_operator.runtime.sets.reconciler import SetReconciler
 from hudi_operator.runtime.turns import unlimited
 from hudi_operator.runtime.watch_check import Hearing
 from hudi_table.callbacks.receivers import Allowed

@@ -11,7 +11,7 @@ from hudi_operator.api.service import RunMode
 from hudi_operator.api.table import COMMIT_INTERVAL, MAX_ERROR_RATIO, HudiTableSpec, IngestSpec
 from hudi_operator.manifests.quantities import bytes_of, seconds_of
 from hudi_operator.manifests.services import ServiceWork, resize_wanted
-from hudi_operator.manifests.sources import kafka_document
+from hudi_operator.manifests.sources import jdbc_document, kafka_document
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.variables import SOURCE_VARIABLES
@@ -38,7 +38,7 @@ CREDENTIAL_VARIABLES = (
     *SOURCE_VARIABLES,
 )
 """Environment variables that a credentials Secret may fill: those that the store's client reads,
-the connection of an index in PostgreSQL, and what Kafka and a schema registry ask for."""
+the connection of an index in PostgreSQL, and what Kafka, a registry and a database ask for."""
 
 
 TABLE_FIELDS = (
@@ -118,7 +118,10 @@ def ingest_job(
         work["mode"] = ingest.mode.value
         work |= _checks(ingest, body)
         work["commitIntervalSeconds"] = seconds_of(ingest.commit_interval or COMMIT_INTERVAL)
-    small = ingest.source.kafka is not None or (waiting_bytes <= LOCAL_ENGINE_BYTES_MAX and not _needs_spark(ingest))
+    if ingest.source.jdbc is not None:
+        work["source"] = {**body["source"], "jdbc": jdbc_document(ingest.source.jdbc)}
+    here = ingest.source.kafka is not None or ingest.source.jdbc is not None
+    small = here or (waiting_bytes <= LOCAL_ENGINE_BYTES_MAX and not _needs_spark(ingest))
     return _job(attempt, table_of(name, spec, config), work, spec, local=small)
 
 

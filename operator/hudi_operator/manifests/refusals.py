@@ -32,8 +32,11 @@ def refused_places(spec: HudiTableSpec, policy: PodPolicy) -> Iterator[FieldErro
     places = [("spec.location", spec.location)]
     for i, each in enumerate(spec.ingest):
         places.append((f"spec.ingest[{i}].source.path", each.source.path or ""))
-        avro = each.source.kafka.avro if each.source.kafka is not None else None
-        places.append((f"spec.ingest[{i}].source.kafka.avro.schemaFile", avro.schema_file or "" if avro else ""))
+        kafka = each.source.kafka
+        files = {"avro": kafka.avro, "protobuf": kafka.protobuf} if kafka is not None else {}
+        for name, codec in files.items():
+            path = f"spec.ingest[{i}].source.kafka.{name}.schemaFile"
+            places.append((path, codec.schema_file or "" if codec is not None else ""))
     for path, location in places:
         scheme = scheme_of(location)
         if scheme == "memory":

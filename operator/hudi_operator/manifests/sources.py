@@ -6,9 +6,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from hudi_operator.api.fields.databases import JdbcSpec
 from hudi_operator.api.fields.sources import KafkaSpec
 from hudi_operator.api.schema import to_document
-from hudi_operator.manifests.quantities import bytes_of
+from hudi_operator.manifests.quantities import bytes_of, seconds_of
+from hudi_table.model.digits import is_digits
 
 
 def kafka_document(kafka: KafkaSpec) -> dict[str, Any]:
@@ -17,6 +19,16 @@ def kafka_document(kafka: KafkaSpec) -> dict[str, Any]:
     timestamp = found["startFrom"].pop("timestamp", None)
     if timestamp is not None:
         found["startFrom"]["timestampMillis"] = millis_of(timestamp)
+    return found
+
+
+def jdbc_document(jdbc: JdbcSpec) -> dict[str, Any]:
+    """`source.jdbc` of a JobSpec, as `JdbcSettings.of` reads it."""
+    found: dict[str, Any] = to_document(jdbc)
+    del found["every"]  # the operator's affair
+    if jdbc.incremental is not None:
+        lag = jdbc.incremental.lag
+        found["incremental"]["lag"] = int(lag) if is_digits(lag) else int(seconds_of(lag))
     return found
 
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.status import IndexStatus, RunStatus
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile
+from hudi_table.model.job.marks import Mark
 from hudi_table.model.job.positions import Extent, Positions
 from hudi_table.model.service.debt import ArchivingDebt, CompactionDebt
 from hudi_table.model.service.services import ServiceType
@@ -42,7 +43,7 @@ class FileFact:
 class CommittedCheckpoint:
     """The newest checkpoint of an ingest and the instant that holds it."""
 
-    checkpoint: Checkpoint | Positions
+    checkpoint: Checkpoint | Positions | Mark
     instant: str
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from hudi_operator.api.fields.databases import JdbcSpec
 from hudi_operator.api.fields.sources import KafkaSpec
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.schema import to_document
@@ -26,7 +27,7 @@ from hudi_operator.manifests.services import maintenance_of
 from hudi_operator.plan import checks, index
 from hudi_operator.plan.effects import Effect, Hold, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import Observed, Problem
-from hudi_operator.plan.schedule import streams
+from hudi_operator.plan.schedule import queries, streams
 from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.schedule.due import Due, due_now
 from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, merged, rfc3339, run_line
@@ -207,6 +208,9 @@ class _Judgement:
         if ingest.source.kafka is not None:
             self._stream(spec, ingest, ingest.source.kafka, source.extent)
             return
+        if ingest.source.jdbc is not None:
+            self._query(spec, ingest, ingest.source.jdbc)
+            return
         files = waiting_of(source, self.observed.table)
         if not files:
             return
@@ -243,6 +247,20 @@ class _Judgement:
             return
         many = f"at most {counted(waits, 'message')}" if waits is not None else "what its topics hold"
         self._start(spec, work, batch, ("Ingesting", f"{work} takes {many}"), job)
+
+    def _query(self, spec: HudiTableSpec, ingest: IngestSpec, jdbc: JdbcSpec) -> None:
+        work, table = f"Ingest/{ingest.name}", self.observed.table
+        last = queries.last_of(work, self.desired.identity.generation, self.runs)
+        wait = queries.wait_of(jdbc, last, self.now)
+        if wait > 0:
+            self.requeues.append(RequeueAfter(wait, work, appointment=True))
+            return
+
+        def job(attempt: str) -> JobSpec:
+            config = table.config if table is not None else None
+            return self._measuring(ingest_job(self.desired.identity.key.name, spec, ingest, attempt, 0, config))
+
+        self._start(spec, work, queries.batch_of(last), ("Ingesting", f"{work} asks its database"), job)
 
     def _maintenance(self, spec: HudiTableSpec) -> None:
         """The first service that is due, has not yet done what it could about the table as it is,

@@ -149,6 +149,8 @@ class Observer:
         """What an ingest's source holds: files, or how far its topics go."""
         if ingest.source.kafka is not None:
             return self._topics(ingest, ingest.source.kafka, secret)
+        if ingest.source.jdbc is not None:
+            return SourceObservation(ingest.name)  # its jobs ask the database
         path = ingest.source.path or ""
         try:
             return SourceObservation(ingest.name, list_source(open_storage(path, storage_options(spec, path, secret))))

@@ -130,12 +130,16 @@ class Operator:
         return self.workers.stop(seconds)
 
     def _work(self, key: Key) -> None:
-        began = self.queue.clock()
+        began, before = self.queue.clock(), self.cluster.get(key)
         error: str | None = InvariantError.name()
         try:
             error = self._reconcile(key)
         finally:
             self.meter.reconciled(key, self.queue.clock() - began, error)
+        after = self.cluster.get(key)
+        if after is not None and after is not before:
+            # What we have written ourselves is known by now: the watch brings no news of it.
+            self._tell_sets(before, after, deleted=False)
 
     def _reconcile(self, key: Key) -> str | None:
         """One reconcile; the name of the error in which it ended. Exits are passed on, and nothing

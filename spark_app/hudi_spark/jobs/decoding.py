@@ -17,6 +17,7 @@ from hudi_table.sources.formats.decoder import Decoder
 from hudi_table.sources.formats.dialects import DIALECTS, Dialect
 from hudi_table.sources.formats.envelopes import Envelopes, JsonEnvelopes
 from hudi_table.sources.formats.json import JsonDecoder
+from hudi_table.sources.formats.protobuf.decoder import ProtobufDecoder, ProtobufRegistryDecoder
 from hudi_table.sources.formats.raw import RawDecoder
 from hudi_table.sources.formats.registry import Registry
 from hudi_table.sources.kafka.rows import Decoding
@@ -90,16 +91,22 @@ def _decoder(spec: JobSpec, settings: KafkaSettings, form: str, environment: Map
         return JsonDecoder()
     if form == "raw":
         return RawDecoder()
+    if form != settings.format and settings.format == "protobuf":
+        raise InvalidRequestError(f"kafka.keyFormat {form} does not go with format protobuf: give raw or json")
     if settings.registry is not None:
-        return RegistryDecoder(Registry(settings.registry, environment).avro_schema)
+        registry = Registry(settings.registry, environment)
+        if form == "protobuf":
+            return ProtobufRegistryDecoder(registry.protobuf_texts)
+        return RegistryDecoder(registry.avro_schema)
     if settings.schema_file is None:
-        raise InvalidRequestError("format avro needs kafka.avro.registry or kafka.avro.schemaFile")
-    return AvroDecoder(_schema_text(spec, settings.schema_file))
+        raise InvalidRequestError(f"format {form} needs kafka.{form}.registry or kafka.{form}.schemaFile")
+    text = _schema_text(spec, settings.schema_file, form)
+    return ProtobufDecoder(text, settings.message) if form == "protobuf" else AvroDecoder(text)
 
 
-def _schema_text(spec: JobSpec, uri: str) -> str:
+def _schema_text(spec: JobSpec, uri: str, form: str) -> str:
     folder, _, name = uri.rpartition("/")
     try:
         return open_storage(folder, storage_options(spec, folder)).get(name).decode()
     except (ObjectNotFoundError, UnicodeDecodeError) as error:
-        raise InvalidRequestError(f"kafka.avro.schemaFile: {uri} cannot be read: {error}") from error
+        raise InvalidRequestError(f"kafka.{form}.schemaFile: {uri} cannot be read: {error}") from error

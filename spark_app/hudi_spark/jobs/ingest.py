@@ -31,9 +31,13 @@ def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
         from hudi_spark.jobs.ingest_kafka import run_kafka
 
         return run_kafka(spec, progress)
+    if kind == "Jdbc":
+        from hudi_spark.jobs.ingest_jdbc import run_jdbc
+
+        return run_jdbc(spec, progress)
     if kind != "Files":
         raise InvalidRequestError(
-            f"source type {kind!r} is not read by this release; it reads Files, Kafka and Debezium"
+            f"source type {kind!r} is not read by this release; it reads Files, Kafka, Debezium and Jdbc"
         )
     clock = SystemClock()
     start = clock.boot_seconds()

@@ -17,6 +17,7 @@ from typing import Any
 from hudi_table.callbacks.kinds import CommitKind
 from hudi_table.callbacks.position import OPEN_MAX, Position, key_of
 from hudi_table.model.job.checkpoint import KEY_PREFIX
+from hudi_table.model.job.marks import Mark, is_mark
 from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, Positions, is_positions, streamer_text
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import ALL_META_COLUMNS
@@ -255,6 +256,9 @@ def _checkpoint(text: str) -> dict[str, Any]:
             held = Positions.from_text(text)
             parts = (streamer_text(Positions("", {name: topic})) for name, topic in sorted(held.topics.items()))
             return {"source": "Kafka", "position": ";".join(part for part in parts if part), "batch": held.batch}
+        if is_mark(text):
+            mark = Mark.from_text(text)
+            return {"source": "Jdbc", "position": mark.value, "batch": mark.batch}
         raw = parse_json(text)
         return {"source": "Files", "files": int(raw["fileCount"]), "batch": str(raw["batch"])}
     except (ValueError, KeyError, TypeError):

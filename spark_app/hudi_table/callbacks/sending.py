@@ -1,9 +1,10 @@
 """A commit as it is sent: its event, signed at the moment of sending, so that each attempt has a
-signature of its own."""
+signature of its own. This receiver is one of HTTP; that of `topics.py` is one of Kafka."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from hudi_table.callbacks.cloud_events import MEDIA_TYPE, body_of, event_of
 from hudi_table.callbacks.commits import Commit
@@ -13,8 +14,20 @@ from hudi_table.callbacks.signatures import HEADER, signature
 from hudi_table.table.timeline.context import TableContext
 
 
+class Receiver(Protocol):
+    """Who takes events."""
+
+    def send(self, ctx: TableContext, commit: Commit, allowed: Allowed) -> Answer:
+        """One attempt at one commit."""
+        ...
+
+    def close(self) -> None:
+        """No event follows."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
-class Receiver:
+class Hook:
     """Where events go: `key` signs them, `bearer` is sent as the token of an Authorization header,
     if there is one."""
 
@@ -29,3 +42,6 @@ class Receiver:
         if self.bearer:
             headers["Authorization"] = f"Bearer {self.bearer}"
         return post(self.target, body, headers, allowed=allowed, clock=ctx.clock, seconds=seconds)
+
+    def close(self) -> None:
+        """Each event has a connection of its own."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.job.checkpoint import KEY_PREFIX, Checkpoint, find, key_of
+from hudi_table.model.job.marks import Mark, is_mark
 from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, Positions, is_positions, of_streamer
 from hudi_table.table.commit.publish import materialise_predecessors
 from hudi_table.table.timeline import chain
@@ -33,6 +34,24 @@ class HeldFiles:
 
     checkpoint: Checkpoint
     instant: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeldMark:
+    """The checkpoint of an ingest from a database, and the instant of the commit that holds it."""
+
+    mark: Mark
+    instant: str
+
+
+@relists
+def held_mark(ctx: TableContext, ingest: str) -> HeldMark | None:
+    """The newest checkpoint of an ingest from a database, None before its first commit.
+
+    Raises CorruptTableError for a damaged checkpoint, and for one of another source.
+    """
+    found = _newest(ctx, under(key_of(ingest)))
+    return HeldMark(read_mark(ctx, ingest, *found), found[0]) if found is not None else None
 
 
 @relists
@@ -103,8 +122,9 @@ def read_checkpoint(ctx: TableContext, ingest: str, time: str, text: str) -> Che
             raise ValueError(f"refers to {path}, which is gone: restore that file") from None
 
     try:
-        if is_positions(text):
-            raise ValueError("is of Kafka, and its source is of type Files now: give the ingest another name")
+        if is_positions(text) or is_mark(text):
+            other = "Kafka" if is_positions(text) else "a database"
+            raise ValueError(f"is of {other}, and its source is of type Files now: give the ingest another name")
         found = find({key_of(ingest): text}, ingest, load)
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(ctx, ingest, time, error) from error
@@ -119,8 +139,19 @@ def read_positions(ctx: TableContext, ingest: str, time: str, text: str) -> Posi
         if not text.startswith("{"):
             return of_streamer(text)
         if not is_positions(text):
-            raise ValueError("is of files, and its source is of type Kafka now: give the ingest another name")
+            other = "a database" if is_mark(text) else "files"
+            raise ValueError(f"is of {other}, and its source is of type Kafka now: give the ingest another name")
         return Positions.from_text(text)
+    except ValueError as error:
+        raise _damaged(ctx, ingest, time, error) from error
+
+
+def read_mark(ctx: TableContext, ingest: str, time: str, text: str) -> Mark:
+    """The checkpoint of a commit's text. Raises CorruptTableError if it is damaged."""
+    try:
+        if not is_mark(text):
+            raise ValueError("is of another source, and its source is of type Jdbc now: give the ingest another name")
+        return Mark.from_text(text)
     except ValueError as error:
         raise _damaged(ctx, ingest, time, error) from error
 

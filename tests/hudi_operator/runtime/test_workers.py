@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from hudi_operator.api.names import SET
 from hudi_operator.api.resources import Key
 from hudi_operator.launchers.local import LocalLauncher
 from hudi_operator.plan.effects import RequeueAfter
@@ -25,6 +26,7 @@ from hudi_table.errors import AccessDeniedError, HudiError
 from hudi_table.table.store.clock import SystemClock
 from tests.support.kubelet import eventually
 from tests.support.manifests import manifest, spec
+from tests.support.set_manifests import set_spec
 
 SECRET = "the-password"
 
@@ -112,6 +114,21 @@ def test_what_is_refused_is_a_condition_and_goes_when_it_is_mended(operator: Ope
     del poisoned(operator).errors["bad"]
     eventually(lambda: condition(operator, bad, "Ready")[1] == "NoTable", "it is not looked at again")
     assert condition(operator, bad, "Stalled") == ("", "", "")
+
+
+@pytest.mark.parametrize("error", [None, AccessDeniedError("refused")])
+def test_a_set_hears_of_what_we_say_of_its_table_ourselves(
+    operator: Operator, tmp_path: Path, error: HudiError | None
+) -> None:
+    cluster = cast("Any", operator.cluster)
+    cluster.apply(manifest("shop", "HudiTableSet", **set_spec()))
+    if error is not None:
+        poisoned(operator).errors["member"] = error
+    document = manifest("member", **spec(location=f"file://{tmp_path}/member", ingest=[]))
+    document["metadata"]["labels"] = {SET: "shop"}
+    operator.queue.add(cluster.apply(document))
+    operator.start()
+    eventually(lambda: "shop" in poisoned(operator).looked, "nobody looks at the set of a table that has changed")
 
 
 def test_a_condition_that_cannot_be_written_ends_no_worker(

@@ -16,7 +16,7 @@ from hudi_table.callbacks.commits import commits_after
 from hudi_table.callbacks.position import Position
 from hudi_table.callbacks.post import Answer, post
 from hudi_table.callbacks.receivers import Allowed, Target
-from hudi_table.callbacks.sending import Receiver
+from hudi_table.callbacks.sending import Hook
 from hudi_table.callbacks.signatures import HEADER, is_signed, signature
 from hudi_table.errors import InvalidOptionError
 from hudi_table.table.store.clock import SystemClock
@@ -47,7 +47,7 @@ def test_an_event_is_sent_signed_with_its_token(tmp_path: Any) -> None:
     table.upsert(pa.table({"id": ["a"]}))
     commit = commits_after(table.context, Position()).told[-1].commit
     with receiver() as there:
-        answer = Receiver(Target.of(there.url), "k3y", "t0ken").send(table.context, commit, LOOPBACK)
+        answer = Hook(Target.of(there.url), "k3y", "t0ken").send(table.context, commit, LOOPBACK)
     assert answer == Answer(True)
     (sent,) = there.sent
     assert sent.path == "/commits"
@@ -55,7 +55,7 @@ def test_an_event_is_sent_signed_with_its_token(tmp_path: Any) -> None:
     assert sent.headers["Authorization"] == "Bearer t0ken"
     assert is_signed("k3y", sent.body, sent.headers[HEADER], time.time())
     assert sent.event["id"] == f"t/{commit.instant}"
-    assert "k3y" not in repr(Receiver(Target.of(there.url), "k3y", "t0ken"))
+    assert "k3y" not in repr(Hook(Target.of(there.url), "k3y", "t0ken"))
 
 
 @pytest.mark.parametrize("status", [302, 400, 404, 500])

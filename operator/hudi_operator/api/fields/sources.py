@@ -8,7 +8,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
-from hudi_operator.api.fields.patterns import ENDPOINT, LOCATION, QUANTITY
+from hudi_operator.api.fields.codecs import AvroSpec, CsvSpec, ProtobufSpec
+from hudi_operator.api.fields.databases import Infinite, JdbcSpec
+from hudi_operator.api.fields.patterns import LOCATION, QUANTITY
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.job.positions import parse_streamer
 
@@ -23,6 +25,10 @@ class SourceType(StrEnum):
     FILES = "Files"
     KAFKA = "Kafka"
     DEBEZIUM = "Debezium"
+    JDBC = "Jdbc"
+
+
+STREAMS = (SourceType.KAFKA, SourceType.DEBEZIUM)
 
 
 class SourceFormat(StrEnum):
@@ -32,11 +38,12 @@ class SourceFormat(StrEnum):
     CSV = "csv"
     JSON = "json"
     AVRO = "avro"
+    PROTOBUF = "protobuf"
     RAW = "raw"
 
 
 FILE_FORMATS = (SourceFormat.PARQUET, SourceFormat.CSV, SourceFormat.JSON)
-KAFKA_FORMATS = (SourceFormat.JSON, SourceFormat.AVRO, SourceFormat.RAW)
+KAFKA_FORMATS = (SourceFormat.JSON, SourceFormat.AVRO, SourceFormat.PROTOBUF, SourceFormat.RAW)
 
 
 class StartPosition(StrEnum):
@@ -97,14 +104,6 @@ class SaslMechanism(StrEnum):
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
     SCRAM_SHA_512 = "SCRAM-SHA-512"
-
-
-@dataclass(frozen=True, slots=True)
-class CsvSpec:
-    """How CSV files are written."""
-
-    header: bool = prop("the first line names the columns", True)
-    delimiter: str = prop("one character between values", ",", pattern="^.$", max_length=1)
 
 
 def _are_offsets(texts: tuple[str, ...]) -> bool:
@@ -173,30 +172,6 @@ class SecuritySpec:
     mechanism: SaslMechanism = prop("of the protocols with a user", SaslMechanism.SCRAM_SHA_512)
 
 
-@dataclass(frozen=True, slots=True)
-class AvroSpec:
-    """Where the schemas of Avro messages are: one of the two."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "has(self.registry) != has(self.schemaFile)",
-            "give registry or schemaFile, one of them",
-            "",
-            lambda a: (a.registry is None) != (a.schema_file is None),
-        ),
-    )
-
-    registry: str | None = prop(
-        "URL of a schema registry with Confluent's API; its user is SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD of the Secret",
-        None,
-        pattern=ENDPOINT,
-        max_length=512,
-    )
-    schema_file: str | None = prop(
-        "URI of the one schema of messages that name none", None, pattern=LOCATION, max_length=1024
-    )
-
-
 def is_pattern(text: str) -> bool:
     """Whether a text is a regular expression; whoever matches with it asks whether RE2 takes it."""
     try:
@@ -256,13 +231,7 @@ class KafkaSpec:
     )
     security: SecuritySpec = prop("how the brokers are spoken to", SecuritySpec)
     avro: AvroSpec | None = prop("where the schemas of format avro are", None)
-
-
-class Infinite(StrEnum):
-    """What becomes of dates without an end."""
-
-    REFUSE = "Refuse"
-    AS_NULL = "AsNull"
+    protobuf: ProtobufSpec | None = prop("where the definitions of format protobuf are", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,24 +268,35 @@ class SourceSpec:
             lambda s: s.csv is None or s.format is SourceFormat.CSV,
         ),
         Rule(
-            "!has(self.columns) || size(self.columns) == 0 || self.type == 'Debezium' || (has(self.format) && self.format in ['json', 'csv'])",
-            "columns belongs to format json or csv, or to type Debezium: others have types of their own",
+            "!has(self.columns) || size(self.columns) == 0 || self.type in ['Debezium', 'Jdbc'] || (has(self.format) && self.format in ['json', 'csv'])",
+            "columns belongs to format json or csv, or to type Debezium or Jdbc: others have types of their own",
             "columns",
             lambda s: (
-                not s.columns or s.type is SourceType.DEBEZIUM or s.format in (SourceFormat.JSON, SourceFormat.CSV)
+                not s.columns
+                or s.type in (SourceType.DEBEZIUM, SourceType.JDBC)
+                or s.format in (SourceFormat.JSON, SourceFormat.CSV)
             ),
         ),
         Rule(
-            "self.type != 'Kafka' || (has(self.kafka) && has(self.format) && self.format in ['json', 'avro', 'raw'])",
-            "a source of type Kafka needs kafka and format: json, avro or raw",
+            "self.type != 'Kafka' || (has(self.kafka) && has(self.format) && self.format in ['json', 'avro', 'protobuf', 'raw'])",
+            "a source of type Kafka needs kafka and format: json, avro, protobuf or raw",
             "",
             lambda s: s.type is not SourceType.KAFKA or (s.kafka is not None and s.format in KAFKA_FORMATS),
         ),
         Rule(
-            "self.type == 'Files' ? !has(self.kafka) : !has(self.path)",
+            "(self.type == 'Files' || !has(self.path)) && (self.type in ['Kafka', 'Debezium'] || !has(self.kafka))",
             "path belongs to type Files, kafka to type Kafka or Debezium",
             "type",
-            lambda s: (s.kafka if s.type is SourceType.FILES else s.path) is None,
+            lambda s: (s.type is SourceType.FILES or s.path is None) and (s.type in STREAMS or s.kafka is None),
+        ),
+        Rule(
+            "(self.type == 'Jdbc') == has(self.jdbc) && (self.type != 'Jdbc' || !has(self.format))",
+            "a source of type Jdbc needs jdbc and no format, and no other has jdbc",
+            "",
+            lambda s: (
+                (s.type is SourceType.JDBC) == (s.jdbc is not None)
+                and (s.type is not SourceType.JDBC or s.format is None)
+            ),
         ),
         Rule(
             "self.type != 'Debezium' || (has(self.kafka) && has(self.format) && (self.format == 'json' || "
@@ -340,13 +320,27 @@ class SourceSpec:
             ),
         ),
         Rule(
-            "!has(self.kafka) || has(self.kafka.avro) || (self.format != 'avro' && self.kafka.keyFormat != 'avro')",
+            "!has(self.kafka) || has(self.kafka.avro) || ((!has(self.format) || self.format != 'avro') && self.kafka.keyFormat != 'avro')",
             "format avro needs kafka.avro: a registry, or a schemaFile",
             "kafka",
             lambda s: (
                 s.kafka is None
                 or s.kafka.avro is not None
                 or (s.format is not SourceFormat.AVRO and s.kafka.key_format is not KeyFormat.AVRO)
+            ),
+        ),
+        Rule(
+            "!has(self.kafka) || has(self.kafka.protobuf) == (has(self.format) && self.format == 'protobuf')",
+            "format protobuf needs kafka.protobuf, a registry or a schemaFile, and no other has it",
+            "kafka",
+            lambda s: s.kafka is None or (s.kafka.protobuf is not None) == (s.format is SourceFormat.PROTOBUF),
+        ),
+        Rule(
+            "!has(self.kafka) || !has(self.format) || self.format != 'protobuf' || self.kafka.keyFormat != 'avro'",
+            "keyFormat avro does not go with format protobuf: give raw or json",
+            "kafka",
+            lambda s: (
+                s.kafka is None or s.format is not SourceFormat.PROTOBUF or s.kafka.key_format is not KeyFormat.AVRO
             ),
         ),
     )
@@ -358,13 +352,14 @@ class SourceSpec:
     format: SourceFormat | None = prop("format of the files, or of the messages' values", None)
     csv: CsvSpec | None = prop("details of CSV files", None)
     columns: dict[str, str] = prop(
-        "of json, csv or change events: types of columns, in Spark's words, such as bigint or decimal(10,2); a column that rows lack is null then",
+        "of json, csv, change events or a database: types of columns, in Spark's words, such as bigint or decimal(10,2); a column that rows lack is null then",
         dict,
         max_items=256,
         item_max_length=256,
     )
     debezium: DebeziumSpec | None = prop("of type Debezium: how change events are read", None)
     kafka: KafkaSpec | None = prop("of type Kafka or Debezium: which topics, and how they are read", None)
+    jdbc: JdbcSpec | None = prop("of type Jdbc: which rows of a database", None)
 
     @property
     def deletes(self) -> bool:

@@ -42,6 +42,14 @@ class Access:
         """All TableServices."""
         return self._listed("TableService", everywhere=everywhere)
 
+    def table_sets(self, *, everywhere: bool = False) -> list[Document]:
+        """All HudiTableSets."""
+        return self._listed("HudiTableSet", everywhere=everywhere)
+
+    def table_set(self, name: str) -> Document:
+        """One HudiTableSet."""
+        return self._one("HudiTableSet", name)
+
     def table(self, name: str) -> Document:
         """One HudiTable."""
         return self._one("HudiTable", name)
@@ -117,8 +125,9 @@ class Access:
 
     def _missing(self, kind: str, name: str, known: list[str]) -> HudiError:
         there = f"there are {', '.join(sorted(known)[:10])}" if known else "there is none"
+        verb, what = ("sets", "sets") if kind == "HudiTableSet" else ("status", "tables")
         return InvalidRequestError(
-            f"there is no {kind} {name!r} in namespace {self.namespace}; {there}; kubectl hudi status -A shows all tables"
+            f"there is no {kind} {name!r} in namespace {self.namespace}; {there}; kubectl hudi {verb} -A shows all {what}"
         )
 
 

@@ -27,6 +27,7 @@ TYPES = (
 INDEXES = ("column_stats", "bloom_filters", "record_index", "partitioned_record_index")
 VERBS = {
     "status": "the tables: health, freshness, their debt, what is at work",
+    "sets": "the sets of tables: topics, tables, and which topics have none",
     "timeline": "what was done to a table",
     "plan": "what a service would do, and what it costs; without TYPE, the plans that wait",
     "approve": "lets a plan be run: exactly the one that was shown",
@@ -84,7 +85,7 @@ class _Help(argparse.HelpFormatter):
 def _parser(called: str = CALLED) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=called,
-        description="HudiTables and TableServices of a cluster. Every other verb is one of hudictl: kubectl hudi explain NAME.",
+        description="HudiTables, HudiTableSets and TableServices of a cluster. Every other verb is one of hudictl: kubectl hudi explain NAME.",
         epilog=exits.EPILOG,
         allow_abbrev=False,
         formatter_class=_Help,
@@ -125,6 +126,15 @@ def _status(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on", choices=("never", "blocked", "debts"), default="never",
         help="exit code 3 if a table is neither Ready nor Empty nor Suspended, or has debt",
+    )  # fmt: skip
+
+
+def _sets(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", nargs="?", help="of one HudiTableSet: its topics that fail or are gone")
+    parser.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
+    parser.add_argument(
+        "--fail-on", choices=("never", "blocked"), default="never",
+        help="exit code 3 if a set is neither Ready nor Suspended nor Starting, or a topic fails",
     )  # fmt: skip
 
 
@@ -196,9 +206,10 @@ def _logs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tail", type=int, metavar="N", help="only the last N lines")
 
 
-_QUESTIONS = ("status", "timeline", "plan", "why", "logs", "report")
+_QUESTIONS = ("status", "sets", "timeline", "plan", "why", "logs", "report")
 _SHAPES = {
     "status": _Verb(_status),
+    "sets": _Verb(_sets),
     "timeline": _Verb(_timeline),
     "plan": _Verb(_plan),
     "approve": _Verb(_approve),

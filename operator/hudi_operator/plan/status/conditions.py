@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from hudi_operator.api.fields.sources import SourceType
 from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.words import one_line
@@ -82,7 +83,7 @@ def fresh(
         return Finding(
             "Fresh", "Unknown", "NoFiles", f"no files at {', '.join(empty)}: files that are put there are taken in"
         )
-    if any(each.source.kafka is not None for each in spec.ingest):
+    if any(each.source.type is not SourceType.FILES for each in spec.ingest):
         return Finding("Fresh", "True", "UpToDate", "what the sources hold is in the table, but for what came just now")
     return Finding("Fresh", "True", "AllConsumed", "every file of the sources is in the table")
 
@@ -152,10 +153,9 @@ def empty_sources(
     """Locations of sources that hold no file and of which the table has taken none: such a path may
     be misspelt."""
     taken = table.checkpoints if table is not None else {}
-    seen = {
-        s.ingest for s in sources if s.problem is None and not s.files and s.extent is None and s.ingest not in taken
-    }
-    return tuple(ingest.source.path or "" for ingest in spec.ingest if ingest.name in seen)
+    seen = {s.ingest for s in sources if s.problem is None and not s.files and s.ingest not in taken}
+    files = (ingest for ingest in spec.ingest if ingest.source.type is SourceType.FILES)
+    return tuple(ingest.source.path or "" for ingest in files if ingest.name in seen)
 
 
 def waiting_of(source: SourceObservation, table: TableObservation | None) -> tuple[SourceFile, ...]:

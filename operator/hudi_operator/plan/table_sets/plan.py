@@ -21,24 +21,29 @@ from hudi_operator.plan.effects import ChangeTable, Effect, MakeTable, RemoveTab
 from hudi_operator.plan.observed import Problem
 from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_operator.plan.table_sets.status import Seen, news, status_of
-from hudi_operator.plan.table_sets.wanted import Wanted, selected, topic_of, wanted_tables
+from hudi_operator.plan.table_sets.wanted import UNREAD, Keys, Wanted, selected, topic_of, wanted_tables
 
 LISTED_SECONDS, PRUNE_SECONDS_MIN = 60.0, 15.0
 """How often topics are listed: one that is made sends no word. One that is to be pruned is looked
 at sooner, but no sooner than that."""
+
+AGAIN_SECONDS = 1.0
+"""What one reconcile leaves of keys to read and HudiTables to write the next one does."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedSet:
     """`listed`: topics of the brokers that the selector's patterns leave, or None and the
     `problem`. `members`: the HudiTables that bear the set's label. `strangers`: names of others,
-    among those that the set gives. `refused`: what the API server said just now, by topic."""
+    among those that the set gives. `refused`: what the API server said just now, by topic. `keys`:
+    those of topics that are to have a table, as far as they were read."""
 
     listed: tuple[str, ...] | None = None
     problem: Problem | None = None
     members: tuple[Mapping[str, Any], ...] = ()
     strangers: frozenset[str] = frozenset()
     refused: Mapping[str, Problem] = field(default_factory=dict)
+    keys: Keys = field(default_factory=dict)
 
 
 def problem_of(desired: DesiredSet) -> Problem | None:
@@ -62,8 +67,9 @@ def plan_set(desired: DesiredSet, observed: ObservedSet, now: datetime) -> list[
     invalid, spec = problem_of(desired), desired.spec
     resting = invalid is not None or spec is None or spec.suspend
     topics = topics_of(desired, observed) if invalid is None else ()
-    wanted, beyond = wanted_tables(desired, topics, observed.members, observed.strangers) if topics else ((), ())
+    wanted, beyond = wanted_tables(desired, topics, observed.members, observed.strangers, observed.keys)
     vanished = _vanished(desired, observed, topics, now)
+    unread = 0 if resting else sum(each.problem is UNREAD for each in wanted)
     writes = () if resting else (*_made_and_changed(wanted, observed), *_removed(desired, observed, vanished, now))
     seen = Seen(
         invalid=invalid,
@@ -75,14 +81,14 @@ def plan_set(desired: DesiredSet, observed: ObservedSet, now: datetime) -> list[
         beyond=beyond,
         vanished=vanished,
         refused=observed.refused,
-        writes=len(writes),
+        writes=len(writes) + unread,
     )
     status = status_of(desired, seen, now)
     return [
         *writes,
         *news(desired.status, status),
         SetStatus(to_document(status)),
-        RequeueAfter(_wait(spec, vanished, now), "Topics"),
+        RequeueAfter(AGAIN_SECONDS, "Keys") if unread else RequeueAfter(_wait(spec, vanished, now), "Topics"),
     ]
 
 

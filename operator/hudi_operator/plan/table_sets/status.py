@@ -24,7 +24,7 @@ from hudi_operator.plan.effects import Emit, EventType
 from hudi_operator.plan.observed import Problem
 from hudi_operator.plan.status import events
 from hudi_operator.plan.status.conditions import Finding, conditions_of
-from hudi_operator.plan.table_sets.wanted import COLLISION, Wanted, unused_overrides
+from hudi_operator.plan.table_sets.wanted import COLLISION, UNREAD, Wanted, unused_overrides
 from hudi_table.errors import AccessDeniedError
 from hudi_table.model.counts import counted
 
@@ -37,7 +37,8 @@ _OF_TABLES = frozenset({"NotReady"})
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What the judgement has come to. `topics`: those selected, None where they could not be
-    listed; `beyond`: those past `maxTables`; `writes`: how many HudiTables are being written."""
+    listed; `beyond`: those past `maxTables`; `writes`: how many HudiTables are being written, or
+    will be once their keys are read."""
 
     invalid: Problem | None
     problem: Problem | None
@@ -109,6 +110,8 @@ def _failing(seen: Seen) -> list[FailingTable]:
     found, tables = [], []
     for each in seen.wanted:
         problem = each.problem or seen.refused.get(each.topic)
+        if problem is UNREAD:
+            continue
         if problem is not None:
             said = one_line(problem.message, SAID_LENGTH_MAX)
             found.append(FailingTable(each.topic, each.name, problem.reason, said))

@@ -4,7 +4,7 @@ has none. Pure."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from hudi_operator.api.resources import DesiredSet
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.table_set import HudiTableSetSpec, OverrideSpec, SetDeletionPolicy
-from hudi_operator.api.templates import filled, merged, object_name, values_of
+from hudi_operator.api.templates import KEY, filled, merged, object_name, values_of, with_key
 from hudi_operator.errors import InvalidSpecError
 from hudi_operator.plan.observed import Problem
 
@@ -27,6 +27,9 @@ _OF_DEBEZIUM = frozenset({"transaction", "message"})
 _LEGAL = re.compile(rf"[A-Za-z0-9._-]{{1,{TOPIC_LENGTH_MAX}}}")
 _OVERRIDDEN = OverrideSpec("")
 COLLISION = "NameCollision"
+UNREAD = Problem("KeyNotRead", "the key of the topic is not read yet", retryable=True)
+Keys = Mapping[str, tuple[str, ...] | Problem]
+"""Topic → the columns of its key, or why they are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,27 +87,48 @@ def names_of(desired: DesiredSet, topics: Sequence[str], members: Sequence[Docum
     return {topic: found[topic] for topic in topics}
 
 
+def keyless(desired: DesiredSet, topics: Sequence[str], members: Sequence[Document]) -> tuple[str, ...]:
+    """The topics whose HudiTable is to be made with the columns of the topic's key."""
+    spec = desired.spec
+    if spec is None:
+        return ()
+    stored = set(map(topic_of, members))
+    overrides = {each.topic: each for each in spec.overrides}
+
+    def asks(topic: str) -> bool:
+        names = merged(desired.template, overrides.get(topic, _OVERRIDDEN).spec).get("recordKey")
+        return isinstance(names, list) and KEY in names
+
+    return tuple(topic for topic in _in_order(topics, stored)[: spec.max_tables] if topic not in stored and asks(topic))
+
+
+def _in_order(topics: Sequence[str], stored: Container[str]) -> list[str]:
+    """Those that have a table come first: what is new makes way for them."""
+    return sorted(topics, key=lambda topic: (topic not in stored, topic))
+
+
 def wanted_tables(
-    desired: DesiredSet, topics: Sequence[str], members: Sequence[Document], strangers: frozenset[str]
+    desired: DesiredSet, topics: Sequence[str], members: Sequence[Document], strangers: frozenset[str], keys: Keys
 ) -> tuple[tuple[Wanted, ...], tuple[str, ...]]:
     """(the HudiTables of topics, the topics beyond `maxTables`). `strangers`: names of HudiTables
-    that are not of the set. Those that are there come first: what is new makes way for them."""
+    that are not of the set; `keys`: those of topics without a table, as far as they were read."""
     spec = desired.spec
     if spec is None:
         return (), ()
     stored = {topic_of(each): each for each in members}
     labelled = {str(each["metadata"]["name"]): each for each in members if not topic_of(each)}
-    order = sorted(topics, key=lambda topic: (topic not in stored, topic))
+    order = _in_order(topics, stored)
     overrides = {each.topic: each for each in spec.overrides}
     names, taken, found = names_of(desired, order, members), _Taken(), []
     for topic in order[: spec.max_tables]:
         name = names[topic]
         there = stored.get(topic) or labelled.get(name)
         document = document_of(desired, topic, name, overrides.get(topic, _OVERRIDDEN), there)
+        document, unknown = _keyed(document, there, keys.get(topic, UNREAD))
         problem = _unnamed(topic, name) or taken.problem(topic, name, document["spec"].get("location", ""))
         if problem is None and there is None and name in strangers:
             problem = Problem(COLLISION, _not_ours(desired, topic, name))
-        found.append(Wanted(topic, name, document, there, problem or _wrong(name, document, there)))
+        found.append(Wanted(topic, name, document, there, problem or unknown or _wrong(name, document, there)))
     return tuple(found), tuple(order[spec.max_tables :])
 
 
@@ -163,6 +187,22 @@ def document_of(desired: DesiredSet, topic: str, name: str, override: OverrideSp
     metadata = {**kept, "labels": labels, "annotations": annotations, "ownerReferences": owners}
     wanted = filled(merged(desired.template, override.spec), values)
     return {"apiVersion": API_VERSION, "kind": "HudiTable", "metadata": metadata, "spec": wanted}
+
+
+def _keyed(
+    document: Document, there: Document | None, key: tuple[str, ...] | Problem
+) -> tuple[Document, Problem | None]:
+    """A document whose record key has the columns of the topic's, or why it has not. That of a
+    HudiTable that is there stays: no table changes its key."""
+    spec = document["spec"]
+    names = spec.get("recordKey")
+    if not isinstance(names, list) or KEY not in names:
+        return document, None
+    if there is not None:
+        return {**document, "spec": {**spec, "recordKey": there["spec"].get("recordKey")}}, None
+    if isinstance(key, Problem):
+        return document, key
+    return {**document, "spec": {**spec, "recordKey": with_key(names, key)}}, None
 
 
 def changed(stored: Document, wanted: Document) -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from hudi_operator.api.fields.callbacks import BEARER_TOKEN, SIGNING_KEY, CallbackSpec
+from hudi_operator.api.fields.callbacks import BEARER_TOKEN, SIGNING_KEY, CallbackKafkaSpec, CallbackSpec
 from hudi_operator.api.resources import DesiredTable, Key
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.jobs import CREDENTIAL_VARIABLES
@@ -20,11 +20,11 @@ from hudi_operator.plan.observed import CallbackObservation, Problem
 from hudi_operator.plan.status.callbacks import HOST_NOT_ALLOWED, NO_KEY, NOT_READ, RECEIVER_FAILS
 from hudi_operator.runtime.observe import storage_options
 from hudi_operator.runtime.ports import Cluster
-from hudi_table.callbacks.commits import commits_after, newest_position
+from hudi_table.callbacks.commits import Page, commits_after, newest_position
 from hudi_table.callbacks.position import Position
 from hudi_table.callbacks.post import Answer
 from hudi_table.callbacks.receivers import Allowed, Target
-from hudi_table.callbacks.sending import Receiver
+from hudi_table.callbacks.sending import Hook, Receiver
 from hudi_table.errors import HudiError, InvalidOptionError, TableNotFoundError
 from hudi_table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
@@ -35,7 +35,7 @@ POLL_SECONDS, CONFIRM_SECONDS = 10.0, 1.0
 BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SECONDS = 1.0, 300.0
 TURN_COMMITS = 20
 """After so many a courier lets others go first."""
-NOT_ALLOWED = "; list it in callbacks.allowedHosts of the operator's chart, or correct url"
+NOT_ALLOWED = "; list it in callbacks.allowedHosts of the operator's chart, or correct {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +93,19 @@ class Courier:
         receiver = self._receiver()
         if isinstance(receiver, Problem):
             return self._failed(receiver, page.told[0].commit.completed)
+        try:
+            return self._delivered(ctx, receiver, page)
+        finally:
+            receiver.close()
+
+    def _delivered(self, ctx: TableContext, receiver: Receiver, page: Page) -> float:
+        """Send the commits of a page, each once the one before has been taken."""
         for number, told in enumerate(page.told):
             if self.ended:
                 return POLL_SECONDS
             answer = receiver.send(ctx, told.commit, self.tools.allowed)
             if not answer.delivered:
-                return self._failed(_problem(answer), told.commit.completed)
+                return self._failed(self._problem(answer), told.commit.completed)
             last = number == len(page.told) - 1
             self._covers(page.position if last else told.position)
             self._failures = 0
@@ -143,21 +150,50 @@ class Courier:
         return next((each.get("position") for each in held if each.get("name") == self.spec.name), None)
 
     def _receiver(self) -> Receiver | Problem:
+        if self.spec.kafka is not None:
+            return self._topic(self.spec.kafka)
         try:
-            target = Target.of(self.spec.url)
+            target = Target.of(self.spec.url or "")
         except InvalidOptionError as error:
             return Problem(HOST_NOT_ALLOWED, error.message)
         if not self.tools.allowed.host(target.host):
             # Before the Secret is read, which a URL that is refused must not even ask for.
-            return Problem(HOST_NOT_ALLOWED, f"host {target.host} is not allowed{NOT_ALLOWED}")
-        secret = self._secret(self.spec.secret_ref.name)
+            return Problem(HOST_NOT_ALLOWED, f"host {target.host} is not allowed{NOT_ALLOWED.format('url')}")
+        name, secret = self._own_secret()
         key = secret.get(SIGNING_KEY, "").strip()
         if not key:
-            return Problem(NO_KEY, f"Secret {self.spec.secret_ref.name!r} is not there, or has no {SIGNING_KEY}")
+            return Problem(NO_KEY, f"Secret {name!r} is not there, or has no {SIGNING_KEY}")
         bearer = secret.get(BEARER_TOKEN, "").strip()
         if not (bearer.isascii() and (bearer.isprintable() or not bearer)):
-            return Problem(NO_KEY, f"{BEARER_TOKEN} of Secret {self.spec.secret_ref.name!r} holds what no header can")
-        return Receiver(target, key, bearer)
+            return Problem(NO_KEY, f"{BEARER_TOKEN} of Secret {name!r} holds what no header can")
+        return Hook(target, key, bearer)
+
+    def _topic(self, kafka: CallbackKafkaSpec) -> Receiver | Problem:
+        # The client is loaded by who has such a callback.
+        from hudi_table.callbacks.topics import TopicReceiver, refusal
+        from hudi_table.sources.kafka.settings import KafkaSettings
+
+        protocol, mechanism = kafka.security.protocol.value, kafka.security.mechanism.value
+        settings = KafkaSettings(kafka.brokers, (kafka.topic,), protocol=protocol, mechanism=mechanism)
+        why = refusal(kafka.brokers, self.tools.allowed)
+        if why is not None:
+            return Problem(HOST_NOT_ALLOWED, f"{why}{NOT_ALLOWED.format('kafka.brokers')}")
+        name, secret = self._own_secret()
+        key = secret.get(SIGNING_KEY, "").strip()
+        if name and not secret:
+            return Problem(NO_KEY, f"Secret {name!r} is not there, or is empty")
+        return TopicReceiver(settings, key, secret)
+
+    def _own_secret(self) -> tuple[str, Mapping[str, str]]:
+        """(its name, what the callback's Secret holds)."""
+        ref = self.spec.secret_ref
+        return (ref.name, self._secret(ref.name)) if ref is not None else ("", {})
+
+    def _problem(self, answer: Answer) -> Problem:
+        if answer.refused:
+            field = "url" if self.spec.kafka is None else "kafka.brokers"
+            return Problem(HOST_NOT_ALLOWED, answer.why + NOT_ALLOWED.format(field))
+        return Problem(RECEIVER_FAILS, answer.why, retryable=True)
 
     def _covers(self, position: Position) -> None:
         self._position = position
@@ -209,9 +245,3 @@ class Courier:
         for value in values:
             text = text.replace(value, "***") if len(value) >= 4 else text
         return text
-
-
-def _problem(answer: Answer) -> Problem:
-    if answer.refused:
-        return Problem(HOST_NOT_ALLOWED, answer.why + NOT_ALLOWED)
-    return Problem(RECEIVER_FAILS, answer.why, retryable=True)

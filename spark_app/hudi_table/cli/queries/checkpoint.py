@@ -13,9 +13,10 @@ from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import KEY_PREFIX
+from hudi_table.model.job.marks import is_mark
 from hudi_table.model.job.positions import is_positions, streamer_text
 from hudi_table.services.ingesting import set_positions
-from hudi_table.sources.checkpoints import all_checkpoints, read_checkpoint, read_positions
+from hudi_table.sources.checkpoints import all_checkpoints, read_checkpoint, read_mark, read_positions
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import with_relists
 
@@ -59,6 +60,9 @@ def _told(ctx: TableContext, name: str, instant: str, text: str) -> tuple[str, s
     """(source, checkpoint in few words)."""
     if not name:
         return "HudiStreamer", text
+    if is_mark(text):
+        mark = read_mark(ctx, name, instant, text)
+        return "Jdbc", f"{mark.column} {mark.value}" if mark.column else counted(mark.rows, "row")
     if not is_positions(text):
         return "Files", counted(len(read_checkpoint(ctx, name, instant, text).consumed), "file")
     positions = read_positions(ctx, name, instant, text)

@@ -22,7 +22,7 @@ from hudi_table.codec.avro.schema import avro_to_arrow
 from hudi_table.codec.avro.types import flat_fields
 from hudi_table.errors import CorruptTableError, InvalidDataError, UnsupportedTableError
 from hudi_table.model.bounded import Bounded
-from hudi_table.sources.formats.decoder import UndecodableError, first_bad
+from hudi_table.sources.formats.decoder import UndecodableError, first_bad, joined
 
 FRAME = 5
 """Bytes before a record of a registry's schema."""
@@ -117,13 +117,7 @@ class RegistryDecoder:
             except InvalidDataError as error:
                 raise UndecodableError(int(rows[0]), error.message) from error
             places.append(rows)
-        if len(found) == 1:
-            return found[0]
-        try:
-            joined = pa.concat_tables(found, promote_options="permissive")
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise UndecodableError(int(places[-1][0]), f"its schema does not fit the others: {error}") from error
-        return joined.take(pa.array(np.argsort(np.concatenate(places), kind="stable")))
+        return joined(found, places)
 
     def _of(self, number: int) -> Reader:
         known = self._readers.get(number)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 Decoded = TypeVar("Decoded")
@@ -28,6 +30,18 @@ class Decoder(Protocol):
         Raises UndecodableError, and HudiError for what is no fault of one message.
         """
         ...
+
+
+def joined(found: Sequence[pa.Table], places: Sequence[npt.NDArray[np.int64]]) -> pa.Table:
+    """Tables of messages of several schemas as one, with the union of their columns; `places`: of
+    the messages of each. Raises UndecodableError."""
+    if len(found) == 1:
+        return found[0]
+    try:
+        whole = pa.concat_tables(found, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise UndecodableError(int(places[-1][0]), f"its schema does not fit the others: {error}") from error
+    return whole.take(pa.array(np.argsort(np.concatenate(places), kind="stable")))
 
 
 def first_bad(messages: Sequence[bytes], fails: Callable[[Sequence[bytes]], str]) -> tuple[int, str]:

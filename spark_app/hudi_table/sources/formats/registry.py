@@ -1,9 +1,9 @@
 """A schema registry with Confluent's API: the text of a schema by its id, with what it refers to
 put in its place.
 
-Facts: `GET /schemas/ids/N` answers `schema`, `schemaType` (absent for Avro) and `references`, each
-with the `name`, `subject` and `version` under which `GET /subjects/S/versions/V` has it. A schema
-never changes under its id, so it is asked for once.
+Facts: `GET /schemas/ids/N` answers `schema`, `schemaType` (PROTOBUF, JSON, absent for Avro) and
+`references`, each with the `name`, `subject` and `version` under which `GET
+/subjects/S/versions/V` has it. A schema never changes under its id, so it is asked for once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hudi_table.errors import AccessDeniedError, InvalidDataError, InvalidRequestError, UnavailableError
@@ -41,20 +41,41 @@ class Registry:
     def avro_schema(self, number: int) -> str:
         """The Avro schema of an id, whole. Raises InvalidDataError if there is none, or it is of
         another type."""
+        return self._avro(self._get(f"/schemas/ids/{number}", f"schema {number}"), f"schema {number}")
+
+    def protobuf_texts(self, number: int) -> tuple[str, dict[str, str]]:
+        """The Protocol Buffers definition of an id, and those that it and they refer to, by the
+        names of their imports. Raises InvalidDataError if there is none, or it is of another
+        type."""
         answer = self._get(f"/schemas/ids/{number}", f"schema {number}")
         kind = answer.get("schemaType", "AVRO")
+        if kind != "PROTOBUF":
+            raise InvalidDataError(f"schema {number} of the registry is of type {kind}, and the format is protobuf")
+        named: dict[str, str] = {}
+        self._collect(answer, named, lambda text, _: text)
+        return str(answer["schema"]), named
+
+    def newest_avro_schema(self, subject: str) -> str | None:
+        """The newest Avro schema of a subject, whole; None if there is no such subject. Raises
+        InvalidDataError if it is of another type."""
+        what = f"subject {subject}"
+        answer = self._asked(f"/subjects/{urllib.parse.quote(subject, safe='')}/versions/latest", what)
+        return self._avro(answer, what) if answer is not None else None
+
+    def _avro(self, answer: Mapping[str, Any], what: str) -> str:
+        kind = answer.get("schemaType", "AVRO")
         if kind != "AVRO":
-            raise InvalidDataError(f"schema {number} of the registry is of type {kind}, and the format is avro")
-        return self._whole(answer, f"schema {number}")
+            raise InvalidDataError(f"{what} of the registry is of type {kind}, and the format is avro")
+        return self._whole(answer, what)
 
     def _whole(self, answer: Mapping[str, Any], what: str) -> str:
         named: dict[str, Any] = {}
-        self._collect(answer, named)
+        self._collect(answer, named, _document)
         if not named:
             return str(answer["schema"])
-        return json.dumps(_inlined(_document(answer["schema"], what), named, set(), ""))
+        return json.dumps(_inlined(_document(str(answer["schema"]), what), named, set(), ""))
 
-    def _collect(self, answer: Mapping[str, Any], named: dict[str, Any]) -> None:
+    def _collect(self, answer: Mapping[str, Any], named: dict[str, Any], read: Callable[[str, str], Any]) -> None:
         """What a schema refers to, and what that does, by name."""
         for each in answer.get("references") or ():
             name, subject, version = str(each["name"]), str(each["subject"]), int(each["version"])
@@ -64,10 +85,17 @@ class Registry:
                 raise InvalidDataError(f"a schema of the registry refers to more than {REFERENCES_MAX} others")
             what = f"version {version} of subject {subject}"
             found = self._get(f"/subjects/{urllib.parse.quote(subject, safe='')}/versions/{version}", what)
-            named[name] = _document(found["schema"], what)
-            self._collect(found, named)
+            named[name] = read(str(found["schema"]), what)
+            self._collect(found, named, read)
 
     def _get(self, path: str, what: str) -> Mapping[str, Any]:
+        found = self._asked(path, what)
+        if found is None:
+            raise InvalidDataError(f"the schema registry at {self._url} has no {what}")
+        return found
+
+    def _asked(self, path: str, what: str) -> Mapping[str, Any] | None:
+        """What it answers, None where it has no such thing."""
         request = urllib.request.Request(self._url + path, headers=self._headers)  # noqa: S310 - http(s) alone, see above
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310
@@ -75,7 +103,7 @@ class Registry:
         except urllib.error.HTTPError as error:
             error.close()
             if error.code == 404:
-                raise InvalidDataError(f"the schema registry at {self._url} has no {what}") from error
+                return None
             if error.code in (401, 403):
                 raise AccessDeniedError(
                     f"the schema registry at {self._url} refuses the credentials ({REGISTRY_USERNAME}, {REGISTRY_PASSWORD})"
@@ -88,9 +116,9 @@ class Registry:
         return found
 
 
-def _document(text: Any, what: str) -> Any:
+def _document(text: str, what: str) -> Any:
     try:
-        return parse_json(str(text))
+        return parse_json(text)
     except ValueError as error:
         raise InvalidDataError(f"{what} of the registry is no JSON: {error}") from error
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from hudi_table.errors import InvalidRequestError
+from hudi_table.errors import InvalidRequestError, UnavailableError
 from hudi_table.model.job.positions import Extent, TopicExtent
 from hudi_table.sources.kafka.client import QUIET, TIMEOUT_SECONDS, Complaints, as_hudi, load_client, result, results
 from hudi_table.sources.kafka.settings import KafkaSettings, client_config
 
 Place = tuple[str, int]
 """(topic, partition)."""
+FIRST_SECONDS = 3.0
 
 
 class Brokers:
@@ -32,7 +33,10 @@ class Brokers:
     def extent(self) -> Extent:
         """What is there now. Raises InvalidRequestError for a topic that is not there,
         UnavailableError, AccessDeniedError."""
-        topics = self.topics()
+        return self.extent_of(self.topics())
+
+    def extent_of(self, topics: Collection[str]) -> Extent:
+        """The same of these topics."""
         described = self.described(topics)
         cluster = self.cluster()
         places = [(name, partition) for name, (_, partitions) in described.items() for partition in partitions]
@@ -51,25 +55,37 @@ class Brokers:
 
     def cluster(self) -> str:
         """The cluster's id."""
-        found = result(
-            self._admin,
-            self._admin.describe_cluster(request_timeout=TIMEOUT_SECONDS),
-            self._settings.brokers,
-            self._complaints,
-        )
-        return str(found.cluster_id or "")
+        return str(self._cluster().cluster_id or "")
+
+    def hosts(self) -> tuple[tuple[str, int], ...]:
+        """(host, port) of each broker, as the cluster gives it to clients."""
+        return tuple((str(each.host), int(each.port)) for each in self._cluster().nodes)
+
+    def _cluster(self) -> Any:
+        asked = self._admin.describe_cluster(request_timeout=TIMEOUT_SECONDS)
+        return result(self._admin, asked, self._settings.brokers, self._complaints)
 
     def topics(self) -> tuple[str, ...]:
         """Those that are named, or that there are of the pattern."""
         if self._settings.pattern is None:
             return self._settings.topics
+        return tuple(sorted(name for name in self._listed().topics if self._settings.matches(name)))
+
+    def _listed(self) -> Any:
+        """What the cluster says of itself. A call goes on to its end though credentials are
+        refused, so the first one is short."""
+        try:
+            return self._list(FIRST_SECONDS)
+        except UnavailableError:
+            return self._list(TIMEOUT_SECONDS - FIRST_SECONDS)
+
+    def _list(self, seconds: float) -> Any:
         kafka = load_client()
         try:
-            found = self._admin.list_topics(timeout=TIMEOUT_SECONDS)
+            return self._admin.list_topics(timeout=seconds)
         except kafka.KafkaException as error:
             self._admin.poll(0)
             raise as_hudi(error.args[0], self._settings.brokers, self._complaints) from error
-        return tuple(sorted(name for name in found.topics if self._settings.matches(name)))
 
     def described(self, topics: Collection[str]) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Topic → (its id, its partitions)."""

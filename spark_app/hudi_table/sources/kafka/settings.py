@@ -23,10 +23,11 @@ PREFETCH_KIB = 32 << 10
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
     """A source of type Kafka. `topics` or `pattern`; `position` is Earliest, Latest, Timestamp
-    (`timestamp`, milliseconds since 1970) or Offsets (`offsets`). `format` is json, avro or raw,
-    `key_format` that of the keys of tombstones. `schema_file`: URI of an Avro schema. `keeps_keys`:
-    keys are wanted in any case, as those of messages that are refused. `debezium`: messages are
-    change events, whose dates without an end are null if `infinite_is_null`."""
+    (`timestamp`, milliseconds since 1970) or Offsets (`offsets`). `format` is json, avro, protobuf
+    or raw, `key_format` that of the keys of tombstones. `schema_file`: URI of an Avro schema, or of
+    a definition of Protocol Buffers, of which `message` names one. `keeps_keys`: keys are wanted in
+    any case, as those of messages that are refused. `debezium`: messages are change events, whose
+    dates without an end are null if `infinite_is_null`."""
 
     brokers: str
     topics: tuple[str, ...] = ()
@@ -45,6 +46,7 @@ class KafkaSettings:
     mechanism: str = "SCRAM-SHA-512"
     registry: str | None = None
     schema_file: str | None = None
+    message: str | None = None
     keeps_keys: bool = False
     debezium: bool = False
     infinite_is_null: bool = False
@@ -71,12 +73,14 @@ class KafkaSettings:
             checked_pattern(pattern)
         debezium = source.get("type") == "Debezium"
         events = source.get("debezium") or {}
-        start, security, codec = raw.get("startFrom", {}), raw.get("security", {}), raw.get("avro", {})
+        form = _one_of("format", str(source.get("format", "json")), ("json", "avro", "protobuf", "raw"))
+        start, security = raw.get("startFrom", {}), raw.get("security", {})
+        codec = raw.get("protobuf" if form == "protobuf" else "avro", {})
         return cls(
             brokers=str(raw["brokers"]),
             topics=tuple(map(str, raw.get("topics", ()))),
             pattern=pattern,
-            format=_one_of("format", str(source.get("format", "json")), ("json", "avro", "raw")),
+            format=form,
             position=_one_of(
                 "kafka.startFrom.position",
                 str(start.get("position", "Earliest")),
@@ -98,6 +102,7 @@ class KafkaSettings:
             mechanism=str(security.get("mechanism", "SCRAM-SHA-512")),
             registry=codec.get("registry"),
             schema_file=codec.get("schemaFile"),
+            message=codec.get("message"),
             debezium=debezium,
             infinite_is_null=_one_of("debezium.infinite", str(events.get("infinite", "Refuse")), ("Refuse", "AsNull"))
             == "AsNull",

@@ -32,12 +32,13 @@ from hudi_operator.plan.effects import (
     Write,
 )  # fmt: skip
 from hudi_operator.plan.observed import Problem
-from hudi_operator.plan.table_sets.plan import LISTED_SECONDS, ObservedSet, plan_set, topics_of
-from hudi_operator.plan.table_sets.wanted import names_of
+from hudi_operator.plan.table_sets.plan import AGAIN_SECONDS, LISTED_SECONDS, ObservedSet, plan_set, topics_of
+from hudi_operator.plan.table_sets.wanted import keyless, names_of
 from hudi_operator.runtime.known import problem_of
 from hudi_operator.runtime.parse_cache import Parsed
 from hudi_operator.runtime.ports import TableCluster
 from hudi_operator.runtime.reconcile import masked_problem
+from hudi_operator.runtime.sets.keys import SetKeys
 from hudi_table.errors import AccessDeniedError, HudiError, InvalidRequestError, ObjectExistsError, ObjectNotFoundError
 from hudi_table.model.bounded import Bounded
 from hudi_table.table.store.ports import Clock
@@ -45,7 +46,6 @@ from hudi_table.table.store.ports import Clock
 FRESH_SECONDS = 15.0
 """How long a list of topics holds: a set is looked at whenever one of its tables changes."""
 WRITES_MAX = 20
-AGAIN_SECONDS = 1.0
 """So many HudiTables are written at one reconcile; the next one follows soon."""
 LISTED_MAX = 10_000
 """A pattern that leaves more topics is refused: nobody has so many tables of one set."""
@@ -95,11 +95,15 @@ class SetReconciler:
     written: Callable[[Key], object]
     lister: Lister = list_topics
     fresh_seconds: float = FRESH_SECONDS
+    keys: SetKeys = field(init=False)
     _parsed: Parsed[DesiredSet] = field(default_factory=lambda: Parsed(desired_set))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _listings: Bounded[Key, tuple[object, float, Listing]] = field(
         default_factory=lambda: Bounded(NAMES_MAX, lambda kept: len(kept[2]) + 1 if isinstance(kept[2], tuple) else 1)
     )
+
+    def __post_init__(self) -> None:
+        self.keys = SetKeys(self.clock)
 
     def reconcile(self, document: Mapping[str, Any]) -> RequeueAfter | None:
         """Bring one set nearer to what its manifest says."""
@@ -107,11 +111,11 @@ class SetReconciler:
             return None  # its HudiTables go with it by their owner, or stay
         secret, desired = self._secret(self._parsed(document))
         listing = self._listed(desired, secret)
-        observed = self._observed(desired, listing, {})
+        observed = self._observed(desired, listing, {}, secret)
         effects = plan_set(desired, observed, self.clock.now())
         done = self._written(desired, effects)
         if done.tried:
-            observed = self._observed(desired, listing, done.refused)
+            observed = self._observed(desired, listing, done.refused, secret)
             effects = plan_set(desired, observed, self.clock.now())
         again = self._said(desired.identity.key, [*done.said, *effects])
         left = {(type(each), each.topic) for each in _writes(effects)} - done.tried
@@ -119,6 +123,7 @@ class SetReconciler:
 
     def forget(self, key: Key) -> None:
         """A set is gone."""
+        self.keys.forget(key)
         with self._lock:
             self._listings.pop(key, None)
 
@@ -156,7 +161,9 @@ class SetReconciler:
             self._listings[key] = (asked, self.clock.boot_seconds(), found)
         return found
 
-    def _observed(self, desired: DesiredSet, listing: Listing | None, refused: Mapping[str, Problem]) -> ObservedSet:
+    def _observed(
+        self, desired: DesiredSet, listing: Listing | None, refused: Mapping[str, Problem], secret: Mapping[str, str]
+    ) -> ObservedSet:
         key, members = desired.identity.key, tuple(self.cluster.members(desired.identity.key))
         seen = ObservedSet(
             listed=listing if isinstance(listing, tuple) else None,
@@ -166,10 +173,11 @@ class SetReconciler:
         )
         if desired.errors or desired.spec is None:
             return seen
-        own = {str(each["metadata"]["name"]) for each in members}
-        names = set(names_of(desired, topics_of(desired, seen), members).values()) - own - {""}
+        own, topics = {str(each["metadata"]["name"]) for each in members}, topics_of(desired, seen)
+        names = set(names_of(desired, topics, members).values()) - own - {""}
         there = (name for name in names if self.cluster.get(Key("HudiTable", key.namespace, name)) is not None)
-        return replace(seen, strangers=frozenset(there))
+        read = {} if desired.spec.suspend else self.keys.of(desired, secret, keyless(desired, topics, members))
+        return replace(seen, strangers=frozenset(there), keys=read)
 
     def _written(self, desired: DesiredSet, effects: Sequence[Effect | Write]) -> _Done:
         """Write as many HudiTables as one reconcile may. What the API server refuses of one is said

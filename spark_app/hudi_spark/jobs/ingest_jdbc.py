@@ -1,0 +1,88 @@
+"""An ingest from a database, in this process, without a JVM: what waits becomes one commit that
+also says how far it is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from hudi_spark.jobs.batch import operation_of, write_options
+from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.target import find_table, target_of
+from hudi_table.api import CommitResult, HudiTable
+from hudi_table.errors import InvalidRequestError, WriteConflictError
+from hudi_table.model.counts import counted
+from hudi_table.model.job.checkpoint import key_of
+from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.services.ingesting import behind, commit_behind
+from hudi_table.services.transforming.steps import Chain, Transforms
+from hudi_table.sources.checkpoints import HeldMark, held_mark
+from hudi_table.sources.jdbc.settings import JdbcSettings
+from hudi_table.sources.jdbc.source import JdbcRows, waiting_rows
+from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.timeline.archived import under
+from hudi_table.write.operations import WriteRequest
+
+
+def run_jdbc(spec: JobSpec, progress: Progress) -> JobResult:
+    """Do one attempt. Raises HudiError; nothing of it is visible then."""
+    clock = SystemClock()
+    start, work = clock.boot_seconds(), spec.work
+    settings = JdbcSettings.of(work["source"])
+    if settings.column and work["operation"] != "Upsert":
+        raise InvalidRequestError(
+            "jdbc.incremental reads some rows again, which only operation Upsert takes for the same"
+        )
+    table, name = find_table(spec), str(work["name"])
+    held = held_mark(table.context, name) if table is not None else None
+    before = held.mark if held is not None else None
+    chain = Chain(Transforms.of(work.get("transform", ())), work["source"].get("columns"))
+    with (
+        contextlib.closing(chain),
+        waiting_rows(settings, os.environ, chain.columns, before, spec.attempt) as waiting,
+    ):
+        if waiting is None:
+            return JobResult(spec.attempt, "NothingToDo", message="what the database holds is in the table")
+        progress.say(f"reading {counted(waiting.count, 'row')} of the database at {settings.place}")
+        commit = _commit(spec, table, waiting, held, chain)
+    if commit.replayed:
+        raise WriteConflictError(f"another attempt has committed what comes next of {name} as {commit.instant}")
+    return _result(spec, waiting, commit, clock.boot_seconds() - start)
+
+
+def _commit(
+    spec: JobSpec, table: HudiTable | None, waiting: JdbcRows, held: HeldMark | None, chain: Chain
+) -> CommitResult:
+    known = table.schema() if table is not None else None
+    rows = chain.apply(waiting.batches, known)
+    name = str(spec.work["name"])
+    place = behind(name, under(key_of(name)), held.instant if held is not None else None)
+    with target_of(spec, table, rows.schema) as target:
+        request = WriteRequest(
+            operation=operation_of(spec),
+            options=write_options(spec),
+            extra_metadata={key_of(name): waiting.checkpoint.to_text()},
+            batch=place.batch,
+            follows=place.follows,
+        )
+        return commit_behind(target.context, rows, request)
+
+
+def _result(spec: JobSpec, waiting: JdbcRows, commit: CommitResult, seconds: float) -> JobResult:
+    figures = {
+        "recordsInserted": float(commit.rows_inserted),
+        "recordsUpdated": float(commit.rows_updated),
+        "recordsDeleted": float(commit.rows_deleted),
+        "rowsRead": float(waiting.count),
+        "bytesWritten": float(commit.bytes_written),
+        "seconds": round(seconds, 3),
+    }
+    message = (
+        f"{counted(waiting.count, 'row')} read: {commit.rows_inserted:,} inserted, {commit.rows_updated:,} updated, "
+        f"{commit.rows_deleted:,} deleted in {seconds:.1f} s"
+    )
+    instants = (commit.instant,) if commit.instant else ()
+    return JobResult(
+        spec.attempt, "Succeeded", message=message, instants=instants, figures=figures,
+        checkpoint=waiting.checkpoint.batch,
+    )  # fmt: skip

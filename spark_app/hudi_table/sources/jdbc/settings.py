@@ -1,0 +1,103 @@
+"""What is asked of a source of type Jdbc, as a JobSpec says it. User and password come from the
+environment alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hudi_table.errors import InvalidRequestError
+
+PARTS_MAX = 16
+_URL = re.compile(
+    r"postgresql://(?P<host>[A-Za-z0-9.-]+)(:(?P<port>[0-9]{1,5}))?/(?P<database>[A-Za-z0-9_.-]+)", re.ASCII
+)
+_OTHERS = ("mysql", "mariadb")
+_TLS = {"Prefer": "prefer", "Require": "require", "VerifyFull": "verify-full"}
+
+
+@dataclass(frozen=True, slots=True)
+class JdbcSettings:
+    """`table` (`schema.name`) or `query`; `filter`: a condition of the database's SQL. `column`: by
+    which rows are read, those from `lag` below the greatest value that was read on: seconds of a
+    time, a number of numbers. `parts` connections read at once, by ranges of `split`."""
+
+    host: str
+    port: int
+    database: str
+    table: str = ""
+    query: str = ""
+    filter: str = ""
+    column: str = ""
+    lag: int = 0
+    split: str = ""
+    parts: int = 1
+    infinite_is_null: bool = False
+    tls: str = "prefer"
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words."""
+        return f"{self.host}:{self.port}/{self.database}"
+
+    @property
+    def relation(self) -> str:
+        """What is selected from."""
+        if self.query:
+            return f"({self.query}\n) AS source"
+        return f"{'.'.join(map(quoted, self.table.split('.')))} AS source"
+
+    @classmethod
+    def of(cls, source: Mapping[str, Any]) -> JdbcSettings:
+        """From the `source` of a JobSpec. Raises InvalidRequestError that names the field."""
+        raw = source.get("jdbc")
+        if not isinstance(raw, Mapping) or not raw.get("url"):
+            raise InvalidRequestError("a source of type Jdbc needs jdbc.url")
+        url = _checked(str(raw["url"]))
+        if bool(raw.get("table")) == bool(raw.get("query")):
+            raise InvalidRequestError("a source of type Jdbc needs jdbc.table or jdbc.query, one of them")
+        grows, split = raw.get("incremental") or {}, raw.get("split") or {}
+        parts = int(split.get("parts", 1))
+        if not 1 <= parts <= PARTS_MAX:
+            raise InvalidRequestError(f"jdbc.split.parts is {parts}; give 1 to {PARTS_MAX}")
+        tls = str(raw.get("tls", "Prefer"))
+        if tls not in _TLS:
+            raise InvalidRequestError(f"jdbc.tls is {tls!r}; give one of {', '.join(_TLS)}")
+        return cls(
+            host=url["host"],
+            port=int(url["port"] or 5432),
+            database=url["database"],
+            table=str(raw.get("table") or ""),
+            query=str(raw.get("query") or "").rstrip().removesuffix(";"),
+            filter=str(raw.get("filter") or ""),
+            column=str(grows.get("column") or ""),
+            lag=int(grows.get("lag", 0)),
+            split=str(split.get("column") or ""),
+            parts=parts,
+            infinite_is_null=raw.get("infinite") == "AsNull",
+            tls=_TLS[tls],
+        )
+
+
+def quoted(name: str) -> str:
+    """A name as SQL takes it, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text as SQL takes it, whatever is in it."""
+    doubled = text.replace("'", "''").replace("\\", "\\\\")
+    return f"E'{doubled}'"
+
+
+def _checked(url: str) -> re.Match[str]:
+    found = _URL.fullmatch(url)
+    if found is None:
+        if url.partition(":")[0].lower() in _OTHERS:
+            raise InvalidRequestError(
+                "jdbc.url: no driver of MySQL and MariaDB yields columns, so type Jdbc reads PostgreSQL alone: take type Debezium for these"
+            )
+        raise InvalidRequestError("jdbc.url is no postgresql://host[:port]/database, without user and options")
+    return found
