@@ -26,12 +26,12 @@ LOCK = {
     "hoodie.write.lock.wait_time_ms": "1",
     "hoodie.write.lock.client.num_retries": "0",
 }
+LOCK_ALONE = {key: value for key, value in LOCK.items() if key.startswith("hoodie.write.lock.")}
 WAYS: dict[str, Callable[[DataFrame, str], Any]] = {
     "write": lambda df, base: hudi_spark.write(df, base, options=LOCK),
     "write to an opened table": lambda df, base: hudi_spark.write(df, open_table(base, lock=LOCK_ALONE)),
     "format": lambda df, base: df.write.format("hudi").options(**LOCK).mode("append").save(base),
 }
-LOCK_ALONE = {key: value for key, value in LOCK.items() if key.startswith("hoodie.write.lock.")}
 
 
 @pytest.mark.parametrize("way", WAYS)
