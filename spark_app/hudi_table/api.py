@@ -40,7 +40,6 @@ from hudi_table.model.table.config import IndexSpec, PartitionFields
 from hudi_table.model.table.readers import readers_of
 from hudi_table.read.moments import Moment
 from hudi_table.services.short_calls import ShortCalls
-from hudi_table.table.commit.beside.locking import locked, with_lock
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.engine.progress import reporting
@@ -101,6 +100,7 @@ class HudiTable(ShortCalls):
     ) -> CommitResult:
         """Write rows and commit; see `write_hudi`."""
         from hudi_table.services.inline import check_inline, run_inline
+        from hudi_table.table.commit.beside.locking import locked
         from hudi_table.write.operations import WriteRequest, write
 
         self._check_writable()
@@ -162,7 +162,11 @@ def open_table(
     UnavailableError and AccessDeniedError.
     """
     ctx = open_context(open_storage(str(uri), storage_options))
-    return HudiTable(ctx if lock is None else with_lock(ctx, lock), as_of)
+    if lock is not None:
+        from hudi_table.table.commit.beside.locking import with_lock
+
+        ctx = with_lock(ctx, lock)
+    return HudiTable(ctx, as_of)
 
 
 @checked_call
@@ -213,6 +217,7 @@ def create_table(
     Raises InvalidRequestError if the location holds something else, InvalidSchemaError naming a
     column that a Hudi table cannot hold.
     """
+    from hudi_table.table.commit.beside.locking import locked, with_lock
     from hudi_table.write.checks.create_table import TableSpec, create
     from hudi_table.write.checks.table_options import warn_of_others, with_names
 

@@ -13,6 +13,7 @@ NOTHING_WAITS = {
     "spark_app/hudi_table/table/engine/progress.py": "the lock of a function of the caller",
     "spark_app/hudi_table/table/store/retry.py": "who waits for a place among the requests of a real store",
     "spark_app/hudi_table/table/store/opening.py": "the lock of the clients of real stores",
+    "spark_app/hudi_table/sources/jdbc/source.py": "who waits for the rows of a real database",
 }
 MAKES_THREADS = re.compile(
     r"^\s*(import|from) (threading|concurrent\.futures|queue|asyncio|multiprocessing)\b", re.MULTILINE

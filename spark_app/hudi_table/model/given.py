@@ -100,7 +100,7 @@ _KINDS: Mapping[str, _Kind] = {
     **dict.fromkeys(("table_or_uri", "table"), (_table, "an opened table, a path or a URI")),
     # Their own gates say more of a key or a value that is no text.
     **dict.fromkeys(("options", "extra_metadata"), (_mapping, "a dict of texts by key")),
-    "storage_options": (_pairs, "a dict of texts by key"),
+    **dict.fromkeys(("storage_options", "lock"), (_pairs, "a dict of texts by key")),
     **dict.fromkeys(
         (
             "operation", "batch", "sort_mode", "type", "merge_mode", "partial_updates", "merger", "key_generator", "name", "database", "if_exists",

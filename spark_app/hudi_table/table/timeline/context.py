@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.bounded import Bounded
@@ -19,9 +19,11 @@ from hudi_table.model.table.layouts import Layout, layout_of
 from hudi_table.model.timeline.chain import ChainEntry
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.settled import Settled
-from hudi_table.table.locks.shared import SharedLock
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.timeline import Timeline
+
+if TYPE_CHECKING:  # a program that takes no lock loads none
+    from hudi_table.table.locks.shared import SharedLock
 
 QUARANTINE_KEY = "hoodie.lakeops.txn.quarantine.seconds"
 SUSPECT_KEY = "hoodie.lakeops.txn.suspect.seconds"
