@@ -1,7 +1,8 @@
 """The critical section beside other engines: section 2.6 of `docs/explanation/commit-protocol.md`.
 
 Under the lock the timeline is listed, the decision made and published. Who sleeps over his lease in
-there decides nothing any more. Which lock it is Hudi's options say.
+there decides nothing any more. Which lock it is Hudi's options say. Locks are imported where one is
+asked for: most programs take none.
 """
 
 from __future__ import annotations
@@ -16,9 +17,6 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from hudi_table.errors import InvalidOptionError, WriteAbortedError
 from hudi_table.model.options.known import check_options
-from hudi_table.model.options.lock_settings import MODE, PREFIX, asks_for_control, lock_settings, names_lock
-from hudi_table.table.locks.lease import lost
-from hudi_table.table.locks.shared import SharedLock
 from hudi_table.table.timeline.context import TableContext
 
 _WHAT, _WHY = "the lock that the table's writers share", "its lease has ended, or another took it"
@@ -47,11 +45,13 @@ def refuse_if_lost(ctx: TableContext) -> None:
     """What was done in a section before a decision holds no more once the lock was lost, though it
     may be had again. Raises WriteAbortedError."""
     if ctx.lock is not None and ctx.lock.is_lost():
-        raise lost(_WHAT, _WHY)
+        raise lock_lost()
 
 
 def lock_lost() -> WriteAbortedError:
     """The error of who finds it right before a decision."""
+    from hudi_table.table.locks.lease import lost
+
     return lost(_WHAT, _WHY)
 
 
@@ -64,6 +64,8 @@ def may_decide(ctx: TableContext) -> bool:
 def with_lock(ctx: TableContext, lock: Mapping[str, str]) -> TableContext:
     """The table whose commits, plans and recoveries hold the lock that `lock` describes. Raises
     InvalidOptionError, also for options of something else."""
+    from hudi_table.model.options.lock_settings import PREFIX, names_lock
+
     check_options(lock)
     strange = sorted(name for name in lock if not names_lock(name))
     if strange:
@@ -81,6 +83,8 @@ def locked(ctx: TableContext, options: Mapping[str, str]) -> TableContext:
     Raises InvalidOptionError for a lock that cannot be, for another than the table was opened with,
     and for optimistic concurrency control without any.
     """
+    from hudi_table.model.options.lock_settings import MODE, PREFIX, asks_for_control, lock_settings, names_lock
+
     if not any(names_lock(name) for name in options):
         return ctx
     settings = lock_settings(
@@ -93,8 +97,8 @@ def locked(ctx: TableContext, options: Mapping[str, str]) -> TableContext:
             )
         return ctx
     if ctx.lock is None:
-        # A program that asks for no lock loads none.
         from hudi_table.table.locks.opening import open_lock
+        from hudi_table.table.locks.shared import SharedLock
 
         return replace(ctx, lock=SharedLock(open_lock(settings, ctx.storage, ctx.clock), settings))
     if ctx.lock.settings != settings:
