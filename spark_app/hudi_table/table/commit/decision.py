@@ -21,7 +21,7 @@ from hudi_table.errors import (
 )
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.instants import Instant
-from hudi_table.table.commit.beside.locking import lock_lost, may_decide, refuse_if_lost, section
+from hudi_table.table.commit.beside.locking import lock_lost, may_decide, refuse_if_lost
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.foreign_writers import Neighbours, overtaken
 from hudi_table.table.commit.publish import create_file_of, is_given_up, materialise
@@ -55,16 +55,13 @@ class Decider:
 
     def decide(self, kind: Kind, claimed: Claimed, file: Instant | str, data: bytes) -> tuple[ChainEntry, float]:
         """Create the next chain slot, walking every slot that others took first. `data` are the
-        bytes of the file that it makes: of this name, or that of an instant that completes.
+        bytes of the file that it makes: of this name, or that of an instant that completes. Where
+        writers share a lock, this thread holds it.
 
         Returns the entry and the boot-clock second before it was sent: its file may be created for
         H/2 from then on.
         """
         refuse_if_lost(self.ctx)
-        with section(self.ctx):
-            return self._decide(kind, claimed, file, data)
-
-    def _decide(self, kind: Kind, claimed: Claimed, file: Instant | str, data: bytes) -> tuple[ChainEntry, float]:
         sequence, newest = self.tail.sequence, self.tail.max_instant
         seen = self.tail.seen_boot_seconds
         requested_at: float | None = None
