@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hudi_table.model.service.debt import ArchivingDebt
-from hudi_table.model.table.config import TableType
 from hudi_table.services.archiving.plan import Present, plan_archiving
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.archiving.replaced import Replaced
@@ -42,8 +41,6 @@ def archiving_debt(ctx: TableContext, timeline: Timeline, options: Mapping[str, 
     for long. The store is asked only where a replacecommit is next to leave.
     """
     policy = ArchivePolicy.parse(options)
-    logs, gapless = ctx.config.type is TableType.MERGE_ON_READ, ctx.layout.tells_completions
-    present = Present(ctx.clock.now(), ctx.settings.quarantine_seconds, logs, gapless=gapless)
-    found = plan_archiving(timeline, policy, present, gone=Replaced(ctx).gone)
+    found = plan_archiving(timeline, policy, Present.of(ctx, ctx.clock.now()), gone=Replaced(ctx).gone)
     most = policy.limits(timeline.commits)[1]
     return ArchivingDebt(len(timeline.commits), most, found.writes, found.due, found.held_by)

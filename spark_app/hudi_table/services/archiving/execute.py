@@ -9,7 +9,7 @@ completed one, so nothing archived ever looks pending.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from hudi_table.metadata.cleaning import oldest_needed
@@ -19,7 +19,6 @@ from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.counts import counted
 from hudi_table.model.names import HEARTBEAT, TEMP, join
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceResult, ServiceType
-from hudi_table.model.table.config import TableType
 from hudi_table.model.table.layouts import Archive
 from hudi_table.model.timeline.instants import Action, Instant
 from hudi_table.services.archiving.logs import into_logs
@@ -132,11 +131,9 @@ def _planned(
     ageless: bool = False,
 ) -> Leaving:
     """`ageless`: only whether it is worth to look closer, with no request to the store."""
-    metadata = "" if ageless else _needed_by_metadata(ctx, timeline)
-    logs, gapless = ctx.config.type is TableType.MERGE_ON_READ, ctx.layout.tells_completions
-    present = Present(now, ctx.settings.quarantine_seconds, logs, metadata, gapless)
+    present = Present.of(ctx, now, "" if ageless else _needed_by_metadata(ctx, timeline))
     if ageless:
-        present = Present(max([*timeline.files.values(), now]), float("-inf"), logs, gapless=gapless)
+        present = replace(present, now=max([*timeline.files.values(), now]), quarantine_seconds=float("-inf"))
     gone: Callable[[Instant], bool] = (lambda _: True) if ageless else Replaced(ctx).gone
     return plan_archiving(timeline, policy, present, gone=gone, force=force)
 

@@ -4,7 +4,7 @@ The rules are those of `docs/explanation/commit-protocol.md` section 2.3. Facts 
 archiver: beyond `most` completed writes the oldest leave until `least` are left; a savepoint, the
 write before the oldest pending instant, what the trigger of compactions counts and a replacecommit
 whose files are not cleaned hold back what comes after them; cleans and rollbacks leave by the same
-two numbers. Savepoints, restores and indexing never leave.
+two numbers. Savepoints never leave, nor do restores and indexing of version 6.
 
 Of versions 8 and 9 nothing that stays may be older than what leaves. Hudi 1.1.1 takes an instant
 for pending that is neither on the timeline nor older than all of it (measured), and merges its log
@@ -18,9 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
+from typing import Self
 
+from hudi_table.model.table.config import TableType
 from hudi_table.model.timeline.instants import Action, Instant, comparable_time
 from hudi_table.services.archiving.policy import ArchivePolicy
+from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 
 _COUNTED = (Action.CLEAN, Action.ROLLBACK)
@@ -53,6 +56,12 @@ class Present:
     logs: bool
     metadata: str = ""
     gapless: bool = False
+
+    @classmethod
+    def of(cls, ctx: TableContext, now: datetime, metadata: str = "") -> Self:
+        """Of a table at the store's time `now`."""
+        logs, gapless = ctx.config.type is TableType.MERGE_ON_READ, ctx.layout.tells_completions
+        return cls(now, ctx.settings.quarantine_seconds, logs, metadata, gapless)
 
     def needs(self, instant: Instant) -> bool:
         """Whether the metadata table holds logs of this instant, or of an older one."""
