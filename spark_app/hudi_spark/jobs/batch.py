@@ -10,19 +10,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hudi_spark.jobs.target import storage_options
-from hudi_table.api import HudiTable
+import pyarrow as pa
+
+from hudi_spark.jobs.target import storage_options, target_of
+from hudi_table.api import CommitResult, HudiTable
 from hudi_table.arguments import OperationName
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, key_of
 from hudi_table.model.job.jobspec import JobSpec
-from hudi_table.services.ingesting import Behind, behind
+from hudi_table.services.ingesting import Behind, behind, commit_behind
 from hudi_table.services.select_check import check_select
 from hudi_table.sources.checkpoints import held_files
 from hudi_table.sources.files.digests import store_digests
 from hudi_table.sources.files.source import FileBatch, FilesSource
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.timeline.archived import under
+from hudi_table.write.operations import WriteRequest
 
 OPERATIONS: dict[str, OperationName] = {"Upsert": "upsert", "Insert": "insert", "BulkInsert": "bulk_insert"}
 
@@ -105,3 +108,19 @@ def write_options(spec: JobSpec) -> dict[str, str]:
     """The table's options. A batch without rows commits too: its commit says that the files are
     taken."""
     return {**spec.table.get("options", {}), "hoodie.allow.empty.commit": "true"}
+
+
+def commit_rows(
+    spec: JobSpec, table: HudiTable | None, rows: pa.RecordBatchReader, extra_metadata: Mapping[str, str], place: Behind
+) -> CommitResult:
+    """Write rows in this process as one commit that stands behind `place`, into the table of the
+    job, made if there was none. Raises what `commit_behind` does, and InvalidRequestError."""
+    with target_of(spec, table, rows.schema) as target:
+        request = WriteRequest(
+            operation=operation_of(spec),
+            options=write_options(spec),
+            extra_metadata=extra_metadata,
+            batch=place.batch,
+            follows=place.follows,
+        )
+        return commit_behind(target.context, rows, request)

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import contextlib
 
-import pyarrow as pa
-
-from hudi_spark.jobs.batch import Batch, next_batch, write_options
+from hudi_spark.jobs.batch import Batch, commit_rows, next_batch
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.target import find_table, target_of
+from hudi_spark.jobs.target import find_table
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import SourceFile, batch_id
 from hudi_table.model.job.jobspec import JobResult, JobSpec
-from hudi_table.services.ingesting import commit_behind
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.table.store.clock import SystemClock
-from hudi_table.write.operations import WriteRequest
 
 
 def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
@@ -65,19 +61,7 @@ def _write_local(spec: JobSpec, table: HudiTable | None, batch: Batch, progress:
     with contextlib.closing(chain):
         found = chain.apply(batch.taken.read(chain.read_as(known)).batches, known)
         progress.say(f"{batch.operation} into {spec.table['location']} in this process")
-        return _commit(spec, table, batch, found)
-
-
-def _commit(spec: JobSpec, table: HudiTable | None, batch: Batch, rows: pa.RecordBatchReader) -> CommitResult:
-    with target_of(spec, table, rows.schema) as target:
-        request = WriteRequest(
-            operation=batch.operation,
-            options=write_options(spec),
-            extra_metadata=batch.extra_metadata,
-            batch=batch.behind.batch,
-            follows=batch.behind.follows,
-        )
-        return commit_behind(target.context, rows, request)
+        return commit_rows(spec, table, found, batch.extra_metadata, batch.behind)
 
 
 def _result(spec: JobSpec, batch: Batch, commit: CommitResult, seconds: float) -> JobResult:

@@ -6,22 +6,21 @@ from __future__ import annotations
 import contextlib
 import os
 
-from hudi_spark.jobs.batch import operation_of, write_options
+from hudi_spark.jobs.batch import commit_rows
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.target import find_table, target_of
+from hudi_spark.jobs.target import find_table
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.jobspec import JobResult, JobSpec
-from hudi_table.services.ingesting import behind, commit_behind
+from hudi_table.services.ingesting import behind
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.checkpoints import HeldMark, held_mark
 from hudi_table.sources.jdbc.settings import JdbcSettings
 from hudi_table.sources.jdbc.source import JdbcRows, waiting_rows
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.timeline.archived import under
-from hudi_table.write.operations import WriteRequest
 
 
 def run_jdbc(spec: JobSpec, progress: Progress) -> JobResult:
@@ -57,15 +56,7 @@ def _commit(
     rows = chain.apply(waiting.batches, known)
     name = str(spec.work["name"])
     place = behind(name, under(key_of(name)), held.instant if held is not None else None)
-    with target_of(spec, table, rows.schema) as target:
-        request = WriteRequest(
-            operation=operation_of(spec),
-            options=write_options(spec),
-            extra_metadata={key_of(name): waiting.checkpoint.to_text()},
-            batch=place.batch,
-            follows=place.follows,
-        )
-        return commit_behind(target.context, rows, request)
+    return commit_rows(spec, table, rows, {key_of(name): waiting.checkpoint.to_text()}, place)
 
 
 def _result(spec: JobSpec, waiting: JdbcRows, commit: CommitResult, seconds: float) -> JobResult:
