@@ -4,7 +4,7 @@ message."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hudi_operator.api.fields.patterns import ENDPOINT, LOCATION
 from hudi_operator.api.schema import Rule, prop
@@ -18,25 +18,30 @@ class CsvSpec:
     delimiter: str = prop("one character between values", ",", pattern="^.$", max_length=1)
 
 
-@dataclass(frozen=True, slots=True)
-class AvroSpec:
-    """Where the schemas of Avro messages are: one of the two."""
+_ONE_PLACE = Rule(
+    "has(self.registry) != has(self.schemaFile)",
+    "give registry or schemaFile, one of them",
+    "",
+    lambda spec: (spec.registry is None) != (spec.schema_file is None),
+)
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "has(self.registry) != has(self.schemaFile)",
-            "give registry or schemaFile, one of them",
-            "",
-            lambda a: (a.registry is None) != (a.schema_file is None),
-        ),
-    )
 
-    registry: str | None = prop(
+def _registry() -> Any:
+    return prop(
         "URL of a schema registry with Confluent's API; its user is SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD of the Secret",
         None,
         pattern=ENDPOINT,
         max_length=512,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class AvroSpec:
+    """Where the schemas of Avro messages are: one of the two."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (_ONE_PLACE,)
+
+    registry: str | None = _registry()
     schema_file: str | None = prop(
         "URI of the one schema of messages that name none", None, pattern=LOCATION, max_length=1024
     )
@@ -47,12 +52,7 @@ class ProtobufSpec:
     """Where the definitions of Protocol Buffers are: one of the two."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "has(self.registry) != has(self.schemaFile)",
-            "give registry or schemaFile, one of them",
-            "",
-            lambda p: (p.registry is None) != (p.schema_file is None),
-        ),
+        _ONE_PLACE,
         Rule(
             "!has(self.message) || has(self.schemaFile)",
             "message belongs to schemaFile: with a registry each message says which one it is",
@@ -61,12 +61,7 @@ class ProtobufSpec:
         ),
     )
 
-    registry: str | None = prop(
-        "URL of a schema registry with Confluent's API; its user is SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD of the Secret",
-        None,
-        pattern=ENDPOINT,
-        max_length=512,
-    )
+    registry: str | None = _registry()
     schema_file: str | None = prop(
         "URI of the one .proto file of messages that name none", None, pattern=LOCATION, max_length=1024
     )
