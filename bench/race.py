@@ -68,6 +68,16 @@ class Target:
     limit: float
 
 
+TARGETS = (
+    Target("upsert", "spark", "floor", 2.0),
+    Target("upsert", "spark", "hudi", 1 / 5),
+    Target("bulk_insert", "spark", "floor", 2.5),
+    Target("bulk_insert", "spark", "hudi", 1 / 2),
+    Target("upsert", "spark-bloom", "hudi-bloom", 1 / 5),
+    Target("bulk_insert", "spark-bloom", "hudi-bloom", 1 / 2),
+    Target("upsert", "local", "delta", 1.0),
+    Target("bulk_insert", "local", "delta", 2.0),
+)
 Results = dict[str, dict[str, Times]]
 
 

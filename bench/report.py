@@ -18,7 +18,7 @@ from bench import services_steps as race_steps
 from bench.index_report import index_lines
 from bench.peers import HUDI
 from bench.process import ROOT, Cost
-from bench.race import ENTRIES, STEPS, Results, Target
+from bench.race import ENTRIES, STEPS, TARGETS, Results, Target
 from bench.reads_report import reads_lines
 from bench.rows import Workload
 from bench.services import ServicesResults
@@ -27,16 +27,6 @@ from bench.store import store_lines
 from bench.tables import MIB, machine_lines, met_text, step_figures, table_lines, target_lines, target_ratio, wall_text
 from bench.versions import versions_lines
 
-TARGETS = (
-    Target("upsert", "spark", "floor", 2.0),
-    Target("upsert", "spark", "hudi", 1 / 5),
-    Target("bulk_insert", "spark", "floor", 2.5),
-    Target("bulk_insert", "spark", "hudi", 1 / 2),
-    Target("upsert", "spark-bloom", "hudi-bloom", 1 / 5),
-    Target("bulk_insert", "spark-bloom", "hudi-bloom", 1 / 2),
-    Target("upsert", "local", "delta", 1.0),
-    Target("bulk_insert", "local", "delta", 2.0),
-)
 WORKER_MEMORY_MAX = 1 << 30
 
 

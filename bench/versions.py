@@ -52,12 +52,13 @@ def beside_itself(steps: Sequence[str], names: Sequence[str]) -> tuple[Target, .
 
 RACE_TARGETS = (
     *beside_itself(race.STEPS, ("local", "spark")),
-    Target("upsert", "spark-9", "floor", 2.0),
-    Target("upsert", "spark-9", "hudi-9", 1 / 5),
-    Target("bulk_insert", "spark-9", "floor", 2.5),
-    Target("bulk_insert", "spark-9", "hudi-9", 1 / 2),
-    Target("upsert", "spark-bloom-9", "hudi-bloom-9", 1 / 5),
-    Target("bulk_insert", "spark-bloom-9", "hudi-bloom-9", 1 / 2),
+    *(
+        replace(
+            each, ours=f"{each.ours}-{LATER}", other=each.other if each.other == "floor" else f"{each.other}-{LATER}"
+        )
+        for each in race.TARGETS
+        if each.ours.startswith("spark")
+    ),
 )
 LOG_TARGETS = (
     *beside_itself(logs.STEPS, ("local-logs", "spark-logs")),
