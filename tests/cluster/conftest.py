@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.api_server import ApiServer, api_server, definitions
 from tests.support.kubelet import eventually
+from tests.support.shell import Shell, path_with_plugin
 
 _numbers = itertools.count(1)
 
@@ -34,3 +35,15 @@ def namespace(server: ApiServer) -> str:
     account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
     eventually(lambda: server.call("GET", account)[0] == HTTPStatus.OK, "the namespace gets no account")
     return name
+
+
+@pytest.fixture(scope="module")
+def plugin_path(tmp_path_factory: pytest.TempPathFactory, server: ApiServer) -> str:
+    """A PATH with kubectl and its plugin."""
+    return path_with_plugin(server, tmp_path_factory.mktemp("bin"))
+
+
+@pytest.fixture
+def shell(server: ApiServer, namespace: str, plugin_path: str) -> Shell:
+    """A user of `kubectl hudi` in the namespace."""
+    return Shell(server, namespace, plugin_path)

@@ -21,7 +21,7 @@ from tests.support.kubelet import eventually
 from tests.support.living import pods_run
 from tests.support.manifests import ingest, manifest, spec
 from tests.support.operator_process import operator as operator_process
-from tests.support.shell import ROOT, Shell, lands, path_with_plugin
+from tests.support.shell import ROOT, Shell, lands
 
 START_SECONDS = 120.0
 """An operator starts, leads, and a job of its runs to its end; on a busy machine that takes a
@@ -30,24 +30,14 @@ CANARY = "canary-7f3a91bc"
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory, server: ApiServer) -> str:
-    return path_with_plugin(server, tmp_path_factory.mktemp("bin"))
-
-
-@pytest.fixture
-def shell(server: ApiServer, namespace: str, path: str) -> Shell:
-    return Shell(server, namespace, path)
-
-
-@pytest.fixture(scope="module")
-def lake(server: ApiServer, path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+def lake(server: ApiServer, plugin_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """A namespace with an operator, a kubelet, and a table of two commits whose files are many and
     small."""
     folder = tmp_path_factory.mktemp("lake")
     server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "living"}})
     done = server.kubectl("wait", "--for=create", "--timeout=30s", "serviceaccount/default", "-n", "living")
     assert done.returncode == 0, done.stderr
-    shell = Shell(server, "living", path)
+    shell = Shell(server, "living", plugin_path)
     (folder / "landing").mkdir()
     with ExitStack() as stack:
         stack.enter_context(operator_process(server, "living", folder / "log"))

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from hudi_operator.api.names import API_VERSION, PLURALS
-from tests.support.api_server import ApiServer
 from tests.support.kubelet import MERGE
 from tests.support.manifests import manifest
 from tests.support.set_manifests import set_spec
-from tests.support.shell import Shell, path_with_plugin
+from tests.support.shell import Shell
 
 SINCE = "2026-01-01T00:55:00Z"
 FAILING = [{"topic": "orders-eu", "table": "orders-eu", "reason": "NameCollision", "message": "somebody has the name"}]
@@ -22,16 +19,6 @@ def condition(kind: str, status: str, reason: str) -> dict[str, Any]:
     return {
         "type": kind, "status": status, "reason": reason, "message": "so it is", "lastTransitionTime": SINCE, "observedGeneration": 1,
     }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory, server: ApiServer) -> str:
-    return path_with_plugin(server, tmp_path_factory.mktemp("bin"))
-
-
-@pytest.fixture
-def shell(server: ApiServer, namespace: str, path: str) -> Shell:
-    return Shell(server, namespace, path)
 
 
 def has_set(shell: Shell, name: str, *conditions: dict[str, Any], **status: Any) -> None:

@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 from hudi_table.api import create_table
 from hudi_table.model.table.properties import METADATA_DROPPED
@@ -20,15 +19,10 @@ from tests.support.api_server import ApiServer
 from tests.support.kubelet import eventually
 from tests.support.kubelet_logs import bind, node_with_logs
 from tests.support.operator_process import operator as operator_process
-from tests.support.shell import Shell, made, made_with_files, path_with_plugin
+from tests.support.shell import Shell, made, made_with_files
 
 START_SECONDS = 120.0
 """An operator starts, leads, and launches; on a busy machine that takes a while."""
-
-
-@pytest.fixture
-def shell(server: ApiServer, namespace: str, tmp_path_factory: pytest.TempPathFactory) -> Shell:
-    return Shell(server, namespace, path_with_plugin(server, tmp_path_factory.mktemp("bin")))
 
 
 def test_why_of_a_table_that_nobody_looks_at(server: ApiServer, shell: Shell) -> None:

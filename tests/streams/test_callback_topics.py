@@ -14,31 +14,26 @@ import confluent_kafka
 import pyarrow as pa
 import pytest
 
-from hudi_operator.runtime.callbacks import courier
-from hudi_table import create_table, open_table
+from hudi_table import open_table
 from hudi_table.api import HudiTable
 from hudi_table.callbacks import topics
 from hudi_table.callbacks.signatures import HEADER, is_signed
 from hudi_table.table.timeline.active import load_timeline
-from tests.support.courier_bench import CourierBench, waits_for
+from tests.support.courier_bench import CourierBench, hasten, table_in, waits_for
 from tests.support.kafka import PASSWORD, USER, Broker, running_broker
 from tests.support.manifests import manifest
 
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
 KEY = "s1gn1ng-k3y-0001"
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"POLL_SECONDS": 0.2, "CONFIRM_SECONDS": 0.1, "BACKOFF_FIRST_SECONDS": 0.1}.items():
-        monkeypatch.setattr(courier, name, value)
+    hasten(monkeypatch)
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> HudiTable:
-    return create_table(
-        str(tmp_path / "flights"), SCHEMA, record_key="id", ordering_fields="ts", index={"type": "Bucket", "buckets": 1}
-    )
+    return table_in(tmp_path)
 
 
 def topic_of(broker: Broker, topic: str, **changes: Any) -> dict[str, Any]:

@@ -15,17 +15,38 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pytest
+
 from hudi_operator.api.resources import Key
 from hudi_operator.launchers.local import LocalLauncher
 from hudi_operator.plan.effects import Emit
+from hudi_operator.runtime.callbacks import courier
 from hudi_operator.runtime.callbacks.pool import CourierPool
 from hudi_operator.runtime.local.folder import FolderCluster
 from hudi_operator.runtime.reconcile import Reconciler
+from hudi_table import create_table
+from hudi_table.api import HudiTable
 from hudi_table.callbacks.receivers import Allowed
 from hudi_table.table.store.clock import SystemClock
 
 SECRET = {"signingKey": "s1gn1ng-k3y-0001", "bearerToken": "b34r3r-t0k3n-0001"}
 KEY = Key("HudiTable", "default", "flights")
+
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+
+
+def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Couriers look for commits, and try again, within a moment."""
+    for name, value in {"POLL_SECONDS": 0.2, "CONFIRM_SECONDS": 0.1, "BACKOFF_FIRST_SECONDS": 0.1}.items():
+        monkeypatch.setattr(courier, name, value)
+
+
+def table_in(folder: Path) -> HudiTable:
+    """The table of the callbacks."""
+    return create_table(
+        str(folder / "flights"), SCHEMA, record_key="id", ordering_fields="ts", index={"type": "Bucket", "buckets": 1}
+    )
 
 
 @dataclass
