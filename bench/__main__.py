@@ -37,6 +37,8 @@ from bench.rows import workload
 from bench.services import measured_services
 from bench.starts import measured_starts
 from bench.store import measured_store, store_record
+from bench.streams import FOLLOW_SECONDS, race_streams, streams_record
+from bench.streams import ROWS as STREAM_ROWS
 from bench.versions import LATER, race_versions, versions_record
 from scripts.setup_env import IVY
 from scripts.setup_oracles import fetch
@@ -46,7 +48,7 @@ CACHE = ROOT / ".cache" / "bench"
 FULL_ROWS = 3_000_000
 MEMORY_ROWS = 30_000_000
 LOG_ROUNDS_MAX = 3
-SECTIONS = ("memory", "starts", "logs", "versions", "services", "indexes", "reads", "store")
+SECTIONS = ("memory", "starts", "logs", "versions", "services", "indexes", "reads", "store", "streams")
 PARTS = ("upsert", "lookups", "planning")
 
 
@@ -95,6 +97,12 @@ def main() -> None:
             rounds = min(options.rounds, LOG_ROUNDS_MAX)
             record["store"] = _on_this_machine(
                 lambda: store_record(rounds, measured_store(Path(folder) / "store", rounds, _say))
+            )
+        if "streams" in options.sections:
+            record["streams"] = _on_this_machine(
+                lambda: streams_record(
+                    race_streams(Path(folder) / "streams", options.stream_rows, options.stream_seconds, _say)
+                )
             )
         if "indexes" in options.sections:
             _indexes(options, Path(folder), record, kept)
@@ -170,6 +178,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--reads", action="store_true", help="race readers of the same files only")
     parser.add_argument("--read-rows", type=int, default=READ_ROWS, help="rows of that race")
     parser.add_argument("--store", action="store_true", help="operations on an object store at several delays only")
+    parser.add_argument("--streams", action="store_true", help="a topic into a table, beside Spark and Hudi, only")
+    parser.add_argument("--stream-rows", type=int, default=STREAM_ROWS, help="messages that are caught up with")
+    parser.add_argument("--stream-seconds", type=float, default=FOLLOW_SECONDS, help="how long a topic is followed")
     parser.add_argument("--starts", action="store_true", help="time imports, help, a question and a small query only")
     parser.add_argument("--scratch", help="folder on whose disk the tables are written")
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="print only, write no results")

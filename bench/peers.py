@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +58,15 @@ class Hudi:
 
     table_type = "COPY_ON_WRITE"
 
-    def __init__(self, *, bloom: bool, version: str = HUDI, table_version: int = 6) -> None:
+    def __init__(
+        self, *, bloom: bool, version: str = HUDI, table_version: int = 6, more_jars: Sequence[Path] = ()
+    ) -> None:
         from pyspark.sql import SparkSession
 
         os.environ["PYSPARK_PYTHON"] = sys.executable
         self._version, self._table_version = version, table_version
         jars = Path(os.environ["HUDI_INTEROP_IVY"]) / "jars"
-        others = [str(jar) for jar in sorted(jars.glob("*.jar")) if "bundle" not in jar.name]
+        others = [str(jar) for jar in [*sorted(jars.glob("*.jar")), *more_jars] if "bundle" not in jar.name]
         builder = SparkSession.builder.master(f"local[{CORES}]").appName("bench")
         settings = SPARK_CONF | {
             "spark.driver.extraClassPath": ":".join(

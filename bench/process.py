@@ -54,12 +54,16 @@ class Contender:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def run(self, step: str, rows: Path, base: Path) -> Cost:
-        """One step, measured. The first call waits for the session to stand, outside of what is
-        measured."""
+    def wait_until_ready(self) -> None:
+        """Wait for the session to stand."""
         if not self._started:
             self._answer()
             self._started = True
+
+    def run(self, step: str, rows: Path, base: Path) -> Cost:
+        """One step, measured. The first call waits for the session to stand, outside of what is
+        measured."""
+        self.wait_until_ready()
         watched = _Watch(self._process.pid)
         with watched:
             assert self._process.stdin is not None

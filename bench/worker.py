@@ -50,6 +50,14 @@ def contender(name: str, bloom: bool, version: int = 6) -> Any:
         from bench.logs_hudi import HudiLogs
 
         return HudiLogs(name.removeprefix("hudi-logs-"), version)
+    if name in ("local-streams", "spark-streams"):
+        from bench.streams_ours import LocalStreams, SparkStreams
+
+        return LocalStreams() if name == "local-streams" else SparkStreams()
+    if name.startswith("hudi-streams-"):
+        from bench.streams_hudi import HudiStreams
+
+        return HudiStreams(name.removeprefix("hudi-streams-"))
     if name.startswith("hudi-index-"):
         from bench.indexes_hudi import HudiIndexed
 
