@@ -37,6 +37,7 @@ from bench.rows import workload
 from bench.services import measured_services
 from bench.starts import measured_starts
 from bench.store import measured_store, store_record
+from bench.stream_hour import HOUR_SECONDS, hour_record, measured_hour
 from bench.streams import FOLLOW_SECONDS, race_streams, streams_record
 from bench.streams import ROWS as STREAM_ROWS
 from bench.versions import LATER, race_versions, versions_record
@@ -48,7 +49,7 @@ CACHE = ROOT / ".cache" / "bench"
 FULL_ROWS = 3_000_000
 MEMORY_ROWS = 30_000_000
 LOG_ROUNDS_MAX = 3
-SECTIONS = ("memory", "starts", "logs", "versions", "services", "indexes", "reads", "store", "streams")
+SECTIONS = ("memory", "starts", "logs", "versions", "services", "indexes", "reads", "store", "streams", "hour")
 PARTS = ("upsert", "lookups", "planning")
 
 
@@ -103,6 +104,11 @@ def main() -> None:
                 lambda: streams_record(
                     race_streams(Path(folder) / "streams", options.stream_rows, options.stream_seconds, _say)
                 )
+            )
+        if "hour" in options.sections:
+            seconds = options.hour_seconds
+            record["hour"] = _on_this_machine(
+                lambda: hour_record(seconds, measured_hour(Path(folder) / "hour", seconds, _say))
             )
         if "indexes" in options.sections:
             _indexes(options, Path(folder), record, kept)
@@ -181,6 +187,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--streams", action="store_true", help="a topic into a table, beside Spark and Hudi, only")
     parser.add_argument("--stream-rows", type=int, default=STREAM_ROWS, help="messages that are caught up with")
     parser.add_argument("--stream-seconds", type=float, default=FOLLOW_SECONDS, help="how long a topic is followed")
+    parser.add_argument("--hour", action="store_true", help="follow a topic for an hour with services on, only")
+    parser.add_argument("--hour-seconds", type=float, default=HOUR_SECONDS, help="how long that hour is")
     parser.add_argument("--starts", action="store_true", help="time imports, help, a question and a small query only")
     parser.add_argument("--scratch", help="folder on whose disk the tables are written")
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="print only, write no results")

@@ -24,6 +24,7 @@ from bench.rows import Workload
 from bench.services import ServicesResults
 from bench.starts import LIMITS, Start
 from bench.store import store_lines
+from bench.stream_hour import hour_lines
 from bench.streams import streams_lines
 from bench.tables import MIB, machine_lines, met_text, step_figures, table_lines, target_lines, target_ratio, wall_text
 from bench.versions import versions_lines
@@ -155,6 +156,8 @@ def markdown(record: Mapping[str, Any]) -> str:
         lines += store_lines(record["store"], machine_lines(record["store"]["machine"]))
     if "streams" in record:
         lines += streams_lines(record["streams"])
+    if "hour" in record:
+        lines += hour_lines(record["hour"])
     if "reads" in record:
         lines += reads_lines(record["reads"])
     lines += index_lines(record)

@@ -1,5 +1,5 @@
 """Messages of a topic, JSON of about 200 bytes, and who sends them: `python -m bench.stream_rows
-BROKERS TOPIC fill COUNT KEYS`, or `… pace RATE SECONDS`.
+BROKERS TOPIC fill COUNT KEYS`, or `… pace RATE SECONDS KEYS`.
 
 In a process of its own, since who measures waits for others meanwhile.
 """
@@ -20,7 +20,8 @@ PARTITIONS = 4
 _STEP = 611_953
 """A prime: keys come in no order, and none twice before all of them came once."""
 _MIXED = 0x9E3779B97F4A7C15
-_EVERY = 1 << 40
+EVERY = 1 << 40
+"""Keys, of which none comes twice."""
 _CITIES = (b"Amsterdam", b"Bogota", b"Chengdu", b"Dakar", b"Edmonton", b"Fukuoka", b"Gdansk", b"Hobart")
 _MESSAGE = (
     b'{"id": "ride-%012d", "n": %d, "at": %d, "city": "%s", "driver": "driver-%011x", "fare": %d.%02d, "seats": %d, '
@@ -61,12 +62,12 @@ def _fill(producer: Any, topic: str, count: int, keys: int) -> None:
         _send(producer, topic, number, keys)
 
 
-def _pace(producer: Any, topic: str, rate: float, seconds: float) -> None:
+def _pace(producer: Any, topic: str, rate: float, seconds: float, keys: int) -> None:
     # A sender that is late catches up; each message says when it was sent.
     sent = 0
     for due in _due(rate, seconds):
         while sent < due:
-            _send(producer, topic, sent, _EVERY)
+            _send(producer, topic, sent, keys)
             sent += 1
         producer.poll(0)
 
@@ -98,14 +99,14 @@ def main() -> None:
     parser.add_argument("topic")
     parser.add_argument("how", choices=["fill", "pace"])
     parser.add_argument("amount", type=float, help="messages, or messages a second")
-    parser.add_argument("bound", type=float, help="keys, or seconds")
+    parser.add_argument("more", nargs="+", type=float, help="keys, or seconds and keys")
     asked = parser.parse_args()
     linger = 50 if asked.how == "fill" else 5
     producer = kafka.Producer({"bootstrap.servers": asked.brokers, "linger.ms": linger, "compression.type": "zstd"})
     if asked.how == "fill":
-        _fill(producer, asked.topic, int(asked.amount), int(asked.bound))
+        _fill(producer, asked.topic, int(asked.amount), int(asked.more[0]))
     else:
-        _pace(producer, asked.topic, asked.amount, asked.bound)
+        _pace(producer, asked.topic, asked.amount, asked.more[0], int(asked.more[1]))
     if producer.flush(60):
         sys.exit(f"messages to {asked.topic} were not sent")
 

@@ -23,7 +23,7 @@ from bench.peers import HUDI
 from bench.process import Contender, Cost
 from bench.race import HUDI_PYTHON
 from bench.stream_jars import fetch_stream_jars
-from bench.stream_rows import KEYS, PARTITIONS, newest, sending
+from bench.stream_rows import EVERY, KEYS, PARTITIONS, newest, sending
 from bench.stream_settings import BATCH_ROWS, Feed
 from bench.tables import MIB, machine_lines, met_text, table_lines
 from hudi_table import open_table
@@ -151,7 +151,7 @@ def _follow(contender: Contender, broker: Broker, base: Path, rate: float, times
     topic = broker.topic(partitions=PARTITIONS)
     feed = Feed(broker.address, topic, seconds=sum(times) + GRACE_SECONDS)
     contender.wait_until_ready()
-    sender = sending(broker.address, topic, "pace", str(rate), str(sum(times)))
+    sender = sending(broker.address, topic, "pace", str(rate), str(sum(times)), str(EVERY))
     try:
         cost = contender.run("follow", feed.store(base.with_suffix(".json")), base)
         assert sender.wait(60) == 0

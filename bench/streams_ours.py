@@ -3,12 +3,15 @@ structured streaming."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from bench.ours import Spark
 from bench.process import compiled
@@ -25,38 +28,42 @@ class LocalStreams:
     """The job that a HudiTable runs, in a process of its own from its start on."""
 
     def catch_up(self, rows: Path, base: Path) -> None:
-        self._run(Feed.load(rows), base, "Once")
+        with driver(Feed.load(rows), base, "Once") as process:
+            process.wait()
 
     def follow(self, rows: Path, base: Path) -> None:
-        self._run(Feed.load(rows), base, "Continuous")
-
-    def _run(self, feed: Feed, base: Path, mode: str) -> None:
-        with tempfile.TemporaryDirectory(prefix="stream-") as folder:
-            asked, answer = Path(folder) / "spec.json", Path(folder) / "result.json"
-            asked.write_text(_spec(feed, base, mode).to_json())
-            driver = subprocess.Popen(
-                [sys.executable, "-m", "hudi_spark.jobs", str(asked), str(answer)],
-                stdin=subprocess.DEVNULL,
-                env=compiled() | {"PYTHONPATH": os.pathsep.join(sys.path)},
-            )
-            try:
-                if mode == "Continuous":
-                    try:
-                        driver.wait(feed.seconds)
-                    except subprocess.TimeoutExpired:
-                        driver.send_signal(signal.SIGTERM)
-                    driver.wait(END_SECONDS_MAX)
-                else:
-                    driver.wait()
-            finally:
-                driver.kill()
-                driver.wait()
-            result = JobResult.from_json(answer.read_text())
-            if result.outcome != "Succeeded":
-                raise RuntimeError(f"the driver ended with {result.outcome}: {result.message}")
+        feed = Feed.load(rows)
+        with driver(feed, base, "Continuous") as process, contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(feed.seconds)
 
 
-def _spec(feed: Feed, base: Path, mode: str) -> JobSpec:
+@contextlib.contextmanager
+def driver(
+    feed: Feed, base: Path, mode: str, more: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A driver's process; told to end at the end. `more`: options of the table. Raises RuntimeError if it
+    failed."""
+    with tempfile.TemporaryDirectory(prefix="stream-") as folder:
+        asked, answer = Path(folder) / "spec.json", Path(folder) / "result.json"
+        asked.write_text(_spec(feed, base, mode, more).to_json())
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hudi_spark.jobs", str(asked), str(answer)],
+            stdin=subprocess.DEVNULL,
+            env=compiled() | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        try:
+            yield process
+            process.send_signal(signal.SIGTERM)
+            process.wait(END_SECONDS_MAX)
+        finally:
+            process.kill()
+            process.wait()
+        result = JobResult.from_json(answer.read_text())
+        if result.outcome != "Succeeded":
+            raise RuntimeError(f"the driver ended with {result.outcome}: {result.message}")
+
+
+def _spec(feed: Feed, base: Path, mode: str, more: Mapping[str, str]) -> JobSpec:
     kafka = {"brokers": feed.brokers, "topics": [feed.topic], "maxRows": feed.batch_rows}
     table = {
         "name": "rides",
@@ -65,7 +72,7 @@ def _spec(feed: Feed, base: Path, mode: str) -> JobSpec:
         "recordKey": [KEY],
         "orderingFields": [ORDERING],
         "index": {"type": "Bucket", "buckets": BUCKETS},
-        "options": {"hoodie.parquet.compression.codec": CODEC},
+        "options": {"hoodie.parquet.compression.codec": CODEC, **more},
     }
     work = {
         "type": "Ingest",

@@ -12,6 +12,7 @@ import pytest
 
 from bench.process import Cost
 from bench.report import markdown
+from bench.stream_hour import Sample, hour_record, measured_hour
 from bench.stream_rows import KEYS, message, newest
 from bench.stream_settings import COLUMNS
 from bench.streams import (
@@ -66,6 +67,21 @@ def test_a_topic_is_caught_up_with_and_followed(tmp_path: Path) -> None:
     assert 0 < found.followed["local-streams"].median <= found.followed["local-streams"].late
     text = markdown({"streams": {"machine": MACHINE} | streams_record(found)})
     assert text.count(f"| {ENTRIES['local-streams']} |") == 2
+
+
+@pytest.mark.at_scale(2)
+def test_an_hour_is_watched(tmp_path: Path) -> None:
+    samples = measured_hour(tmp_path / "hour", 25.0, lambda _: None)
+    assert len(samples) == 5
+    assert samples[-1].memory > 1 << 26
+    assert samples[-1].files > 0 < samples[-1].timeline
+
+
+def test_the_report_tells_what_grew() -> None:
+    samples = [Sample((100 + 5 * i) << 20, 40 + i % 3, 60 + i % 7) for i in range(40)]
+    text = markdown({"hour": {"machine": MACHINE} | hour_record(200.0, samples)})
+    assert "| memory | 172.5 | 272.5 | 1.58 | 1.10 | **no** |" in text
+    assert "| data files | 42 | 42 | 1.00 | 1.10 | yes |" in text
 
 
 def test_the_report_tells_who_is_late_and_who_is_slow() -> None:
