@@ -8,6 +8,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,6 @@ CACHE = ROOT / ".cache" / "bench"
 FULL_ROWS = 3_000_000
 MEMORY_ROWS = 30_000_000
 LOG_ROUNDS_MAX = 3
-SECTIONS = ("memory", "starts", "logs", "versions", "services", "indexes", "reads", "store", "streams", "hour")
 PARTS = ("upsert", "lookups", "planning")
 
 
@@ -58,73 +58,91 @@ def main() -> None:
     kept = RESULTS / "bench.json"
     record: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
     with tempfile.TemporaryDirectory(prefix="bench-", dir=options.scratch) as folder:
-        if "starts" in options.sections:
-            record["starts"] = _on_this_machine(lambda: {"times": starts_record(measured_starts(Path(folder)))})
-        if "race" in options.sections:
-            names = options.only.split(",") if options.only else [entry.name for entry in ENTRIES]
-            entries = [entry for entry in ENTRIES if entry.name in names]
-            load = workload(CACHE, options.rows)
-            record["race"] = _on_this_machine(
-                lambda: race_record(load, options.rounds, race(load, Path(folder), options.rounds, entries, _say))
-            )
-        if "logs" in options.sections:
-            load = workload(CACHE, options.rows)
-            rounds = min(options.rounds, LOG_ROUNDS_MAX)
-            record["logs"] = _on_this_machine(
-                lambda: logs_record(load, rounds, race_logs(load, Path(folder) / "logs", rounds, _say))
-            )
-        if "versions" in options.sections:
-            fetch(HUDI_OF[LATER], HUDI_PYTHON.parent.parent, Path(os.environ.get("HUDI_INTEROP_IVY") or IVY))
-            load = workload(CACHE, options.rows)
-            rounds = min(options.rounds, LOG_ROUNDS_MAX)
-            record["versions"] = _on_this_machine(
-                lambda: versions_record(load, rounds, race_versions(load, Path(folder) / "versions", rounds, _say))
-            )
-        if "services" in options.sections:
-            load = workload(CACHE, options.rows)
-            rounds = min(options.rounds, LOG_ROUNDS_MAX)
-            record["services"] = _on_this_machine(
-                lambda: services_record(load, rounds, measured_services(load, Path(folder) / "services", rounds, _say))
-            )
-        if "reads" in options.sections:
-            load = workload(CACHE, options.read_rows)
-            only = [f"reads-{name}" for name in options.only.split(",") if name]
-            record["reads"] = _on_this_machine(
-                lambda: reads_record(
-                    load, options.rounds, race_reads(load, Path(folder) / "reads", options.rounds, _say, only)
-                )
-            )
-        if "store" in options.sections:
-            rounds = min(options.rounds, LOG_ROUNDS_MAX)
-            record["store"] = _on_this_machine(
-                lambda: store_record(rounds, measured_store(Path(folder) / "store", rounds, _say))
-            )
-        if "streams" in options.sections:
-            record["streams"] = _on_this_machine(
-                lambda: streams_record(
-                    race_streams(Path(folder) / "streams", options.stream_rows, options.stream_seconds, _say)
-                )
-            )
-        if "hour" in options.sections:
-            seconds = options.hour_seconds
-            record["hour"] = _on_this_machine(
-                lambda: hour_record(seconds, measured_hour(Path(folder) / "hour", seconds, _say))
-            )
+        for name, measure in MEASURED.items():
+            if name in options.sections:
+                record[name] = _on_this_machine(partial(measure, options, Path(folder)))
         if "indexes" in options.sections:
             _indexes(options, Path(folder), record, kept)
-        if "memory" in options.sections:
-            large = workload(CACHE, options.memory_rows)
-            record["memory"] = _on_this_machine(lambda: memory_record(large, worker_memory(large, Path(folder))))
     text = markdown({name: value for name, value in record.items() if name in options.sections})
     print(text)
     if options.keep:
         _keep(record, kept)
 
 
+def _starts(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    del options
+    return {"times": starts_record(measured_starts(folder))}
+
+
+def _race(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    names = options.only.split(",") if options.only else [entry.name for entry in ENTRIES]
+    entries = [entry for entry in ENTRIES if entry.name in names]
+    load = workload(CACHE, options.rows)
+    return race_record(load, options.rounds, race(load, folder, options.rounds, entries, _say))
+
+
+def _logs(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    load, rounds = workload(CACHE, options.rows), _few(options)
+    return logs_record(load, rounds, race_logs(load, folder / "logs", rounds, _say))
+
+
+def _versions(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    fetch(HUDI_OF[LATER], HUDI_PYTHON.parent.parent, Path(os.environ.get("HUDI_INTEROP_IVY") or IVY))
+    load, rounds = workload(CACHE, options.rows), _few(options)
+    return versions_record(load, rounds, race_versions(load, folder / "versions", rounds, _say))
+
+
+def _services(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    load, rounds = workload(CACHE, options.rows), _few(options)
+    return services_record(load, rounds, measured_services(load, folder / "services", rounds, _say))
+
+
+def _reads(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    load = workload(CACHE, options.read_rows)
+    only = [f"reads-{name}" for name in options.only.split(",") if name]
+    return reads_record(load, options.rounds, race_reads(load, folder / "reads", options.rounds, _say, only))
+
+
+def _store(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    return store_record(_few(options), measured_store(folder / "store", _few(options), _say))
+
+
+def _streams(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    return streams_record(race_streams(folder / "streams", options.stream_rows, options.stream_seconds, _say))
+
+
+def _hour(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    return hour_record(options.hour_seconds, measured_hour(folder / "hour", options.hour_seconds, _say))
+
+
+def _memory(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    large = workload(CACHE, options.memory_rows)
+    return memory_record(large, worker_memory(large, folder))
+
+
+MEASURED = {
+    "starts": _starts,
+    "race": _race,
+    "logs": _logs,
+    "versions": _versions,
+    "services": _services,
+    "reads": _reads,
+    "store": _store,
+    "streams": _streams,
+    "hour": _hour,
+    "memory": _memory,
+}
+"""Section → what measures it; that of indexes is kept part by part."""
+
+
+def _few(options: argparse.Namespace) -> int:
+    return min(options.rounds, LOG_ROUNDS_MAX)
+
+
 def _indexes(options: argparse.Namespace, folder: Path, record: dict[str, Any], kept: Path) -> None:
     """The parts of the section of indexes, each kept as soon as it is measured: `--parts` goes on
     where a run ended."""
-    rounds, parts = min(options.rounds, LOG_ROUNDS_MAX), options.parts.split(",")
+    rounds, parts = _few(options), options.parts.split(",")
 
     def measure(name: str, figures: Callable[[], dict[str, Any]]) -> None:
         if name in parts:
@@ -193,7 +211,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--scratch", help="folder on whose disk the tables are written")
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="print only, write no results")
     options = parser.parse_args()
-    chosen = [name for name in SECTIONS if getattr(options, name)]
+    chosen = [name for name in (*MEASURED, "indexes") if getattr(options, name, False)]
     # Whoever takes part in a race is named for that race.
     options.sections = chosen or (["race"] if options.only else ["starts", "race", "logs", "versions"])
     if unknown := sorted({*options.only.split(",")} - {"", *_names(options.sections)}):

@@ -13,11 +13,12 @@ PACKAGES = (
     "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.7",
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
 )
-"""The newest of Maven Central for Spark 3.5 and 4; either works with the Spark of its environment."""
+"""The newest of Maven Central for Spark 3.5 and 4; either works with its environment's Spark."""
 
 
 def fetch_stream_jars() -> None:
-    """The jars that are missing or differ from their pins; one that still differs ends the process."""
+    """The jars that are missing or differ from their pins; one that still differs ends the
+    process."""
     if wrong_jars(PINS, FOLDER):
         for package in PACKAGES:
             resolve(ROOT / ".venv", package, FOLDER)

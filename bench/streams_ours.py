@@ -41,8 +41,8 @@ class LocalStreams:
 def driver(
     feed: Feed, base: Path, mode: str, more: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A driver's process; told to end at the end. `more`: options of the table. Raises RuntimeError if it
-    failed."""
+    """A driver's process; told to end at the end. `more`: options of the table. Raises RuntimeError
+    if it failed."""
     with tempfile.TemporaryDirectory(prefix="stream-") as folder:
         asked, answer = Path(folder) / "spec.json", Path(folder) / "result.json"
         asked.write_text(_spec(feed, base, mode, more).to_json())

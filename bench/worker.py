@@ -50,14 +50,8 @@ def contender(name: str, bloom: bool, version: int = 6) -> Any:
         from bench.logs_hudi import HudiLogs
 
         return HudiLogs(name.removeprefix("hudi-logs-"), version)
-    if name in ("local-streams", "spark-streams"):
-        from bench.streams_ours import LocalStreams, SparkStreams
-
-        return LocalStreams() if name == "local-streams" else SparkStreams()
-    if name.startswith("hudi-streams-"):
-        from bench.streams_hudi import HudiStreams
-
-        return HudiStreams(name.removeprefix("hudi-streams-"))
+    if "-streams" in name:
+        return _follower(name)
     if name.startswith("hudi-index-"):
         from bench.indexes_hudi import HudiIndexed
 
@@ -82,6 +76,16 @@ def contender(name: str, bloom: bool, version: int = 6) -> Any:
     from bench.peers import HUDI_OF, Delta, Hudi
 
     return Delta() if name == "delta" else Hudi(bloom=bloom, version=HUDI_OF[version], table_version=version)
+
+
+def _follower(name: str) -> Any:
+    if name.startswith("hudi-streams-"):
+        from bench.streams_hudi import HudiStreams
+
+        return HudiStreams(name.removeprefix("hudi-streams-"))
+    from bench.streams_ours import LocalStreams, SparkStreams
+
+    return LocalStreams() if name == "local-streams" else SparkStreams()
 
 
 def main() -> None:
