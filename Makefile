@@ -10,7 +10,7 @@ WITH_JAVA = JAVA_HOME="$$(scripts/ensure-java)"; export JAVA_HOME;
 COMPILED = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX="$(CURDIR)/.cache/pyc"
 
 ##@ Use
-.PHONY: help setup demo
+.PHONY: help setup demo demo-streaming
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -19,6 +19,9 @@ setup: ## Make .venv from the locked requirements (instant when done)
 
 demo: setup ## Run the operator on the flights of 2013, without a cluster
 	@$(WITH_JAVA) $(BIN)/python examples/flights/demo.py
+
+demo-streaming: setup setup-kafka setup-connect ## Follow a PostgreSQL through Debezium and Kafka, without a cluster
+	@$(WITH_JAVA) $(BIN)/python -m examples.streaming.demo
 
 ##@ Develop
 .PHONY: test test-one test-full check format mutants bench bench-operator acceptance-clustering interop-env setup-k8s setup-kafka setup-connect setup-registry setup-schedulers setup-vale
@@ -132,4 +135,4 @@ lock: setup ## Write the hash-locked requirements (LOCK=--upgrade takes newer ve
 	@scripts/lock $(LOCK)
 
 clean: ## Remove what the targets made, environments and caches included
-	rm -rf .venv .venv-docs .venv-hudi .venv-mutants .venv-sbom .venv-schedulers .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist demo
+	rm -rf .venv .venv-docs .venv-hudi .venv-mutants .venv-sbom .venv-schedulers .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist demo demo-streaming
