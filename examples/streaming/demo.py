@@ -139,7 +139,8 @@ def show_freshness(name: str) -> None:
 
 
 def lateness(name: str) -> list[float]:
-    """Of each row that changed after the table's first commit, which holds what was there before."""
+    """Of each row that changed after the table's first commit, which holds what was there
+    before."""
     table = open_table(str(DEMO / "lake" / name))
     shown = {each["instant"]: each["modified"].timestamp() for each in table.timeline().to_pylist()}
     held = table.scan(columns=["updated_at", "_hoodie_commit_time"]).to_arrow()
