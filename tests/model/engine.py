@@ -361,11 +361,12 @@ def files_violated(store: Store) -> str | None:
         if len(timed) != len(set(timed)):
             bad = "I8 two completed files for one instant"
         gap, start, back = False, start_of(store), taken_back(store)
+        given_up = {v[1] for k, v in store.items() if k[0] == "h" and v[0] == "A"}
         for _, entry in sorted((k[1], v) for k, v in store.items() if k[0] == "h"):
             if entry[0] == "C" and ("c", entry[1]) in store:
                 if gap:
                     bad = bad or "I7 completed files are no prefix of the chain"
-            elif entry[0] == "C" and claimed(store, entry[1]) and entry[1] >= start and entry[1] not in back:
+            elif entry[0] == "C" and claimed(store, entry[1]) and entry[1] >= start and entry[1] not in back | given_up:
                 gap = True
     for key, files in store.items():
         if bad is None and key[0] == "v" and any(file not in store for file in files):

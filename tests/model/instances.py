@@ -9,6 +9,7 @@ from tests.model.beside import FOREIGN
 from tests.model.compaction import Compactor, Executor, SecondAttempt
 from tests.model.completion_cases import COMPLETIONS
 from tests.model.engine import InFlight, Instance
+from tests.model.locked import LOCKED
 from tests.model.metadata_cases import METADATA
 from tests.model.parts import FIRST, ROWS, TWO_GROUPS, Maker, Parts
 from tests.model.plans import PLANS
@@ -230,6 +231,7 @@ INSTANCES |= METADATA
 INSTANCES |= ROLLBACKS
 INSTANCES |= FOREIGN
 INSTANCES |= TAKEN_BACK
+INSTANCES |= LOCKED
 INSTANCES |= COMPLETIONS
 INSTANCES |= UPGRADES
 

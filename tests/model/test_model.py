@@ -8,7 +8,8 @@ a recovery alone, finish; (4) the simpler protocols of section 6 fail; (5) the m
 (instances D) shows what the folders show; (6) a rollback's instant (instances U) is nobody else's;
 (7) where completed files tell when they completed (K12, instances V), slices are the same for every
 reader; (8) beside another engine (instances F) no update is lost outside two windows, and what it
-takes back stays away, though the writer goes on. The small instances run always, all of them with
+takes back stays away, though the writer goes on; (9) under a lock that is lost (instances L) no
+update is lost outside two windows. The small instances run always, all of them with
 HUDI_TEST_SCALE of 10 or more.
 """
 
@@ -38,6 +39,7 @@ STATES = {
     "F1": 9_602,
     "F2": 11_135,
     "F3": 5_658,
+    "L1": 3_712,
     "R2": 1_795,
     "R2n": 851,
     "R5": 1_206,
@@ -83,6 +85,8 @@ LONG_STATES = {
     "R1": 48_848,
     "R3": 103_271,
     "R4": 116_539,
+    "L2": 1_246_966,
+    "L3": 282_836,
 }
 STRICT_STATES = {"K13s": 1_366}
 LONG_STRICT_STATES = {"K3s": 569_905}
