@@ -47,8 +47,8 @@ format: setup ## Format the code and mend what can be mended
 	$(BIN)/ruff format .
 
 # Apache Hudi takes part in all races but these.
-BENCH_ALONE = $(or $(filter --reads --starts --store --memory --hour,$(BENCH)),$(if $(findstring --only,$(BENCH)),$(if $(findstring hudi,$(BENCH)),,alone)))
-bench: setup $(if $(BENCH_ALONE),,interop-env) $(if $(filter --streams --hour,$(BENCH)),setup-kafka) ## Time the write path beside pyarrow, delta-rs and Apache Hudi
+BENCH_ALONE = $(or $(filter --reads --starts --store --writers --memory --hour,$(BENCH)),$(if $(findstring --only,$(BENCH)),$(if $(findstring hudi,$(BENCH)),,alone)))
+bench: setup $(if $(BENCH_ALONE),,interop-env) $(if $(filter --streams --hour,$(BENCH)),setup-kafka) $(if $(filter --store --writers,$(BENCH)),setup-k8s) ## Time the write path beside pyarrow, delta-rs and Apache Hudi
 	@$(WITH_JAVA) $(BIN)/python -m bench $(BENCH)
 
 bench-operator: setup setup-k8s ## Time the operator beside 2,000 tables and 2,000 services (BENCH="--count 200")

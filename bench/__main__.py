@@ -42,6 +42,7 @@ from bench.stream_hour import HOUR_SECONDS, hour_record, measured_hour
 from bench.streams import FOLLOW_SECONDS, race_streams, streams_record
 from bench.streams import ROWS as STREAM_ROWS
 from bench.versions import LATER, race_versions, versions_record
+from bench.writers import WRITE_SECONDS, measured_writers, writers_record
 from scripts.setup_env import IVY
 from scripts.setup_oracles import fetch
 
@@ -107,6 +108,10 @@ def _store(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     return store_record(_few(options), measured_store(folder / "store", _few(options), _say))
 
 
+def _writers(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    return writers_record(measured_writers(folder / "writers", options.write_seconds, _say))
+
+
 def _streams(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     return streams_record(race_streams(folder / "streams", options.stream_rows, options.stream_seconds, _say))
 
@@ -128,6 +133,7 @@ MEASURED = {
     "services": _services,
     "reads": _reads,
     "store": _store,
+    "writers": _writers,
     "streams": _streams,
     "hour": _hour,
     "memory": _memory,
@@ -202,6 +208,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--reads", action="store_true", help="race readers of the same files only")
     parser.add_argument("--read-rows", type=int, default=READ_ROWS, help="rows of that race")
     parser.add_argument("--store", action="store_true", help="operations on an object store at several delays only")
+    parser.add_argument("--writers", action="store_true", help="writers beside each other in an object store only")
+    parser.add_argument("--write-seconds", type=float, default=WRITE_SECONDS, help="how long they write")
     parser.add_argument("--streams", action="store_true", help="a topic into a table, beside Spark and Hudi, only")
     parser.add_argument("--stream-rows", type=int, default=STREAM_ROWS, help="messages that are caught up with")
     parser.add_argument("--stream-seconds", type=float, default=FOLLOW_SECONDS, help="how long a topic is followed")

@@ -28,6 +28,7 @@ from bench.stream_hour import hour_lines
 from bench.streams import streams_lines
 from bench.tables import MIB, machine_lines, met_text, step_figures, table_lines, target_lines, target_ratio, wall_text
 from bench.versions import versions_lines
+from bench.writers import writers_lines
 
 WORKER_MEMORY_MAX = 1 << 30
 
@@ -154,6 +155,8 @@ def markdown(record: Mapping[str, Any]) -> str:
         lines += _services_lines(record["services"])
     if "store" in record:
         lines += store_lines(record["store"], machine_lines(record["store"]["machine"]))
+    if "writers" in record:
+        lines += writers_lines(record["writers"], machine_lines(record["writers"]["machine"]))
     if "streams" in record:
         lines += streams_lines(record["streams"])
     if "hour" in record:
