@@ -1,5 +1,5 @@
-"""Writers beside each other: one, two, four and eight processes upsert rows of a bucket of their own
-into one table, on an S3 server where each request takes 30 ms.
+"""Writers beside each other: one, two, four and eight processes upsert rows of a bucket of their
+own into one table, on an S3 server where each request takes 30 ms.
 
 `python -m bench.writers` is one of them. What is lost is counted: no two touch a row, so none
 should end with a conflict.

@@ -1,5 +1,5 @@
-"""Writers beside each other at a small size: each has its bucket, nothing is lost, and the report tells who
-is too slow."""
+"""Writers beside each other at a small size: each has its bucket, nothing is lost, and the report
+tells who is too slow."""
 
 from __future__ import annotations
 
