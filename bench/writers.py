@@ -105,7 +105,8 @@ def _write(server: S3Server, uri: str, count: int, seconds: float) -> Written:
     finally:
         for process in processes:
             process.kill()
-            process.wait()
+            with process:  # closes its pipes
+                process.wait()
     held = open_table(uri, storage_options=server.options).scan(columns=["id", "ts"]).to_arrow()
     for answer in answers:
         newest = held.filter(pc.is_in(held["id"], pa.array(answer["keys"])))
