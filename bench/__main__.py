@@ -219,7 +219,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--scratch", help="folder on whose disk the tables are written")
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="print only, write no results")
     options = parser.parse_args()
-    chosen = [name for name in (*MEASURED, "indexes") if getattr(options, name, False)]
+    chosen = [name for name in (*MEASURED, "indexes") if name != "race" and getattr(options, name)]
     # Whoever takes part in a race is named for that race.
     options.sections = chosen or (["race"] if options.only else ["starts", "race", "logs", "versions"])
     if unknown := sorted({*options.only.split(",")} - {"", *_names(options.sections)}):

@@ -66,19 +66,16 @@ def measured_hour(folder: Path, seconds: float, say: Callable[[str], None]) -> l
     base, found = folder / "rides", list[Sample]()
     with running_broker() as broker:
         topic = broker.topic(partitions=PARTITIONS, **{"retention.ms": "600000", "segment.ms": "60000"})
-        sender = sending(broker.address, topic, "pace", str(RATE), str(seconds), str(KEYS))
-        try:
-            with driver(Feed(broker.address, topic), base, "Continuous", SERVICES) as process:
-                watched, until = psutil.Process(process.pid), time.monotonic() + seconds
-                while time.monotonic() < until and process.poll() is None:
-                    time.sleep(SAMPLE_SECONDS)
-                    found.append(_sample(watched, base))
-                    if len(found) % 60 == 0:
-                        say(f"{len(found) * SAMPLE_SECONDS:.0f} s: {found[-1]}")
-            assert sender.wait(60) == 0
-        finally:
-            sender.kill()
-            sender.wait()
+        with (
+            sending(broker.address, topic, "pace", str(RATE), str(seconds), str(KEYS)),
+            driver(Feed(broker.address, topic), base, "Continuous", SERVICES) as process,
+        ):
+            watched, until = psutil.Process(process.pid), time.monotonic() + seconds
+            while time.monotonic() < until and process.poll() is None:
+                time.sleep(SAMPLE_SECONDS)
+                found.append(_sample(watched, base))
+                if len(found) % 60 == 0:
+                    say(f"{len(found) * SAMPLE_SECONDS:.0f} s: {found[-1]}")
     shutil.rmtree(base)
     return found
 

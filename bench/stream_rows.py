@@ -11,12 +11,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from bench.process import ROOT
 
 KEYS = 1_000_000
 PARTITIONS = 4
+END_SECONDS_MAX = 60.0
 _STEP = 611_953
 """A prime: keys come in no order, and none twice before all of them came once."""
 _MIXED = 0x9E3779B97F4A7C15
@@ -52,9 +54,17 @@ def newest(count: int, keys: int) -> tuple[int, int]:
     return count - first, (first + count - 1) * (count - first) // 2
 
 
-def sending(brokers: str, topic: str, *what: str) -> subprocess.Popen[bytes]:
-    """The sender's process."""
-    return subprocess.Popen([sys.executable, "-m", "bench.stream_rows", brokers, topic, *what], cwd=ROOT)
+@contextmanager
+def sending(brokers: str, topic: str, *what: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The sender's process beside what is done meanwhile, behind which it ends soon. Raises
+    AssertionError if it did not send everything."""
+    process = subprocess.Popen([sys.executable, "-m", "bench.stream_rows", brokers, topic, *what], cwd=ROOT)
+    try:
+        yield process
+        assert process.wait(END_SECONDS_MAX) == 0
+    finally:
+        process.kill()
+        process.wait()
 
 
 def _fill(producer: Any, topic: str, count: int, keys: int) -> None:
@@ -107,7 +117,7 @@ def main() -> None:
         _fill(producer, asked.topic, int(asked.amount), int(asked.more[0]))
     else:
         _pace(producer, asked.topic, asked.amount, asked.more[0], int(asked.more[1]))
-    if producer.flush(60):
+    if producer.flush(END_SECONDS_MAX):
         sys.exit(f"messages to {asked.topic} were not sent")
 
 

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
+from bench.settings import CODEC
+
 COLUMNS = {
     "id": "STRING",
     "n": "BIGINT",
@@ -21,6 +23,17 @@ COLUMNS = {
 }
 KEY, ORDERING = "id", "n"
 BUCKETS = 4
+SINK = {
+    "hoodie.table.name": "rides",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.datasource.write.recordkey.field": KEY,
+    "hoodie.datasource.write.precombine.field": ORDERING,
+    "hoodie.index.type": "BUCKET",
+    "hoodie.bucket.index.num.buckets": str(BUCKETS),
+    "hoodie.parquet.compression.codec": CODEC,
+}
+"""The table of both Sparks."""
 BATCH_ROWS = 500_000
 """Of who catches up."""
 

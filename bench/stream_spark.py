@@ -8,24 +8,35 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.stream_settings import COLUMNS, Feed
+from bench.stream_settings import COLUMNS, SINK, Feed
 
 
-def catch_up(spark: Any, feed: Feed, base: Path, options: Mapping[str, str]) -> None:
-    """Everything that is in the topic now."""
-    frame = _frame(spark, feed).option("maxOffsetsPerTrigger", str(feed.batch_rows)).load()
-    _start(frame, base, options, availableNow=True).awaitTermination()
+class SparkFollower:
+    """A contender that has a session of Spark."""
 
+    _spark: Any
 
-def follow(spark: Any, feed: Feed, base: Path, options: Mapping[str, str]) -> None:
-    """What comes, for the feed's seconds."""
-    query = _start(_frame(spark, feed).load(), base, options, processingTime=f"{feed.interval:g} seconds")
-    until = time.monotonic() + feed.seconds
-    while time.monotonic() < until and query.isActive:
-        time.sleep(0.1)
-    if query.exception() is not None:
-        raise query.exception()
-    query.stop()
+    def sink(self) -> Mapping[str, str]:
+        """The options of its table."""
+        return SINK
+
+    def catch_up(self, rows: Path, base: Path) -> None:
+        """Everything that is in the topic now."""
+        feed = Feed.load(rows)
+        frame = _frame(self._spark, feed).option("maxOffsetsPerTrigger", str(feed.batch_rows)).load()
+        _start(frame, base, self.sink(), availableNow=True).awaitTermination()
+
+    def follow(self, rows: Path, base: Path) -> None:
+        """What comes, for the feed's seconds."""
+        feed = Feed.load(rows)
+        frame = _frame(self._spark, feed).load()
+        query = _start(frame, base, self.sink(), processingTime=f"{feed.interval:g} seconds")
+        until = time.monotonic() + feed.seconds
+        while time.monotonic() < until and query.isActive:
+            time.sleep(0.1)
+        if query.exception() is not None:
+            raise query.exception()
+        query.stop()
 
 
 def _frame(spark: Any, feed: Feed) -> Any:

@@ -109,7 +109,8 @@ def race_streams(
     with running_broker() as broker:
         topic = broker.topic(partitions=PARTITIONS)
         say(f"{rows:,} messages are sent")
-        assert sending(broker.address, topic, "fill", str(rows), str(KEYS)).wait() == 0
+        with sending(broker.address, topic, "fill", str(rows), str(KEYS)) as sender:
+            sender.wait()
         caught_up = {}
         for name in names:
             with _running(name) as contender, _base(folder, name) as base:
@@ -117,12 +118,12 @@ def race_streams(
             say(f"catch-up: {ENTRIES[name]}: {caught_up[name]}")
         broker.delete(topic)
         rate = max(RATE_MIN, min(each.steady for each in caught_up.values()) / 2)
-        followed = {}
+        behind = {}
         for name in names:
             with _running(name) as contender, _base(folder, name) as base:
-                followed[name] = _follow(contender, broker, base, rate, (warm, seconds))
-            say(f"follow: {ENTRIES[name]}: {followed[name]}")
-    return Streams(caught_up, rate, followed)
+                behind[name] = _follow(contender, broker, base, rate, (warm, seconds))
+            say(f"follow: {ENTRIES[name]}: {behind[name]}")
+    return Streams(caught_up, rate, behind)
 
 
 def _running(name: str) -> Contender:
@@ -151,13 +152,8 @@ def _follow(contender: Contender, broker: Broker, base: Path, rate: float, times
     topic = broker.topic(partitions=PARTITIONS)
     feed = Feed(broker.address, topic, seconds=sum(times) + GRACE_SECONDS)
     contender.wait_until_ready()
-    sender = sending(broker.address, topic, "pace", str(rate), str(sum(times)), str(EVERY))
-    try:
+    with sending(broker.address, topic, "pace", str(rate), str(sum(times)), str(EVERY)):
         cost = contender.run("follow", feed.store(base.with_suffix(".json")), base)
-        assert sender.wait(60) == 0
-    finally:
-        sender.kill()
-        sender.wait()
     broker.delete(topic)
     window = Window(int(times[0] * rate), int((sum(times) - 1) * rate), rate, feed.seconds)
     return followed(base, cost, window)
@@ -194,7 +190,7 @@ def streams_record(found: Streams) -> dict[str, Any]:
         "rate": round(found.rate),
         "caught_up": {name: _figures(each) for name, each in found.caught_up.items()},
         "followed": {name: _figures(each) for name, each in found.followed.items()},
-        "targets": [*_targets(found)],
+        "targets": list(_targets(found)),
     }
 
 

@@ -18,7 +18,7 @@ from bench.process import compiled
 from bench.settings import CODEC
 from bench.stream_jars import our_jars
 from bench.stream_settings import BUCKETS, KEY, ORDERING, Feed
-from bench.stream_spark import catch_up, follow
+from bench.stream_spark import SparkFollower
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 
 END_SECONDS_MAX = 60.0
@@ -85,26 +85,8 @@ def _spec(feed: Feed, base: Path, mode: str, more: Mapping[str, str]) -> JobSpec
     return JobSpec(attempt=f"bench-{base.name}", table=table, work=work, engine="Local")
 
 
-class SparkStreams(Spark):
+class SparkStreams(SparkFollower, Spark):
     """Our streaming sink on Spark."""
 
     def __init__(self) -> None:
         super().__init__(bloom=False, more_jars=our_jars())
-
-    def catch_up(self, rows: Path, base: Path) -> None:
-        catch_up(self._spark, Feed.load(rows), base, SINK)
-
-    def follow(self, rows: Path, base: Path) -> None:
-        follow(self._spark, Feed.load(rows), base, SINK)
-
-
-SINK = {
-    "hoodie.table.name": "rides",
-    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-    "hoodie.datasource.write.operation": "upsert",
-    "hoodie.datasource.write.recordkey.field": KEY,
-    "hoodie.datasource.write.precombine.field": ORDERING,
-    "hoodie.index.type": "BUCKET",
-    "hoodie.bucket.index.num.buckets": str(BUCKETS),
-    "hoodie.parquet.compression.codec": CODEC,
-}

@@ -33,7 +33,8 @@ BUCKETS = 8
 ROWS, UPDATED = 16_000, 500
 DELAY = 0.03
 WRITE_SECONDS = 45.0
-START_SECONDS = 4.0
+BEGIN = "begin"
+"""What every writer waits for, so that none has begun while another starts."""
 FASTER_MIN, LOST_MAX = 4.0, 0.1
 
 
@@ -73,21 +74,21 @@ def measured_writers(
 def _table(server: S3Server) -> str:
     uri = server.new_uri()
     bucket = {"type": "Bucket", "buckets": BUCKETS}
+    load = _rows()
     table = create_table(
-        uri, _rows(0).schema, record_key="id", ordering_fields="ts", type="MergeOnRead", index=bucket,
+        uri, load.schema, record_key="id", ordering_fields="ts", type="MergeOnRead", index=bucket,
         storage_options=server.options,
     )  # fmt: skip
-    table.write(_rows(0), operation="bulk_insert")
+    table.write(load, operation="bulk_insert")
     return uri
 
 
-def _rows(version: int) -> pa.Table:
-    return rows(ROWS, version, 1).drop_columns(["p"])
+def _rows() -> pa.Table:
+    return rows(ROWS, 0, 1).drop_columns(["p"])
 
 
 def _write(server: S3Server, uri: str, count: int, seconds: float) -> Written:
-    begins = time.time() + START_SECONDS
-    asked = json.dumps({"uri": uri, "options": server.options, "begins": begins, "seconds": seconds})
+    asked = json.dumps({"uri": uri, "options": server.options, "seconds": seconds})
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "bench.writers", str(number)],
@@ -98,9 +99,11 @@ def _write(server: S3Server, uri: str, count: int, seconds: float) -> Written:
     ]  # fmt: skip
     try:
         for process in processes:
-            assert process.stdin is not None
-            process.stdin.write(asked)
-            process.stdin.close()
+            _tell(process, asked)
+        for process in processes:
+            _answer(process)
+        for process in processes:
+            _tell(process, BEGIN)
         answers = [_answer(process) for process in processes]
     finally:
         for process in processes:
@@ -115,24 +118,33 @@ def _write(server: S3Server, uri: str, count: int, seconds: float) -> Written:
     return Written(seconds, sum(commits), sum(answer["lost"] for answer in answers), min(commits))
 
 
+def _tell(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdin is not None
+    print(line, file=process.stdin, flush=True)
+
+
 def _answer(process: subprocess.Popen[str]) -> dict[str, Any]:
     assert process.stdout is not None
-    line = process.stdout.read()
-    if process.wait() or not line:
-        raise RuntimeError(f"a writer ended with exit code {process.returncode}")
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError(f"a writer ended with exit code {process.wait()}")
     return json.loads(line)
 
 
 def main() -> None:
-    """One writer: it upserts rows of its bucket from a moment on, for some seconds."""
-    number, asked = int(sys.argv[1]), json.load(sys.stdin)
+    """One writer: it says what it will write, and once all are told to begin it upserts these rows
+    of its bucket for some seconds."""
+    number, asked = int(sys.argv[1]), json.loads(sys.stdin.readline())
     table = open_table(asked["uri"], storage_options=asked["options"])
     held = table.scan(columns=["id", "_hoodie_file_name"]).to_arrow()
     mine = held.filter(pc.starts_with(held["_hoodie_file_name"], f"{number:08}"))["id"].slice(0, UPDATED)
-    update = _rows(0).filter(pc.is_in(_rows(0)["id"], mine.combine_chunks()))
+    load = _rows()
+    update = load.filter(pc.is_in(load["id"], mine.combine_chunks()))
     commits = lost = version = 0
-    time.sleep(max(0.0, asked["begins"] - time.time()))
-    while time.time() < asked["begins"] + asked["seconds"]:
+    print(json.dumps({"rows": len(update)}), flush=True)
+    assert sys.stdin.readline().strip() == BEGIN
+    until = time.monotonic() + asked["seconds"]
+    while time.monotonic() < until:
         batch = update.set_column(1, "ts", pa.array([commits + lost + 1] * len(update)))
         try:
             table.upsert(batch)

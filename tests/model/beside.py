@@ -24,8 +24,7 @@ class WriterBeside(Writer):
     chain does not know is a conflict."""
 
     def in_window(self, at: Location) -> bool:
-        """Whether it has looked, and what it decides is not to be seen yet."""
-        return at[0] in ("sure", "look", "publish", "relist")
+        return "window of our decision" not in self.without and at[0] in ("sure", "look", "publish", "relist")
 
     def fresh_tail(self, at: Location) -> int | None:
         return at[2] if at[0] == "sure" else super().fresh_tail(at)
@@ -63,8 +62,7 @@ class OtherEngine(NaiveWriter):
 
     def at_publish(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         pairs = zip(env.processes, env.locations, strict=True)
-        open_now = any(isinstance(p, WriterBeside) and p.in_window(place) for p, place in pairs)
-        if not open_now or "window of our decision" in self.without:
+        if not any(process.in_window(place) for process, place in pairs):
             yield from super().at_publish(at, store, env)
 
 

@@ -101,6 +101,11 @@ class Process:
         fresh listing."""
         return 0
 
+    def in_window(self, at: Location) -> bool:
+        """Whether it has looked for another engine, and what it does upon that is not to be seen
+        yet: a moment that the instance leaves out."""
+        return False
+
     def fresh_tail(self, at: Location) -> int | None:
         """The tail behind which this process may still send a chain entry, if its listing is
         younger than the trim age."""

@@ -40,7 +40,7 @@ class Locked(ChainProcess):
 
     bit = 0
 
-    def take(self, to: Location, store: Store) -> Step:
+    def take(self, to: Location) -> Step:
         """The lock, free or expired: nobody can tell a holder that sleeps from one that is dead."""
         return Step("LOCK", to, ((LOCK, self.name),))
 
@@ -49,7 +49,6 @@ class Locked(ChainProcess):
         return store.get(LOCK) == self.name
 
     def in_window(self, at: Location) -> bool:
-        """Whether what was decided or is to be shown is on its way."""
         windows = {"send": "window of our decision", "show": "window of our file"}
         return at[0] in windows and windows[at[0]] not in self.without
 
@@ -60,7 +59,7 @@ class Locked(ChainProcess):
             yield Step("the lease is lost", ("again", *at[1:]))
 
     def at_again(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        yield self.take(("under", *at[1:]), store)
+        yield self.take(("under", *at[1:]))
 
     def at_under(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         instant, entry = at[1], committed(store, at[1])
@@ -112,7 +111,7 @@ class LockedWriter(Locked, Writer):
     """Holds the lock from its last listing to its file."""
 
     def at_decide(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        yield self.take(("locked", *at[1:]), store)
+        yield self.take(("locked", *at[1:]))
 
     def at_locked(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         _, instant, _, _, completed, _ = at
@@ -183,9 +182,6 @@ class EngineUnderLock(OtherEngine):
     """Takes the lock, checks, publishes and gives it back."""
 
     def at_publish(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        pairs = zip(env.processes, env.locations, strict=True)
-        if any(isinstance(process, Locked) and process.in_window(place) for process, place in pairs):
-            return
         for step in super().at_publish(at, store, env):
             step.writes = (*step.writes, (LOCK, None))
             yield step

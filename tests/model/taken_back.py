@@ -125,7 +125,7 @@ class ForeignRollback(Process):
 
     def at_idle(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         pairs = zip(env.processes, env.locations, strict=True)
-        is_open = any(isinstance(p, WriterBeside) and p.in_window(place) for p, place in pairs)
+        is_open = any(process.in_window(place) for process, place in pairs)
         if LIVE not in timeline(store)[1] or is_open:
             return
         drawn = newest(store) + 1
