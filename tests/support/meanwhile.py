@@ -102,6 +102,16 @@ class AfterPut:
         return lambda: self
 
 
+class AfterCreate(AfterPut):
+    """The same, after the first exclusive one."""
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        self.inner.put_if_absent(path, data)
+        if self.part in path and self.happen is not None:
+            happen, self.happen = self.happen, None
+            happen()
+
+
 class BeforePut(AfterPut):
     """The same, right before that write."""
 

@@ -36,7 +36,7 @@ from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TxnSettings
 from tests.support.aged import AgedStorage
 from tests.support.crashes import FIRST, LAYOUTS, LOG_LAYOUTS, copied, opened, prepared, read, rows
-from tests.support.meanwhile import AfterPut, AtCall, SlowListing
+from tests.support.meanwhile import AfterCreate, AfterPut, AtCall, SlowListing
 from tests.support.scale import scaled
 
 ENABLE = {"hoodie.metadata.enable": "true"}
@@ -275,6 +275,25 @@ def test_a_clean_tells_behind_a_compaction_that_is_decided_and_not_yet_on_the_ti
     run_clean(opened(store).context, cleans[0].instant, LocalEngine())
     assert any(compact_metadata(opened(store).context, 1) for _ in range(2))
     assert agrees(store)
+
+
+@kinds
+def test_a_planner_that_dies_before_it_has_dropped_its_claim_holds_no_write(layout):
+    store = with_metadata(layout, deltas=3)
+
+    class DeadError(Exception):
+        pass
+
+    def die() -> None:
+        raise DeadError
+
+    hooked = AfterCreate(store, f"{METADATA_TABLE}/.hoodie/", die)
+    with pytest.raises(DeadError):
+        compact_metadata(opened(hooked).context, 1)
+    assert load_timeline(opened(store).context).planner_claims
+    upserted(store)
+    assert agrees(store)
+    assert not load_timeline(opened(store).context).planner_claims
 
 
 @kinds

@@ -93,8 +93,12 @@ def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, up
     expected = [*((time, Kind.PLAN) for time in planners), *((time, Kind.COMMIT) for time in writes)]
     waiting = [decisions[time] for time, kind in expected if time in decisions and decisions[time][1].kind is kind]
     waiting.sort(key=itemgetter(0))
-    moved = [materialise(ctx, entry) and entry.name not in timeline.files for _, entry in waiting]
-    return any(moved)
+    moved = [entry for _, entry in waiting if materialise(ctx, entry) and entry.name not in timeline.files]
+    for entry in moved:
+        if entry.kind is Kind.PLAN:
+            # Its maker may have died before. A plan of the metadata table is on no listing of this timeline: while its claim is, it would be waited for.
+            drop_claim(ctx, entry.instant)
+    return bool(moved)
 
 
 def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> bool:
