@@ -117,6 +117,23 @@ def test_a_write_that_completes_after_newer_ones_is_told_when_it_completes(store
     assert follow(store, position)[0] == []
 
 
+def test_one_that_began_first_completed_last_and_was_archived_before_its_turn_is_told(store: Storage) -> None:
+    _, position = follow(store, Position())
+    late = open_write(store)
+    opened(store).write(rows(("a", "x", 5)), operation="upsert")
+    newer = commit_times(store)[-1]
+    complete(late, 7, "other")
+    page = commits_after(context(store), Position.parse(str(position), "UTC"), limit=1)
+    assert len(page.told) == 1
+    opened(store).write(rows(("a", "x", 6)), operation="upsert")
+    opened(AgedStorage(store)).archive(KEEP, force=True)
+    active = load_timeline(context(store)).commit_times
+    assert late.time not in active
+    assert newer in active
+    rest, _ = follow(store, page.told[0].position)
+    assert {page.told[0].commit.instant, *rest} >= {late.time, newer}
+
+
 def test_a_write_that_is_given_up_leaves_the_position(store: Storage) -> None:
     late = open_write(store)
     opened(store).write(rows(("a", "x", 5)), operation="upsert")
