@@ -65,7 +65,7 @@ class NewFile:
 
 
 def replace_file(path: str, data: bytes, *, fsync: bool) -> None:
-    """Create or replace by rename."""
+    """Create or replace by rename. What Hadoop keeps beside a file goes first."""
     descriptor, staging = _open_beside(path, _open_staging, fsync=fsync)
     try:
         try:
@@ -74,6 +74,7 @@ def replace_file(path: str, data: bytes, *, fsync: bool) -> None:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
+        _drop_sums(path)
         os.replace(staging, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -81,9 +82,19 @@ def replace_file(path: str, data: bytes, *, fsync: bool) -> None:
         raise
 
 
+def _drop_sums(path: str) -> None:
+    """Delete the check sums that Hadoop has written beside a file: with those of other bytes no
+    Java can read it (measured on Hudi 0.15.0 and 1.1.1)."""
+    folder, _, name = path.rpartition("/")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{folder}/.{name}.crc")
+
+
 def delete_file(path: str, *, root: str, fsync: bool) -> None:
-    """Delete a file, if it is there, and the folders below `root` that it leaves empty."""
+    """Delete a file, if it is there, and the folders below `root` that it leaves empty. What Hadoop
+    keeps beside it goes first."""
     try:
+        _drop_sums(path)
         os.unlink(path)
     except (FileNotFoundError, NotADirectoryError):
         return

@@ -3,8 +3,6 @@ absent.
 
 Facts (Hudi 0.15.0): Hudi deletes the file between writing its backup and the new one, so a reader
 that finds no valid file uses the backup and tries again. We replace it by one atomic put instead.
-On `file:` paths a stale `.hoodie.properties.crc` beside a rewritten file makes the table unloadable
-for Java, so it goes first.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from hudi_table.errors import (
     OutcomeUnknownError,
     TableNotFoundError,
 )
-from hudi_table.model.names import HOODIE, PROPERTIES, PROPERTIES_BACKUP
+from hudi_table.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.java_properties import parse_properties, render_properties
 from hudi_table.model.table.layouts import VERSIONS, Archive, layout_of
@@ -42,7 +40,6 @@ from hudi_table.table.timeline.lsm import empty_archive
 
 READ_ATTEMPTS_MAX = 5
 READ_PAUSE_SECONDS = 1.0
-_CRC = f"{HOODIE}/.hoodie.properties.crc"
 
 
 def load_context(
@@ -130,7 +127,6 @@ def replace_properties(ctx: TableContext, updates: Mapping[str, str | None]) -> 
     if wanted != current:
         kept_properties.forget(storage, {key for key, value in updates.items() if value is None})
         retry.put(storage, PROPERTIES_BACKUP, render_properties(current, ("Backup of hoodie.properties",)).encode())
-        retry.delete(storage, _CRC)
         retry.put(storage, PROPERTIES, render_properties(wanted, ("Hudi table properties",)).encode())
         retry.delete(storage, PROPERTIES_BACKUP)
         kept_properties.note(storage, {key: value for key, value in updates.items() if value is not None})

@@ -148,8 +148,8 @@ def test_leftovers_of_a_crash_are_never_listed(tmp_path: Path) -> None:
 
 def test_checksum_sidecars_are_files_like_others(tmp_path: Path) -> None:
     storage = open_storage(str(tmp_path))
-    storage.put(".hoodie/.hoodie.properties.crc", b"crc\0")
     storage.put(".hoodie/hoodie.properties", b"")
+    storage.put(".hoodie/.hoodie.properties.crc", b"crc\0")
     assert [info.path for info in storage.list(".hoodie")] == [
         ".hoodie/.hoodie.properties.crc",
         ".hoodie/hoodie.properties",
@@ -336,3 +336,17 @@ def test_unknown_options_are_refused(tmp_path: Path) -> None:
         open_storage(str(tmp_path), {"fsync": "maybe"})
     with pytest.raises(InvalidOptionError, match="takes no options"):
         open_storage("memory://m", {"fsync": "false"})
+
+
+@pytest.mark.parametrize("change", ["put", "delete"])
+def test_the_check_sums_of_hadoop_go_with_the_bytes_that_they_are_of(tmp_path: Path, change: str) -> None:
+    storage = open_storage(str(tmp_path / "t"))
+    storage.put("folder/file", b"1")
+    storage.put("folder/.file.crc", b"of 1")
+    storage.put("folder/.other.crc", b"of another")
+    if change == "put":
+        storage.put("folder/file", b"2")
+    else:
+        storage.delete("folder/file")
+    left = {"folder/.other.crc"} | ({"folder/file"} if change == "put" else set())
+    assert {info.path for info in storage.list("folder")} == left
