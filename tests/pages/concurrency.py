@@ -16,6 +16,7 @@ MARKED = "<!-- cases, by python -m tests.pages.concurrency -->", "<!-- end of ca
 _COMMIT = "tests/hudi_table/table/commit"
 _SERVICES = "tests/hudi_table/services"
 _CONFLICTS = "tests/hudi_table/write/test_conflicts.py"
+_EARLY = "tests/hudi_table/write/test_early_conflicts.py"
 _BESIDE = f"{_COMMIT}/test_foreign_writers.py"
 _LOCKED = f"{_COMMIT}/test_locking.py"
 _PERMIT = f"{_COMMIT}/test_write_permit.py"
@@ -53,6 +54,14 @@ WRITERS = (
         (
             f"{_CONFLICTS}::test_two_updates_of_one_key_exclude_each_other_and_the_first_decision_stands",
             f"{_CONFLICTS}::test_a_conflict_is_tried_again_on_the_new_snapshot_if_the_options_say_so",
+        ),
+    ),
+    Case(
+        "an update that looks for conflicts early", "an earlier update of the same file group that goes on", "the markers of the other, then the chain",
+        "with `hoodie.write.concurrency.early.conflict.detection.enable` the later one ends with `WriteConflict` before it writes to that file group",
+        (
+            f"{_EARLY}::test_the_later_of_two_writes_of_one_file_group_ends_before_it_writes_a_row",
+            "tests/hudi_spark/test_early_conflicts.py::test_a_write_ends_whose_file_group_an_earlier_one_has_begun_to_change",
         ),
     ),
     Case(

@@ -303,6 +303,10 @@ def begin_attempt(
     previous = table_avro_schema(ctx, txn.timeline)
     text = avro_text_for(prepared.schema, table_name=ctx.config.name, previous=previous)
     attempt = Attempt(ctx, placing_as_of(ctx, prepared, txn.timeline), txn, view, text, batch)
+    if prepared.options.early_conflicts:
+        from hudi_table.table.commit.beside.early_conflicts import EarlyConflicts
+
+        txn.right.early = EarlyConflicts(ctx.layout.timeline_folder, ctx.settings.suspect_after_seconds)
     try:
         _check_unchanged(ctx, prepared, txn)
     except WriteConflictError as error:

@@ -205,7 +205,8 @@ def failed_writes(options: Mapping[str, str]) -> FailedWrites | None:
 class WriteOptions:
     """The options that a write acts on. Sizes are bytes, limits are rows.
 
-    `duplicates`: what an insert does with keys that are stored. `bloom_enabled`: whether base files
+    `duplicates`: what an insert does with keys that are stored. `early_conflicts`: who begins to
+    write looks for others that write to the same file groups. `bloom_enabled`: whether base files
     get a filter, None for what the table's index needs; `bloom_*` say which. `updates_clustered`:
     rows may go to file groups that a pending clustering rewrites, which then fails. `record_size`
     counts until a commit has shown the size of a row. `event_time`: the column whose least and
@@ -235,6 +236,7 @@ class WriteOptions:
     bloom_by_ranges: bool
     bloom_by_metadata: bool
     conflict_retries: int
+    early_conflicts: bool
     duplicates: DuplicatePolicy
     log_blocks: LogBlocks
     null_for_missing: bool
@@ -285,6 +287,7 @@ class WriteOptions:
             duplicates=duplicate_policy(options),
             log_blocks=LogBlocks((option_text(options, LOG_BLOCK_FORMAT) or LogBlocks.AVRO).strip().lower()),
             conflict_retries=read.integer("hoodie.write.num.retries.on.conflict.failures", least=0),
+            early_conflicts=read.boolean("hoodie.write.concurrency.early.conflict.detection.enable"),
             null_for_missing=read.boolean(NULL_FOR_MISSING) or read.boolean(RECONCILE),
             updates_clustered=values.short_class(read.text(CLUSTERED_UPDATES)) == "AllowUpdate",
             failed_writes=failed_writes(options),

@@ -19,6 +19,7 @@ from hudi_table.errors import InvariantError, ObjectNotFoundError
 from hudi_table.model.names import TEMP, MarkerType, join, parse_marker
 from hudi_table.table.store import retry
 from hudi_table.table.store.at_once import all_at_once
+from hudi_table.table.store.ports import ObjectInfo, Storage
 from hudi_table.table.timeline.context import TableContext
 
 MARKER_TYPE = "MARKERS.type"
@@ -89,18 +90,23 @@ def marked_files(ctx: TableContext, time: str) -> list[str]:
 
 def marks_of(ctx: TableContext, time: str) -> Marks:
     """The markers that an instant has."""
+    return markers_among(ctx.storage, time, ctx.storage.list(join(TEMP, time)))
+
+
+def markers_among(storage: Storage, time: str, infos: Iterable[ObjectInfo]) -> Marks:
+    """The same, where its folder is listed already."""
     folder = join(TEMP, time)
-    objects = [info.path for info in ctx.storage.list(folder)]
+    objects = [info.path for info in infos]
     names = [path[len(folder) + 1 :] for path in objects]
-    batches = [partial(_batch, ctx, join(folder, name)) for name in names if _IS_BATCH.match(name)]
-    lines = (line for found in all_at_once(ctx.storage, batches) for line in found)
+    batches = [partial(_batch, storage, join(folder, name)) for name in names if _IS_BATCH.match(name)]
+    lines = (line for found in all_at_once(storage, batches) for line in found)
     return Marks({marker[0] for marker in map(parse_marker, [*names, *lines]) if marker is not None}, objects)
 
 
-def _batch(ctx: TableContext, path: str) -> list[str]:
+def _batch(storage: Storage, path: str) -> list[str]:
     """The markers in a batch, none if it has gone with its instant."""
     try:
-        return ctx.storage.get(path).decode("utf-8", "replace").splitlines()
+        return storage.get(path).decode("utf-8", "replace").splitlines()
     except ObjectNotFoundError:
         return []
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from hudi_table.errors import (
     ObjectExistsError,
@@ -33,7 +33,10 @@ from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.context import ChainTail, TableContext
 
-_STATE = ("open_storage", "instant", "claim_path", "tail", "renew_seconds", "batched", "is_shared", "is_own")
+if TYPE_CHECKING:
+    from hudi_table.table.commit.beside.early_conflicts import EarlyConflicts
+
+_STATE = ("open_storage", "instant", "claim_path", "tail", "renew_seconds", "batched", "is_shared", "is_own", "early")
 _NUMBERS = 1 << 31
 _DRAWS_MAX = 10
 
@@ -47,7 +50,7 @@ class RightToWrite:
     to hold no abort. `doubts` are files whose creation had no definite reply, `marks` the markers
     that this process has made. `batched`: they stand in Hudi's batched form. `is_shared`: another
     process may write for the instant, too. `is_own`: it was claimed for this attempt, so what it
-    has not committed is nobody else's.
+    has not committed is nobody else's. `early`: what looks behind new markers for those of others.
     """
 
     open_storage: Callable[[], Storage]
@@ -59,6 +62,7 @@ class RightToWrite:
     is_shared: bool = False
     is_own: bool = False
     is_aborted: bool = False
+    early: EarlyConflicts | None = None
     doubts: list[str] = field(default_factory=list, repr=False)
     marks: Marks = field(default_factory=Marks, repr=False)
     _storage: Storage | None = field(default=None, repr=False)
@@ -148,7 +152,8 @@ class RightToWrite:
 
         `batched`: in Hudi's batched form, two requests for any number of files. All markers of an
         instant have one form, so who has begun with it goes on with it. Whoever writes for an
-        instant that others write for, too, takes the direct form.
+        instant that others write for, too, takes the direct form. Raises WriteConflictError if
+        conflicts are looked for early and another write is ahead.
         """
         new = [file for file in files if file.path not in self.marks.files]
         self.renew_if_due()
@@ -164,6 +169,8 @@ class RightToWrite:
             puts += [partial(self._put_marker, path, b"") for path in paths]
         all_at_once(self.storage, [*beside, *puts])
         self.marks.files.update(file.path for file in new)
+        if new and self.early is not None:
+            self.early.refuse(self.storage, self.instant, new)
 
     def _put_marker(self, path: str, data: bytes) -> None:
         self.marks.objects.append(path)
