@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.model.completions import (
+    AppendingWriter,
     TimedArchiver,
     TimedCompactor,
     TimedExecutor,
@@ -63,4 +64,16 @@ def v4(p: Parts) -> Instance:
                      {**TIMED, ("d", "g", 1, 0): 0}, ROWS)  # fmt: skip
 
 
-COMPLETIONS: dict[str, Maker] = {maker.__name__.upper(): maker for maker in (k12, v1, v2, v3, v4)}
+def v6(p: Parts) -> Instance:
+    """Neither writer waits for the other, nor for the plan; the plan waits for both."""
+    planner = TimedCompactor("C", p.without)
+    planner.touches = ("f", "append 1", "append 2") if "plans conflict with appends" not in p.without else ("f",)
+    appending = [
+        AppendingWriter(f"W{n}", n, ("f",), p.without, logs=True, touches=(f"append {n}",), ahead=ahead)
+        for n, ahead in ((1, (0, 2)), (2, (0,)))
+    ]
+    return _instance("versions 8 and 9: two deltas that append beside each other, compaction, second executor",
+                     [*appending, planner, TimedExecutor("X", p.without)], TIMED, ROWS, lost_replies=0)  # fmt: skip
+
+
+COMPLETIONS: dict[str, Maker] = {maker.__name__.upper(): maker for maker in (k12, v1, v2, v3, v4, v6)}

@@ -164,6 +164,14 @@ class TimedWriter(Writer):
         return super()._conflicts(entry)
 
 
+class AppendingWriter(TimedWriter):
+    """A writer of logs that excludes nobody who appends too, and that no plan of a compaction
+    excludes."""
+
+    def _conflicts(self, entry: Any) -> bool:
+        return entry[0] != "P" and super()._conflicts(entry)
+
+
 def completion_floor(store: Store, instant: int, known: int, without: Guards) -> int:
     """What a completion time decided behind entry `known` must exceed: every instant and completion
     time up to there, and the instant itself."""

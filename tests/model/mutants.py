@@ -72,6 +72,7 @@ MUTANTS = (
     Mutant("archive tells completions", "V2", "I10"),
     Mutant("archive before deleting", "V2", "I1", long=True),
     Mutant("deltas conflict with compactions", "V1", "", long=True),
+    Mutant("plans conflict with appends", "V6", "I10"),
     Mutant("a note comes first", "V5", "I1", long=True),
     Mutant("writers see the note", "V5", "I1", long=True),
     Mutant("writers see the version", "V5", "I1", long=True),

@@ -16,6 +16,7 @@ MARKED = "<!-- cases, by python -m tests.pages.concurrency -->", "<!-- end of ca
 _COMMIT = "tests/hudi_table/table/commit"
 _SERVICES = "tests/hudi_table/services"
 _CONFLICTS = "tests/hudi_table/write/test_conflicts.py"
+_APPENDS = "tests/hudi_table/write/test_non_blocking.py"
 _EARLY = "tests/hudi_table/write/test_early_conflicts.py"
 _BESIDE = f"{_COMMIT}/test_foreign_writers.py"
 _LOCKED = f"{_COMMIT}/test_locking.py"
@@ -54,6 +55,24 @@ WRITERS = (
         (
             f"{_CONFLICTS}::test_two_updates_of_one_key_exclude_each_other_and_the_first_decision_stands",
             f"{_CONFLICTS}::test_a_conflict_is_tried_again_on_the_new_snapshot_if_the_options_say_so",
+        ),
+    ),
+    Case(
+        "a writer that appends: merge-on-read of version 8 or 9, bucket index, `NON_BLOCKING_CONCURRENCY_CONTROL`", "others that append to the same bucket", "nothing",
+        "all commit; of one key the larger ordering value counts, without ordering fields the later instant",
+        (
+            f"{_APPENDS}::test_two_that_update_one_bucket_both_stand",
+            f"{_APPENDS}::test_two_that_begin_a_bucket_write_logs_of_one_file_group",
+            f"{_APPENDS}::test_the_larger_ordering_value_wins_whoever_completes_last",
+            f"{_APPENDS}::test_many_writers_of_one_bucket_lose_nothing",
+        ),
+    ),
+    Case(
+        "a writer that appends", "a write of the bucket that does not, an overwrite, a clustering, a log compaction", "the chain: the bucket",
+        "one commits, the other ends with `WriteConflict`",
+        (
+            f"{_APPENDS}::test_what_does_more_than_append_excludes_them",
+            f"{_APPENDS}::test_a_log_compaction_excludes_them",
         ),
     ),
     Case(
@@ -102,6 +121,14 @@ WRITERS = (
     ),
 )  # fmt: skip
 SERVICES = (
+    Case(
+        "a writer that appends", "a compaction", "the chain: the compaction is planned again where rows came meanwhile",
+        "both go on, and no row is lost",
+        (
+            f"{_APPENDS}::test_a_compaction_goes_on_beside_them",
+            f"{_APPENDS}::test_a_compaction_that_waits_is_executed_behind_them",
+        ),
+    ),
     Case(
         "a writer", "a compaction", "the chain: the plan names its file groups",
         "who read before the plan and writes to a planned group ends with `WriteConflict`; who read after it goes on, and its rows stay",
@@ -228,6 +255,11 @@ FOREIGN = (
         "a writer", "a commit of Apache Hudi or Flink that appears behind that listing, or that looks for none of ours", "nothing",
         "**not promised**: of two updates of one file group one may be lost. The condition `ForeignWriters` and `hudictl info` say that there are such commits",
         (f"{_BESIDE}::test_the_command_tells_of_foreign_writers",),
+    ),
+    Case(
+        "a writer that appends", "non-blocking writers of Apache Hudi 1.1.1 on the same bucket", "nothing",
+        "nobody fails; every row is there for both",
+        ("tests/interop/test_non_blocking.py::test_both_append_to_one_bucket_and_nobody_fails",),
     ),
     Case(
         "a writer", "a compaction or clustering that Apache Hudi plans before our decision", "a listing just before the decision",

@@ -158,6 +158,12 @@ def bucket_file_id(seed: uuid.UUID, partition: str, bucket: int) -> str:
     return f"{bucket:08d}{str(uuid.uuid5(seed, f'{partition}/bucket/{bucket}'))[8:]}-0"
 
 
+def shared_bucket_file_id(bucket: int) -> str:
+    """The file id of a bucket that several writers begin at once, as Hudi's non-blocking writers
+    name it (measured on 1.0.2 and 1.1.1)."""
+    return f"{bucket:08d}-0000-0000-0000-000000000000-0"
+
+
 def bucket_of_file_id(file_id: str) -> int | None:
     """Bucket number of a bucket table's file id, or None if the id does not start with 8 digits."""
     return int(file_id[:8]) if len(file_id) > 8 and is_digits(file_id[:8]) and file_id[8] == "-" else None

@@ -15,7 +15,7 @@ from hudi_table.codec.avro.schema import avro_text_for
 from hudi_table.errors import HudiError, OutcomeUnknownError, UnavailableError, WriteConflictError
 from hudi_table.index.base import Slot
 from hudi_table.index.key_hashes import key_hashes
-from hudi_table.model.names import PARTITION_METADATA, join
+from hudi_table.model.names import PARTITION_METADATA, bucket_of_file_id, join
 from hudi_table.model.options.write_options import Operation, SortMode
 from hudi_table.model.table.config import TableType
 from hudi_table.model.timeline import conflict_keys
@@ -144,6 +144,7 @@ class Attempt:
                 compactions=groups_of({i: plan for i, plan in plans.items() if i.action is Action.COMPACTION}),
                 held=groups_of(plans) | clustered,
                 logs_tell_writers=self.ctx.layout.logs_tell_writers,
+                appends=self.prepared.appends,
                 committed=self.visible if to_logs else frozenset(),
             )
         )
@@ -263,7 +264,10 @@ class Attempt:
         for task in (item.task for item in self.planned):
             exists = task.base_path is not None or task.log is not None
             key = self.prepared.index.conflict_key(task.partition, task.file_id, exists=exists)
-            if key is not None:
+            bucket = bucket_of_file_id(task.file_id) if self.prepared.appends else None
+            if bucket is not None:
+                keys.add(conflict_keys.append_conflict_key(task.partition, bucket))
+            elif key is not None:
                 keys.add(key)
         return keys | conflict_keys_of_records(inserted, is_global=self.prepared.index.is_global)
 

@@ -25,6 +25,7 @@ from hudi_table.model.names import (
     bucket_file_id,
     log_write_token,
     new_file_id,
+    shared_bucket_file_id,
 )
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.timeline.commits import CommitMetadata
@@ -168,7 +169,8 @@ class PlanRequest:
     `row_size`: bytes in Parquet, `arrow_row_size` in memory. `to_logs`: the table is merge-on-read;
     `compactions`: the instant of the pending compaction of each (partition, file id); `held`: the
     groups of any pending plan, which take no new rows; `logs_tell_writers`: logs are named by the
-    instant that writes them; `committed`: the instants whose logs count.
+    instant that writes them; `appends`: others append to the same buckets at once, so that a bucket
+    begins with a log, in a group whose name all know; `committed`: the instants whose logs count.
     """
 
     slots: Sequence[Slot]
@@ -186,6 +188,7 @@ class PlanRequest:
     compactions: Mapping[tuple[str, str], str] = field(default_factory=dict)
     held: Container[tuple[str, str]] = frozenset()
     logs_tell_writers: bool = False
+    appends: bool = False
     committed: VisibleInstants | frozenset[str] = frozenset()
 
 
@@ -220,6 +223,8 @@ class _Planner:
             if found is not None:
                 placed.setdefault(found.file_id, []).append(source)
                 slices[found.file_id] = found
+            elif slot.bucket is not None and self.request.appends:
+                self._add(partition, shared_bucket_file_id(slot.bucket), (source,), logged=True)
             elif slot.bucket is not None:
                 self._add(partition, bucket_file_id(self.request.seed, partition, slot.bucket), (source,))
             elif slot.file_id is not None:
@@ -274,7 +279,7 @@ class _Planner:
         has_base = base is not None and base.base is not None
         held = sum(source.stop - source.start for source in sources) * self.request.arrow_row_size
         mode = Mode.CREATE if not has_base else Mode.MERGE if self.request.merging else Mode.APPEND
-        log = self._log_place(base) if logged and base is not None else None
+        log = self._log_place(base) if logged else None
         task = FileGroupTask(
             partition=partition,
             file_id=file_id,
@@ -285,20 +290,21 @@ class _Planner:
             seed=self.request.seed,
             base_path=base.base.path if base is not None and base.base is not None else None,
             base_bytes=base.base.size if base is not None and base.base is not None else 0,
-            prev_commit="null" if base is None else base.instant if log is None else log.prev_commit,
+            prev_commit=log.prev_commit if log is not None else "null" if base is None else base.instant,
             rolls_over=rolls_over,
             log=log,
             parts=min(PARTS_MAX, max(1, math.ceil(held / self.request.settings.memory_bytes))),
         )
         self.tasks.append(PlannedTask(task, sources))
 
-    def _log_place(self, item: FileSlice) -> LogPlace:
+    def _log_place(self, item: FileSlice | None) -> LogPlace:
         """A log goes to the newest slice, and from the plan of a compaction on to the one that it
         will make: so its name tells, or its commit."""
-        marker, base = self.request.settings.log_marker, item.base
-        if self.request.logs_tell_writers:
+        marker = self.request.settings.log_marker
+        if item is None or self.request.logs_tell_writers:
             told = None if self.request.settings.cdc is None else item
             return LogPlace.of_its_own(self.request.instant, marker, told)
+        base = item.base
         planned = self.request.compactions.get((item.partition, item.file_id))
         instant = planned or item.instant
         is_committed = self.request.committed.__contains__

@@ -17,6 +17,7 @@ from hudi_table.model.options import values
 PREFIX = "hoodie.write.lock."
 PROVIDER = f"{PREFIX}provider"
 MODE = "hoodie.write.concurrency.mode"
+NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
 IN_PROCESS = "InProcessLockProvider"
 IN_PROCESS_WHY = "it excludes nobody outside of its process, and our writers need no lock beside each other"
 _RENEW = ("storage.renew.interval.secs", "storage.heartbeat.poll.secs")
@@ -124,6 +125,11 @@ def asks_for_control(options: Mapping[str, str]) -> bool:
     process."""
     mode = options.get(MODE, "").strip().upper()
     return mode == "OPTIMISTIC_CONCURRENCY_CONTROL" and not is_in_process(options.get(PROVIDER, ""))
+
+
+def is_non_blocking(options: Mapping[str, str]) -> bool:
+    """Whether writers are to append to one file group beside each other."""
+    return options.get(MODE, "").strip().upper() == NON_BLOCKING
 
 
 def check_provider(provider: str) -> None:

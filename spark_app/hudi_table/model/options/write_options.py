@@ -23,6 +23,7 @@ from hudi_table.model.options.known import (
     option_text,
     renamed,
 )
+from hudi_table.model.options.lock_settings import is_non_blocking
 
 COLON_RULE = "hoodie.lakeops.bucket.colon.rule"
 QUARANTINE = "hoodie.lakeops.txn.quarantine.seconds"
@@ -206,9 +207,9 @@ class WriteOptions:
     """The options that a write acts on. Sizes are bytes, limits are rows.
 
     `duplicates`: what an insert does with keys that are stored. `early_conflicts`: who begins to
-    write looks for others that write to the same file groups. `bloom_enabled`: whether base files
-    get a filter, None for what the table's index needs; `bloom_*` say which. `updates_clustered`:
-    rows may go to file groups that a pending clustering rewrites, which then fails. `record_size`
+    write looks for others that write to the same file groups. `non_blocking`: several writers append
+    to one file group at once. `bloom_enabled`: whether base files get a filter, None for what the
+    table's index needs; `bloom_*` say which. `updates_clustered`: rows may go to file groups that a pending clustering rewrites, which then fails. `record_size`
     counts until a commit has shown the size of a row. `event_time`: the column whose least and
     largest value the commit records, None for nothing. `operation_column`: files have
     `_hoodie_operation`. `metadata`: the metadata table is built (True), dropped (False), or left as
@@ -237,6 +238,7 @@ class WriteOptions:
     bloom_by_metadata: bool
     conflict_retries: int
     early_conflicts: bool
+    non_blocking: bool
     duplicates: DuplicatePolicy
     log_blocks: LogBlocks
     null_for_missing: bool
@@ -287,6 +289,7 @@ class WriteOptions:
             duplicates=duplicate_policy(options),
             log_blocks=LogBlocks((option_text(options, LOG_BLOCK_FORMAT) or LogBlocks.AVRO).strip().lower()),
             conflict_retries=read.integer("hoodie.write.num.retries.on.conflict.failures", least=0),
+            non_blocking=is_non_blocking(options),
             early_conflicts=read.boolean("hoodie.write.concurrency.early.conflict.detection.enable"),
             null_for_missing=read.boolean(NULL_FOR_MISSING) or read.boolean(RECONCILE),
             updates_clustered=values.short_class(read.text(CLUSTERED_UPDATES)) == "AllowUpdate",

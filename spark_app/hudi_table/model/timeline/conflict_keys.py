@@ -3,7 +3,7 @@ other.
 
 Protocol, step 5: two commits that ran side by side may both stand only if their conflict keys do
 not meet. A bucket is named by its number, not by a file id: two first inserts into a bucket create
-different ids. Tables with another index name file ids, and for inserts one 64-bit key hash per key;
+different ids. Who only appends to a bucket, beside others who do, names it as such. Tables with another index name file ids, and for inserts one 64-bit key hash per key;
 above `KEY_LIMIT` keys in a partition the whole partition is named instead. Partition paths are
 taken as they are.
 """
@@ -29,7 +29,8 @@ has to write to it."""
 
 _DELTA = f"{METADATA}-delta:"
 
-_OF_DATA = ("partition:", "bucket:", "file:", "key:", "keys:")
+_APPENDS = "append:"
+_OF_DATA = ("partition:", "bucket:", _APPENDS, "file:", "key:", "keys:")
 
 
 def partition_conflict_key(partition: str) -> str:
@@ -40,6 +41,18 @@ def partition_conflict_key(partition: str) -> str:
 def bucket_conflict_key(partition: str, bucket: int) -> str:
     """One bucket of one partition."""
     return f"bucket:{partition}/{bucket}"
+
+
+def append_conflict_key(partition: str, bucket: int) -> str:
+    """One bucket of one partition, to which logs are appended: it meets who touches the bucket, and
+    not who appends too."""
+    return f"{_APPENDS}{partition}/{bucket}"
+
+
+def appends_only(conflict_keys: Iterable[str]) -> bool:
+    """Whether rows are appended to buckets, and nothing else of the table's rows is touched."""
+    data = _of_data(set(conflict_keys))
+    return bool(data) and all(key.startswith(_APPENDS) for key in data)
 
 
 def file_conflict_key(partition: str, file_id: str) -> str:
@@ -92,12 +105,19 @@ def meet(mine: Iterable[str], theirs: Iterable[str]) -> bool:
     left, right = set(mine), set(theirs)
     if not left or not right:
         return False
-    if left & right:
+    if any(not key.startswith(_APPENDS) for key in left & right):
         return True
     left, right = _of_data(left), _of_data(right)
     if not left or not right:
         return False
+    if _buckets(left) & right or _buckets(right) & left:
+        return True
     return TABLE in left or TABLE in right or _one_way(left, right) or _one_way(right, left)
+
+
+def _buckets(conflict_keys: set[str]) -> set[str]:
+    """The buckets that are appended to, as who touches them names them."""
+    return {f"bucket:{key.removeprefix(_APPENDS)}" for key in conflict_keys if key.startswith(_APPENDS)}
 
 
 def _of_data(conflict_keys: set[str]) -> set[str]:

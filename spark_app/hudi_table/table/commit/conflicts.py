@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from hudi_table.model.names import bucket_of_file_id
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.commits import CommitMetadata
-from hudi_table.model.timeline.conflict_keys import TABLE, bucket_conflict_key, file_conflict_key, meet, moves_metadata
+from hudi_table.model.timeline.conflict_keys import (
+    TABLE,
+    append_conflict_key,
+    appends_only,
+    bucket_conflict_key,
+    file_conflict_key,
+    meet,
+    moves_metadata,
+)
 from hudi_table.model.timeline.instants import Action, parse_instant
 from hudi_table.table.timeline.layout import decode_commit
 
@@ -51,6 +59,9 @@ class Claimed:
         if entry.kind is Kind.PLAN and TABLE in entry.conflict_keys:
             # Taking instants back excludes even those who touch nothing that others change, such as who executes a plan.
             return True
+        if _plans_compaction(entry) and appends_only(self.conflict_keys):
+            # It takes the logs that completed before it, whatever is written beside it.
+            return False
         if self.compacts_metadata and (entry.kind is Kind.COMMIT or moves_metadata(entry.conflict_keys)):
             return True
         if self.groups is None or TABLE in self.conflict_keys or TABLE in entry.conflict_keys:
@@ -78,15 +89,21 @@ def groups_of(metadata: CommitMetadata) -> frozenset[str]:
     )
 
 
-def group_conflict_keys(groups: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """Conflict keys of (partition, file id) groups: the group, and its bucket if it is one's."""
+def group_conflict_keys(groups: Iterable[tuple[str, str]], *, appended: bool = False) -> frozenset[str]:
+    """Conflict keys of (partition, file id) groups: the group, and its bucket if it is one's.
+    `appended`: nothing but logs was written to them, which do not meet others of the bucket."""
     keys = set()
     for partition, file_id in groups:
         keys.add(file_conflict_key(partition, file_id))
         bucket = bucket_of_file_id(file_id)
         if bucket is not None:
-            keys.add(bucket_conflict_key(partition, bucket))
+            keys.add((append_conflict_key if appended else bucket_conflict_key)(partition, bucket))
     return frozenset(keys)
+
+
+def _plans_compaction(entry: ChainEntry) -> bool:
+    instant = parse_instant(entry.name) if entry.kind is Kind.PLAN else None
+    return instant is not None and instant.action is Action.COMPACTION
 
 
 def _clustered(entry: ChainEntry) -> frozenset[str] | None:

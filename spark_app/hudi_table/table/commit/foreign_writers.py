@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from hudi_table.errors import CorruptTableError, WriteAbortedError, WriteConflictError
+from hudi_table.model.names import parse_log_file
 from hudi_table.model.table.properties import METADATA_PARTITIONS
 from hudi_table.model.timeline import conflict_keys
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
@@ -126,7 +127,8 @@ class Neighbours:
         if table_schema(self.ctx, now) != table_schema(self.ctx, self.snapshot):
             return {conflict_keys.TABLE}
         groups = {(stat.partition_path, stat.file_id) for stat in metadata.stats} | set(metadata.replaced_groups)
-        keys = set(group_conflict_keys(groups))
+        logs_alone = all(parse_log_file(stat.path.rpartition("/")[2]) for stat in metadata.stats)
+        keys = set(group_conflict_keys(groups, appended=self.ctx.layout.logs_tell_writers and logs_alone))
         if metadata.operation_type == CLUSTER:
             return keys
         keys |= {conflict_keys.partition_conflict_key(partition) for partition in metadata.replaced or ()}

@@ -53,6 +53,7 @@ from hudi_table.write.checks.merge_mode import (
     refuse_merging,
 )
 from hudi_table.write.checks.metadata_indexes import check_metadata_indexes
+from hudi_table.write.checks.non_blocking import check_non_blocking
 from hudi_table.write.checks.reserved_columns import own_columns
 from hudi_table.write.checks.schema_evolution import evolve
 from hudi_table.write.checks.table_options import index_option, refuse_contradictions, refuse_moves
@@ -95,6 +96,13 @@ class Prepared:
         return self.operation.merges or self.duplicates is not DuplicatePolicy.NONE
 
     @property
+    def appends(self) -> bool:
+        """Whether it goes on beside others that append to the same buckets."""
+        operation = self.operation
+        blind = operation.merges or (operation is Operation.INSERT and not self.finds_keys)
+        return self.options.non_blocking and blind and not self.changed
+
+    @property
     def combines(self) -> bool:
         """Whether rows of one key in the data become one."""
         if self.operation.merges:
@@ -128,6 +136,8 @@ def prepare(
     index, index_from_options = resolve_index(config, options)
     _check_duplicates(parsed, chosen)
     check_metadata_indexes(config, parsed)
+    if parsed.non_blocking:
+        check_non_blocking(config)
     bloom_filter(parsed, needed=index.needs_filters)
     refuse_merging(config, payload, index)
     refuse_custom_keys(config)
