@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from tests.pages.concurrency import CASES, PAGE, ROOT, Case, with_cases
+from tests.pages.concurrency import CASES, PAGE, ROOT, with_cases
+from tests.pages.concurrency_cases import Case
 
 LEAST = 25
 

@@ -207,15 +207,16 @@ class WriteOptions:
     """The options that a write acts on. Sizes are bytes, limits are rows.
 
     `duplicates`: what an insert does with keys that are stored. `early_conflicts`: who begins to
-    write looks for others that write to the same file groups. `non_blocking`: several writers append
-    to one file group at once. `bloom_enabled`: whether base files get a filter, None for what the
-    table's index needs; `bloom_*` say which. `updates_clustered`: rows may go to file groups that a pending clustering rewrites, which then fails. `record_size`
-    counts until a commit has shown the size of a row. `event_time`: the column whose least and
-    largest value the commit records, None for nothing. `operation_column`: files have
-    `_hoodie_operation`. `metadata`: the metadata table is built (True), dropped (False), or left as
-    it is; `metadata_indexes` are its partitions that are wanted beside `files`, `metadata_refused`
-    those that are not; `shards` and `partition_shards` say how many file groups a record index is
-    built with, a global one and one by partition.
+    write looks for others that write to the same file groups. `non_blocking`: several writers
+    append to one file group at once. `bloom_enabled`: whether base files get a filter, None for
+    what the table's index needs; `bloom_*` say which. `updates_clustered`: rows may go to file
+    groups that a pending clustering rewrites, which then fails. `record_size` counts until a commit
+    has shown the size of a row. `event_time`: the column whose least and largest value the commit
+    records, None for nothing. `operation_column`: files have `_hoodie_operation`. `metadata`: the
+    metadata table is built (True), dropped (False), or left as it is; `metadata_indexes` are its
+    partitions that are wanted beside `files`, `metadata_refused` those that are not; `shards` and
+    `partition_shards` say how many file groups a record index is built with, a global one and one
+    by partition.
     """
 
     target_file_size: int

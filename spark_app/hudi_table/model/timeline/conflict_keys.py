@@ -3,9 +3,9 @@ other.
 
 Protocol, step 5: two commits that ran side by side may both stand only if their conflict keys do
 not meet. A bucket is named by its number, not by a file id: two first inserts into a bucket create
-different ids. Who only appends to a bucket, beside others who do, names it as such. Tables with another index name file ids, and for inserts one 64-bit key hash per key;
-above `KEY_LIMIT` keys in a partition the whole partition is named instead. Partition paths are
-taken as they are.
+different ids. Who only appends to a bucket, beside others who do, names it as such. Tables with
+another index name file ids, and for inserts one 64-bit key hash per key; above `KEY_LIMIT` keys in
+a partition the whole partition is named instead. Partition paths are taken as they are.
 """
 
 from __future__ import annotations
