@@ -138,6 +138,11 @@ SERVICES = (
         ),
     ),
     Case(
+        "an update of planned file groups that goes on", "a clustering whose options prefer writers", "the markers of the write",
+        "the clustering is given up, and the write commits",
+        ("tests/hudi_table/services/clustering/test_writers_first.py::test_a_clustering_gives_way_to_a_write_that_goes_on_where_writers_are_preferred",),
+    ),
+    Case(
         "a large insert", "a clustering of the partition", "the chain: the file groups",
         "both stand if the insert writes to no planned group",
         (f"{_SERVICES}/clustering/test_clustering_beside.py::test_a_large_insert_that_writes_to_no_planned_group_and_the_clustering_both_stand",),

@@ -310,7 +310,7 @@ def begin_attempt(
     if prepared.options.early_conflicts:
         from hudi_table.table.commit.beside.early_conflicts import EarlyConflicts
 
-        txn.right.early = EarlyConflicts(ctx.layout.timeline_folder, ctx.settings.suspect_after_seconds)
+        txn.right.early = EarlyConflicts.of(ctx)
     try:
         _check_unchanged(ctx, prepared, txn)
     except WriteConflictError as error:

@@ -32,6 +32,8 @@ CUSTOM_MERGER = "hoodie.lakeops.merger"
 CUSTOM_KEYS = "hoodie.lakeops.key.generator"
 RECORD_SIZE = "hoodie.copyonwrite.record.size.estimate"
 CLUSTERED_UPDATES = "hoodie.clustering.updates.strategy"
+RESOLUTION = "hoodie.write.lock.conflict.resolution.strategy"
+GIVES_WAY = "hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution"
 ROW_GROUP_ROWS = "hoodie.lakeops.row.group.rows"
 REPAIR_KEYS = "hoodie.lakeops.repair.keys"
 REPAIR_QUARANTINE = "hoodie.lakeops.repair.quarantine"
@@ -202,6 +204,17 @@ def failed_writes(options: Mapping[str, str]) -> FailedWrites | None:
     return FailedWrites(value.upper())
 
 
+def prefers_writers(options: Mapping[str, str]) -> bool:
+    """Whether of a writer and a clustering of its file groups the clustering gives way: the write
+    is not refused for its plan."""
+    return values.short_class(option_text(options, RESOLUTION) or "") == "PreferWriterConflictResolution"
+
+
+def clustering_gives_way(options: Mapping[str, str]) -> bool:
+    """Whether a clustering ends where a write of its file groups goes on."""
+    return prefers_writers(options) or values.stored_boolean(option_text(options, GIVES_WAY))
+
+
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """The options that a write acts on. Sizes are bytes, limits are rows.
@@ -293,7 +306,8 @@ class WriteOptions:
             non_blocking=is_non_blocking(options),
             early_conflicts=read.boolean("hoodie.write.concurrency.early.conflict.detection.enable"),
             null_for_missing=read.boolean(NULL_FOR_MISSING) or read.boolean(RECONCILE),
-            updates_clustered=values.short_class(read.text(CLUSTERED_UPDATES)) == "AllowUpdate",
+            updates_clustered=values.short_class(read.text(CLUSTERED_UPDATES)) == "AllowUpdate"
+            or prefers_writers(options),
             failed_writes=failed_writes(options),
             event_time=read.text(EVENT_TIME_FIELD) if read.boolean(TRACK_EVENT_TIME) else None,
             operation_column=read.boolean(OPERATION_FIELD),

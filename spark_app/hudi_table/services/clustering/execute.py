@@ -16,7 +16,7 @@ from hudi_table.errors import InvalidRequestError
 from hudi_table.metadata.lifecycle import resolve_metadata_partitions
 from hudi_table.model.counts import counted
 from hudi_table.model.names import new_file_id
-from hudi_table.model.options.write_options import WriteOptions
+from hudi_table.model.options.write_options import WriteOptions, clustering_gives_way
 from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.table.rings import Ring
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
@@ -124,6 +124,11 @@ class _Clustering(Rewrite):
 
     def commit(self, stats: list[WriteStat]) -> tuple[CommitMetadata, frozenset[str]]:
         """See `Rewrite`. The rings are stored first."""
+        if clustering_gives_way(self._options):
+            from hudi_table.table.commit.beside.early_conflicts import EarlyConflicts
+
+            groups = [(item.partition, item.file_id) for item in self.plan.slices]
+            EarlyConflicts.of(self._ctx).refuse_beside(self._ctx.storage, self._txn.time, groups)
         store_rings(self._txn, self._rings)
         conflict_keys = group_conflict_keys((item.partition, item.file_id) for item in self.plan.slices)
         conflict_keys |= ring_conflict_keys(list(self._rings)) | {f"instant:{self._txn.time}"}

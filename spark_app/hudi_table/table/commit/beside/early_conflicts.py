@@ -1,5 +1,6 @@
 """Conflicts that are found before rows are written, by the markers of others: what
-`hoodie.write.concurrency.early.conflict.detection.enable` asks for.
+`hoodie.write.concurrency.early.conflict.detection.enable` asks for. A clustering that gives way to
+writers looks for theirs, too.
 
 Each process that writes looks behind its own markers, so of two that write to one file group at
 once one sees the other at least. The later instant gives way, or both would end. An earlier one
@@ -18,6 +19,7 @@ from hudi_table.model.names import HEARTBEAT, TEMP, bucket_of_file_id, parse_dat
 from hudi_table.model.timeline.instants import Action, comparable_time, parse_instant
 from hudi_table.table.commit.markers import MarkedFile, markers_among
 from hudi_table.table.store.ports import ObjectInfo, Storage
+from hudi_table.table.timeline.context import TableContext
 
 _WRITES = frozenset({Action.COMMIT, Action.DELTA_COMMIT})
 """Who executes a plan has markers too, and others may write beside it: the plan tells."""
@@ -31,30 +33,55 @@ class EarlyConflicts:
     timeline_folder: str
     suspect_after_seconds: float
 
+    @classmethod
+    def of(cls, ctx: TableContext) -> EarlyConflicts:
+        """Those of a table."""
+        return cls(ctx.layout.timeline_folder, ctx.settings.suspect_after_seconds)
+
     def refuse(self, storage: Storage, own: str, files: Iterable[MarkedFile]) -> None:
         """Look for earlier writes that go on and have markers in the file groups, or buckets, of
-        `files`, whose markers of the instant `own` are there.
+        `files`, whose markers of the instant `own` are there. Raises WriteConflictError."""
+        found = self._writing(storage, {_group(file.partition, file.name) for file in files}, own)
+        if found is not None:
+            time, (partition, group) = found
+            raise WriteConflictError(
+                f"the write of {time} goes on and has begun to change file group {group} of partition {partition!r}, "
+                "which this one would change, too; none of its rows was written for that group, write again when that has ended",
+                base_path=storage.base_path,
+                instant=own,
+            )
+
+    def refuse_beside(self, storage: Storage, own: str, groups: Iterable[tuple[str, str]]) -> None:
+        """Look for any write that goes on and has markers in these groups, (partition, file id), which the
+        instant `own` rewrites. Raises WriteConflictError."""
+        found = self._writing(storage, {(partition, _place(file_id)) for partition, file_id in groups}, None)
+        if found is not None:
+            time, (partition, group) = found
+            raise WriteConflictError(
+                f"the write of {time} goes on and changes file group {group} of partition {partition!r}, to which the plan of {own} gives "
+                "way; nothing of it is visible, plan again when that has ended",
+                base_path=storage.base_path,
+                instant=own,
+            )
+
+    def _writing(
+        self, storage: Storage, groups: set[tuple[str, str]], before: str | None
+    ) -> tuple[str, tuple[str, str]] | None:
+        """The oldest write, of those before an instant, that goes on and has markers in `groups`, and where.
 
         One listing; of who is found in it the batched markers, and the claim where groups meet.
-        Raises WriteConflictError.
         """
         found: dict[str, list[ObjectInfo]] = {}
         for info in storage.list(TEMP):
             found.setdefault(info.path[len(TEMP) + 1 :].partition("/")[0], []).append(info)
         now = max((info.modified for infos in found.values() for info in infos), default=None)
-        groups = {_group(file.partition, file.name) for file in files}
         for time in sorted(found, key=comparable_time):
-            if now is None or comparable_time(time) >= comparable_time(own):
-                return
+            if now is None or (before is not None and comparable_time(time) >= comparable_time(before)):
+                return None
             meeting = sorted(groups & _marked_groups(storage, time, found[time]))
             if meeting and self._goes_on(storage, time, found[time], now):
-                partition, group = meeting[0]
-                raise WriteConflictError(
-                    f"the write of {time} goes on and has begun to change file group {group} of partition {partition!r}, "
-                    "which this one would change, too; none of its rows was written for that group, write again when that has ended",
-                    base_path=storage.base_path,
-                    instant=own,
-                )
+                return time, meeting[0]
+        return None
 
     def _goes_on(self, storage: Storage, time: str, infos: Sequence[ObjectInfo], now: datetime) -> bool:
         """Whether the instant is claimed and has not completed, and somebody has shown a sign of
@@ -76,8 +103,11 @@ def _marked_groups(storage: Storage, time: str, infos: Sequence[ObjectInfo]) -> 
 
 
 def _group(partition: str, name: str) -> tuple[str, str]:
-    """A file's partition, and its bucket or its file id."""
     parsed = parse_data_file(name)
-    file_id = name if parsed is None else parsed.file_id
+    return partition, _place(name if parsed is None else parsed.file_id)
+
+
+def _place(file_id: str) -> str:
+    """A bucket, or a file id."""
     bucket = bucket_of_file_id(file_id)
-    return partition, file_id if bucket is None else f"of bucket {bucket}"
+    return file_id if bucket is None else f"of bucket {bucket}"
