@@ -52,8 +52,8 @@ class EarlyConflicts:
             )
 
     def refuse_beside(self, storage: Storage, own: str, groups: Iterable[tuple[str, str]]) -> None:
-        """Look for any write that goes on and has markers in these groups, (partition, file id), which the
-        instant `own` rewrites. Raises WriteConflictError."""
+        """Look for any write that goes on and has markers in these groups, (partition, file id),
+        which the instant `own` rewrites. Raises WriteConflictError."""
         found = self._writing(storage, {(partition, _place(file_id)) for partition, file_id in groups}, None)
         if found is not None:
             time, (partition, group) = found
@@ -67,7 +67,8 @@ class EarlyConflicts:
     def _writing(
         self, storage: Storage, groups: set[tuple[str, str]], before: str | None
     ) -> tuple[str, tuple[str, str]] | None:
-        """The oldest write, of those before an instant, that goes on and has markers in `groups`, and where.
+        """The oldest write, of those before an instant, that goes on and has markers in `groups`,
+        and where.
 
         One listing; of who is found in it the batched markers, and the claim where groups meet.
         """
