@@ -137,7 +137,7 @@ class TableMachine(RuleBasedStateMachine):
             ordering_fields=() if self.kind.logs else "ts", merge_mode="EventTime" if self.kind.event_time else "CommitTime",
             type="MergeOnRead" if self.kind.logs else "CopyOnWrite", version=version,
         )  # fmt: skip
-        if metadata and self.table.context.layout.reads_metadata:
+        if metadata:
             self.table.build_metadata(["column_stats", "bloom_filters"])
 
     def schema(self) -> pa.Schema:

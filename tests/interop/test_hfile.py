@@ -17,7 +17,10 @@ import pytest
 from hudi_table.codec.bloom.filters import BloomFilter, BloomFilterSpec
 from hudi_table.codec.hfile import write_hfile
 from hudi_table.codec.metadata.records import metadata_schema
+from hudi_table.model.table.layouts import layout_of
 from tests.interop.conftest import Hudis
+
+RECORD = layout_of(6).metadata_record
 
 pytestmark = pytest.mark.interop
 
@@ -42,7 +45,7 @@ def test_hudi_finds_every_entry(hudis: Hudis, tmp_path: Path, kind: str, compres
     path = tmp_path / "ours.hfile"
     bloom = BloomFilter.from_keys(keys, BloomFilterSpec("SIMPLE", 300, 0.01))
     values = pa.array(list(rows.values()), pa.binary())
-    path.write_bytes(write_hfile(keys, values, schema=metadata_schema(), compression=compression, bloom=bloom))
+    path.write_bytes(write_hfile(keys, values, schema=metadata_schema(RECORD), compression=compression, bloom=bloom))
     wanted = [*list(rows)[::9], *([list(rows)[-1]] if rows else []), "~"]
     for version, (found, looked_up, by_hbase) in hudis.each(lambda hudi: hudi.hfile(path, wanted)).items():
         assert found == list(rows), version

@@ -70,7 +70,7 @@ _OF_KINDS: Final = (
     (pt.is_float64, ("DoubleWrapper", "FloatWrapper")),
     (pt.is_string, ("StringWrapper",)),
     (pt.is_binary, ("BytesWrapper",)),
-    (pt.is_date32, ("DateWrapper", "LocalDateWrapper")),
+    (pt.is_date32, ("DateWrapper", "LocalDateWrapper", "IntWrapper")),
     (pt.is_decimal, ("DecimalWrapper",)),
     (lambda kind: pt.is_timestamp(kind) and kind.unit == "us", ("LongWrapper", "TimestampMicrosWrapper")),
 )
@@ -156,14 +156,15 @@ def written_bounds(bounds: pa.StructArray) -> pa.Array:
     return pa.concat_arrays(parts).take(pa.array(places))
 
 
-def bounds_of(values: pa.Array) -> pa.Array:
+def bounds_of(values: pa.Array, *, plain: bool = False) -> pa.Array:
     """Bounds that hold these values, of a column type that Hudi wraps; null where a value is null.
+    `plain`: each as the plain value that it is stored as, where `kind_of` tells the type beside it.
 
     Raises InvariantError for types that Hudi keeps no statistics of.
     """
-    wrapper, plain = _wrapped(values)
+    wrapper, stored = _plain(values) if plain else _wrapped(values)
     kept = _kept(_VALUES[wrapper])
-    columns = [plain.cast(kind) if name == kept else pa.nulls(len(values), kind) for name, kind in _KEPT]
+    columns = [stored.cast(kind) if name == kept else pa.nulls(len(values), kind) for name, kind in _KEPT]
     branch = pa.repeat(pa.scalar(WRAPPERS[wrapper], pa.int8()), len(values))
     return pa.StructArray.from_arrays([branch, *columns], fields=list(BOUND), mask=values.is_null())
 
@@ -218,9 +219,45 @@ def _wrapped(values: pa.Array) -> tuple[str, pa.Array]:
     raise InvariantError(f"columns of type {kind} have no statistics")
 
 
-def _decimal_bytes(values: pa.Array) -> pa.Array:
-    """The values at scale 15 as the shortest big-endian two's complement, as Java writes it."""
-    wide = values.cast(pa.decimal256(76, DECIMAL_SCALE))
+def _plain(values: pa.Array) -> tuple[str, pa.Array]:
+    """The same as Hudi 1.1.1 chooses it on table version 9: days are an integer, decimals bytes at
+    the scale of the column."""
+    if pt.is_date32(values.type):
+        return "IntWrapper", values.view(pa.int32())
+    if pt.is_decimal(values.type):
+        return "BytesWrapper", _decimal_bytes(values, values.type.scale)
+    return _wrapped(values)
+
+
+def kind_of(kind: pa.DataType) -> tuple[int, str | None]:
+    """(number, what it needs beside) of a column type in statistics of Hudi 1.1.1 (read in public
+    source, `ValueType`). Raises InvariantError for types that Hudi keeps no statistics of."""
+    if pt.is_decimal(kind):
+        return _DECIMAL, f"{kind.precision},{kind.scale}"
+    if pt.is_timestamp(kind):
+        return (_TIMESTAMP if kind.tz else _LOCAL_TIMESTAMP), None
+    for test, number in _KINDS:
+        if test(kind):
+            return number, None
+    raise InvariantError(f"columns of type {kind} have no statistics")
+
+
+_DECIMAL, _TIMESTAMP, _LOCAL_TIMESTAMP = 10, 16, 19
+_KINDS: Final = (
+    (pt.is_boolean, 2),
+    (pt.is_int64, 4),
+    (pt.is_integer, 3),
+    (pt.is_float32, 5),
+    (pt.is_float64, 6),
+    (pt.is_string, 7),
+    (pt.is_binary, 8),
+    (pt.is_date32, 12),
+)
+
+
+def _decimal_bytes(values: pa.Array, scale: int = DECIMAL_SCALE) -> pa.Array:
+    """The values at a scale as the shortest big-endian two's complement, as Java writes it."""
+    wide = values.cast(pa.decimal256(76, scale))
     raw = np.frombuffer(wide.buffers()[1], np.uint8).reshape(-1, _WIDE_BYTES)[wide.offset : wide.offset + len(wide)]
     turned = raw[:, ::-1]
     # A leading byte is left out if it only repeats the sign of the byte after it.

@@ -24,6 +24,7 @@ from hudi_table.model.metadata_table import (
 from hudi_table.model.names import PARTITION_METADATA, PROPERTIES, LogFileName, join, parse_log_file
 from hudi_table.model.table.java_properties import render_properties
 from hudi_table.model.table.properties import checksum
+from hudi_table.model.table.version_properties import of_metadata_table
 from hudi_table.model.timeline.instants import parse_instant_time
 from hudi_table.table.metadata_dropping import notes_in
 from hudi_table.table.store import retry
@@ -42,18 +43,7 @@ def begin(
     their logs go, and executors how many groups there are."""
     own = context_of(ctx)
     properties = {
-        "hoodie.table.name": own.config.name,
-        "hoodie.table.type": "MERGE_ON_READ",
-        "hoodie.table.version": "6",
-        "hoodie.timeline.layout.version": "1",
-        "hoodie.table.base.file.format": "HFILE",
-        "hoodie.table.recordkey.fields": "key",
-        "hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
-        "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
-        "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
-        "hoodie.populate.meta.fields": "false",
-        "hoodie.archivelog.folder": own.config.archive_folder,
-        "hoodie.datasource.write.drop.partition.columns": "false",
+        **of_metadata_table(own.config.version, own.config.name),
         "hoodie.table.checksum": str(checksum("", own.config.name)),
     }
     for partition, instant in partitions.items():
@@ -67,7 +57,7 @@ def begin(
 def first_logs(own: TableContext, partition: MetadataPartition, instant: str, of: str | None, count: int) -> None:
     """An empty log in each of `count` file groups: there writers find where their logs go."""
     empty = pa.table({"key": pa.array([], pa.string())})
-    data = log_bytes(empty, pa.array([], pa.string()), partition, instant)
+    data = log_bytes(own, empty, pa.array([], pa.string()), partition, instant)
     for number in range(count):
         log = LogFileName(group_file_id(partition, number, of), instant, 1, EMPTY_LOG_TOKEN)
         retry.put(own.storage, join(partition, str(log)), data)

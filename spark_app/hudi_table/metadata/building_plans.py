@@ -32,6 +32,7 @@ from hudi_table.metadata.table import MetadataTable, Partitions, context_of, rea
 from hudi_table.model.metadata_table import (
     MetadataPartition,
     ShardLimits,
+    early_instant,
     initial_instant,
 )
 from hudi_table.model.names import METADATA_TABLE, join
@@ -101,7 +102,7 @@ def plan_building(
             define_record_index(ctx, by_partition=limits.by_partition)
             begun = str(limits.least) if limits.by_partition and limits.least > 1 else None
             properties = {PARTITION_SHARDS: begun}
-        building = Building(txn.instant, _initial(txn.time, wanted))
+        building = Building(txn.instant, _initial(ctx, txn.time, wanted))
         try:
             begin(ctx, building.partitions, groups)
             found = read_partitions(ctx)
@@ -177,10 +178,12 @@ def _planned(ctx: TableContext, instant: Instant) -> Building:
         raise CorruptTableError(
             f"{requested.file_name} is no plan of an index: {error}", base_path=ctx.base_path, path=requested.file_name
         ) from error
-    return Building(instant, _initial(instant.time, names))
+    return Building(instant, _initial(ctx, instant.time, names))
 
 
-def _initial(time: str, partitions: Iterable[MetadataPartition]) -> dict[MetadataPartition, str]:
+def _initial(ctx: TableContext, time: str, partitions: Iterable[MetadataPartition]) -> dict[MetadataPartition, str]:
+    if ctx.layout.tells_completions:
+        return dict.fromkeys(partitions, early_instant(time))
     return {partition: initial_instant(time, number) for number, partition in enumerate(partitions)}
 
 

@@ -41,7 +41,7 @@ from hudi_table.model.metadata_table import (
 from hudi_table.model.names import HOODIE, METADATA_TABLE, join, parse_log_file
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.model.timeline.conflict_keys import metadata_conflict_key
-from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
+from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, next_instant_time
 from hudi_table.table.commit.beside.locking import section
 from hudi_table.table.commit.publish import withdraw_if_late
 from hudi_table.table.commit.transaction import planning
@@ -124,7 +124,8 @@ def _plan(ctx: TableContext) -> bool:
             requested = Instant(_instant(table, slices, txn.time), Action.COMPACTION, State.REQUESTED)
             conflict_keys = {metadata_conflict_key(item.partition, item.file_id) for item in slices}
             # Relative to `.hoodie/`, as every name of an entry.
-            name = join(METADATA_TABLE, HOODIE, requested.file_name).removeprefix(f"{HOODIE}/")
+            path = join(METADATA_TABLE, table.ctx.layout.timeline_path(requested.file_name))
+            name = path.removeprefix(f"{HOODIE}/")
             txn.plan(plan_body(slices), conflict_keys | {f"instant:{txn.time}"}, name, compacts_metadata=True)
             return True
     return False
@@ -132,7 +133,14 @@ def _plan(ctx: TableContext) -> bool:
 
 def _instant(table: MetadataTable, slices: Sequence[PlannedSlice], planner: str) -> str:
     """The instant of a plan: that of the newest delta that counts and `001`; the planner's and
-    `001` where that is taken, or not later than a slice that is planned, as after a building."""
+    `001` where that is taken, or not later than a slice that is planned, as after a building.
+
+    Where logs go to slices by completion it is the planner's, and later than all that has completed
+    on the metadata table's timeline.
+    """
+    if table.ctx.layout.tells_completions:
+        done = max((i.moment for i in table.timeline.instants), default="")
+        return planner if planner > done else next_instant_time(done)
     newest = max((i.time for i in table.timeline.commits if i.time in table.counted), default="")
     found = compaction_instant(data_instant(newest)) if newest else ""
     taken = {i.time for i in table.timeline.instants}
@@ -200,7 +208,8 @@ def _merge(table: MetadataTable, planned: PlannedSlice, time: str) -> WriteStat:
     else:
         rows = latest_of(parts)
     name = HFileName(planned.file_id, EMPTY_LOG_TOKEN, time)
-    data = write_hfile(rows["key"], encode_metadata(rows, file_name=str(name)), schema=metadata_schema())
+    schema = metadata_schema(table.ctx.layout.metadata_record)
+    data = write_hfile(rows["key"], encode_metadata(rows, schema, file_name=str(name)), schema=schema)
     path = join(planned.partition, str(name))
     retry.put(table.ctx.storage, path, data)
     return WriteStat(

@@ -63,6 +63,7 @@ from hudi_table.model.metadata_table import (
     MetadataPartition,
     ShardLimits,
     group_file_id,
+    partition_of_shard,
 )
 from hudi_table.model.names import join
 from hudi_table.model.table.properties import METADATA_DROPPED
@@ -100,7 +101,7 @@ def prepare_metadata(
         if (
             said
             or ctx.config.metadata_partitions
-            or not (is_just_listed_without(ctx) or not load_timeline(ctx).has_metadata_folder)
+            or not (is_just_listed_without(ctx) or not load_timeline(ctx).has_metadata)
         ):
             drop_metadata_table(ctx, "")
         return
@@ -112,17 +113,6 @@ def prepare_metadata(
             build_metadata(ctx, names, limits, waits=False)
         elif found.inflight:
             _finish_or_forget(ctx, found)
-
-
-def refuse_unkept(ctx: TableContext) -> None:
-    """Refuse to build the metadata table of a table version of which this release keeps none.
-    Raises UnsupportedTableError."""
-    if not ctx.layout.reads_metadata:
-        raise UnsupportedTableError(
-            f"the metadata table of a table of version {ctx.config.version} is not kept by this release; leave hoodie.metadata.enable out: "
-            "readers list the folders, which show the same",
-            base_path=ctx.base_path,
-        )
 
 
 def build_metadata(
@@ -142,7 +132,6 @@ def build_metadata(
     unless it `waits`. Raises InvalidDataError if a record index is wanted and a key is in two file
     groups, UnsupportedTableError if the files hold no keys.
     """
-    refuse_unkept(ctx)
     if not ctx.config.populate_meta_fields and OF_KEYS.intersection(wanted):
         raise UnsupportedTableError(
             "an index of record keys is built from `_hoodie_record_key`, which this table does not store (hoodie.populate.meta.fields=false)",
@@ -229,6 +218,7 @@ def _execute(ctx: TableContext, building: Building) -> None:
     if not is_whole(infos) or not all(planned[name] for name in planned if name is not _RECORD_INDEX):
         _complete(ctx, building, ())
         raise gone(ctx)
+    written: dict[str, list[WriteStat]] = {}
     for partition, instant in building.partitions.items():
         groups = planned[partition]
         try:
@@ -242,10 +232,12 @@ def _execute(ctx: TableContext, building: Building) -> None:
         except InvalidDataError:
             _give_up(ctx, building)
             raise
-        refuse_late(ctx, begun, *_LATE)
-        publish(own, instant, stats, "BULK_INSERT")
+        written.setdefault(instant, []).extend(stats)
         if partition is _RECORD_INDEX:
             define_record_index(ctx, by_partition=by_partition)
+    for instant, stats in written.items():
+        refuse_late(ctx, begun, *_LATE)
+        publish(own, instant, stats, "BULK_INSERT")
     if MetadataPartition.COLUMN_STATS in building.partitions:
         define_column_stats(ctx, stored_schema(ctx, timeline))
     _make_ready(ctx, building, planned)
@@ -289,6 +281,11 @@ def _by_partition(
         partitions_in(list_data_files(ctx.storage)), read_partitions(ctx).begun_shards
     )
     late = {of: count for of, count in late.items() if of not in planned}
+    if own.layout.logs_tell_writers:
+        # All that these hold is in the logs of their writers, which lie on no slice of the plan.
+        parts = recorded_shards(ctx, timeline, {**planned, **late})
+        mine = ((file_id, rows) for file_id, rows in parts if partition_of_shard(file_id) in planned)
+        return _base_files(own, _RECORD_INDEX, instant, mine)
     for of, count in late.items():
         first_logs(own, _RECORD_INDEX, BEGUN_SHARD, of, count)
     parts = recorded_shards(ctx, timeline, {**planned, **late})
@@ -346,10 +343,10 @@ def _base_files(
 ) -> list[WriteStat]:
     """The base files of the groups that have entries; a group without any has its log alone, as
     Hudi's have. `others`: instants of groups that do not begin with this one."""
-    stats = []
+    stats, schema = [], metadata_schema(own.layout.metadata_record)
     for file_id, rows in parts:
         name = HFileName(file_id, EMPTY_LOG_TOKEN, others.get(file_id, instant))
-        data = write_hfile(rows["key"], encode_metadata(rows, file_name=str(name)), schema=metadata_schema())
+        data = write_hfile(rows["key"], encode_metadata(rows, schema, file_name=str(name)), schema=schema)
         path = join(partition, str(name))
         retry.put(own.storage, path, data)
         stats.append(

@@ -65,8 +65,6 @@ def drop(ctx: TableContext, why: str) -> None:
 def _why_not(ctx: TableContext, partitions: Partitions) -> str | None:
     if not partitions.all:
         return "the table's properties name no partition of it"
-    if not ctx.layout.reads_metadata:
-        return f"this release does not keep that of a table of version {ctx.config.version}"
     strange = sorted(set(partitions.all) - KEPT)
     if not ctx.config.populate_meta_fields and OF_KEYS.intersection(partitions.all):
         return "it has an index of record keys, which the table's files do not hold"

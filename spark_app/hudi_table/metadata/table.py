@@ -6,7 +6,10 @@ metadata table's own (an initialisation, a compaction, …), or if a rollback or
 table names it: its files are tombstoned by the block of the rollback then (read in public source;
 0.15.0 and we agree on the golden tables). And its own timeline must not hold it as pending. Hudi
 lets a scan end at a block that is newer than the newest instant; which blocks count does not depend
-on it.
+on it. On table versions 8 and 9 Hudi takes every instant that completed on the metadata table's own
+timeline and is not pending on the data table's (read in public source); there a block counts too if
+its instant has left the data table's timeline for the archive. Its logs go to slices by completion,
+as those of the data table do.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from operator import attrgetter
 
 from hudi_table.errors import CorruptTableError, InvariantError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.metadata.definitions import noted_by_partition
@@ -21,6 +26,7 @@ from hudi_table.model.digits import whole
 from hudi_table.model.metadata_table import (
     EMPTY_LOG_TOKEN,
     MetadataPartition,
+    data_instant,
     is_building_instant,
     is_own_instant,
     parse_hfile,
@@ -36,6 +42,7 @@ from hudi_table.table.metadata_dropping import notes_in
 from hudi_table.table.store.narrowed import StorageBelow
 from hudi_table.table.store.ports import ObjectInfo, Objects
 from hudi_table.table.timeline.active import records_of, timeline_of
+from hudi_table.table.timeline.archived import archive_folder, archived_completions
 from hudi_table.table.timeline.context import CommitDelta, TableContext, WritePermit
 from hudi_table.table.timeline.properties import parsed_properties, read_properties
 from hudi_table.table.timeline.relisting import with_relists
@@ -44,9 +51,7 @@ from hudi_table.table.view.compaction_plans import pending_compactions
 from hudi_table.table.view.file_groups import FileGroup, groups_of
 
 _END_OF_TIME = "9" * 24
-VERSION = "6"
 _MANY = 1 << 30
-_ARCHIVED = f"{HOODIE}/archived/"
 ARCHIVING_LEAVES = 20
 """Completed instants that archiving leaves on its timeline at the least."""
 
@@ -143,9 +148,10 @@ class MetadataTable:
             data.bodies[seen] = b""
         counted = counted_instants(data, timeline, own)
         listed = [info for info in infos if not info.path.startswith(f"{HOODIE}/")]
-        partitions, groups = read_partitions(data), groups_of(listed, own, parse=parse_hfile)
+        archived = partial(archived_completions, ctx)
+        partitions, groups = read_partitions(data), groups_of(listed, own, parse=parse_hfile, archived=archived)
         by_partition = MetadataPartition.RECORD_INDEX in partitions.all and _is_by_partition(data, listed)
-        misnamed = _half_built(partitions.ready, groups, own, infos)
+        misnamed = _half_built(partitions.ready, groups, own, infos, is_archived=_has_archive(ctx, infos))
         return cls(ctx, partitions.without_ready(misnamed), own, counted, groups, tuple(infos), by_partition, misnamed)
 
     @classmethod
@@ -188,8 +194,8 @@ class MetadataTable:
         planned."""
         if any(i.action is Action.COMPACTION for i in self.timeline.pending):
             return _MANY
-        last = max((i.time for i in self.timeline.commits if i.action is Action.COMMIT), default="")
-        return sum(i.action is Action.DELTA_COMMIT and i.time > last for i in self.timeline.commits)
+        last = max((i.moment for i in self.timeline.commits if i.action is Action.COMMIT), default="")
+        return sum(i.action is Action.DELTA_COMMIT and i.moment > last for i in self.timeline.commits)
 
     def compacting(self) -> dict[tuple[str, str], str]:
         """The pending compaction of each group, by partition and file id. The chain's plan of one
@@ -203,7 +209,7 @@ class MetadataTable:
         for partition, file_id, time in sorted(begun):
             newest[partition, file_id] = time
         planned = pending_compactions(self.ctx, self.timeline)
-        return {group: time for group, time in planned.items() if time > newest.get(group, "")}
+        return {group: time for group, time in planned.items() if time > data_instant(newest.get(group, ""))}
 
     def group(self, partition: str, file_id: str) -> FileGroup | None:
         """One file group, if it is there."""
@@ -231,7 +237,15 @@ class NoMetadata:
 
 def context_of(data: TableContext) -> TableContext:
     """The metadata table's folder as a table of its own."""
-    config = TableConfig(f"{data.config.name}_metadata", TableType.MERGE_ON_READ, ("key",), populate_meta_fields=False)
+    config = TableConfig(
+        f"{data.config.name}_metadata",
+        TableType.MERGE_ON_READ,
+        ("key",),
+        populate_meta_fields=False,
+        timezone=data.config.timezone,
+        version=data.config.version,
+        archive_folder=data.layout.archive_default,
+    )
     return TableContext(StorageBelow(data.storage, METADATA_TABLE), config, data.clock, NoMetadata(), data.settings)
 
 
@@ -252,13 +266,14 @@ def read_partitions(data: TableContext) -> Partitions:
 
 
 def check_version(ctx: TableContext) -> None:
-    """Refuse a metadata table of another version. Raises UnsupportedTableError, CorruptTableError,
-    ObjectNotFoundError."""
+    """Refuse a metadata table whose version is not the data table's. Raises UnsupportedTableError,
+    CorruptTableError, ObjectNotFoundError."""
     properties = parsed_properties(ctx.storage.get(PROPERTIES), ctx.base_path)
     version = properties.get("hoodie.table.version", "0")
-    if version != VERSION:
+    if version != str(ctx.config.version):
         raise UnsupportedTableError(
-            f"the metadata table has version {version}; this release reads version {VERSION}", base_path=ctx.base_path
+            f"the metadata table has version {version} in a table of version {ctx.config.version}",
+            base_path=ctx.base_path,
         )
 
 
@@ -267,22 +282,38 @@ def _listed(ctx: TableContext) -> tuple[Objects, Timeline]:
     instant first, so if that is still there after the listing nothing newer had gone. Raises
     ObjectNotFoundError if it is not."""
     infos = ctx.storage.list()
-    own = timeline_of(ctx, (info for info in infos if info.path.rpartition("/")[0] == HOODIE))
+    folder = ctx.layout.timeline_folder
+    # Of two that say when an instant completed one is of an executor that has slept, and the later one counts.
+    files = sorted(
+        (info for info in infos if info.path.rpartition("/")[0] == folder), key=attrgetter("path"), reverse=True
+    )
+    own = timeline_of(ctx, files)
     if len(own.completed) > ARCHIVING_LEAVES:
         ctx.storage.head(ctx.layout.timeline_path(own.completed[0].file_name))
     return infos, own
 
 
+def _has_archive(ctx: TableContext, infos: Iterable[ObjectInfo]) -> bool:
+    """Whether a listing shows instants in the metadata table's own archive."""
+    folder = f"{archive_folder(ctx)}/"
+    return any(info.path.startswith(folder) and info.path.endswith(ctx.layout.archive.value) for info in infos)
+
+
 def _half_built(
-    names: Iterable[str], groups: Mapping[str, Sequence[FileGroup]], own: Timeline, infos: Sequence[ObjectInfo]
+    names: Iterable[str],
+    groups: Mapping[str, Sequence[FileGroup]],
+    own: Timeline,
+    infos: Sequence[ObjectInfo],
+    *,
+    is_archived: bool,
 ) -> frozenset[str]:
     """Those of the partitions that a building has begun and not published: of a group there is a
     log of a building that is newer than any slice that counts, or a slice that counts only because
     later deltas are on the timeline. While nothing was archived, what began a partition is on it.
     Not the first log alone tells it: who lost takes that back, and may leave the log of a writer
-    that had found it."""
+    that had found it. Where logs tell their writers no such log is left, and the first one tells
+    it."""
     published = {i.time for i in own.commits}
-    is_archived = any(info.path.startswith(_ARCHIVED) for info in infos)
     begun: dict[str, list[LogFileName]] = {}
     for partition, log in _logs_of_begun(infos):
         begun.setdefault(partition, []).append(log)
@@ -291,7 +322,8 @@ def _half_built(
         times = {group.file_id: group.latest.instant for group in groups.get(name, ()) if group.slices}
         if not times and name != MetadataPartition.RECORD_INDEX:
             return True
-        unpublished = not is_archived and any(is_building_instant(t) and t not in published for t in times.values())
+        builders = [log.base_instant for log in begun.get(name, ())] if own.layout.logs_tell_writers else times.values()
+        unpublished = not is_archived and any(is_building_instant(t) and t not in published for t in builders)
         return unpublished or any(
             comparable_time(log.base_instant) > comparable_time(times.get(log.file_id, ""))
             for log in begun.get(name, ())
@@ -312,11 +344,16 @@ def _logs_of_begun(infos: Iterable[ObjectInfo]) -> Iterator[tuple[str, LogFileNa
 
 def counted_instants(data: TableContext, timeline: Timeline, own: Timeline) -> CountedInstants:
     """Which blocks count under both timelines."""
-    undone = (i for i in timeline.completed if i.action in (Action.ROLLBACK, Action.RESTORE))
-    mine = (i.time for i in own.completed if is_own_instant(i.time) or i.action in (Action.ROLLBACK, Action.RESTORE))
-    valid = {i.time for i in timeline.completed} | set(mine)
-    for instant in undone:
-        valid |= set(_taken_back(records_of(data, instant)))
+    mine = {i.time for i in own.completed if is_own_instant(i.time) or i.action in (Action.ROLLBACK, Action.RESTORE)}
+    valid = {i.time for i in timeline.completed} | mine
+    if own.layout.logs_tell_writers:
+        pending = {i.time for i in timeline.pending}
+        valid |= {i.time for i in own.commits if timeline.has_passed(i.time)} - pending
+    else:
+        # What a rollback names was tombstoned by its own block; elsewhere the logs themselves are gone.
+        for instant in timeline.completed:
+            if instant.action in (Action.ROLLBACK, Action.RESTORE):
+                valid |= set(_taken_back(records_of(data, instant)))
     return CountedInstants(
         frozenset(valid),
         frozenset(i.time for i in own.commits),

@@ -1,10 +1,12 @@
-"""The metadata table's names: partitions, file groups, keys and instants (table version 6).
+"""The metadata table's names: partitions, file groups, keys and instants.
 
 Facts (measured on Hudi 0.15.0): it is a merge-on-read table of its own under `.hoodie/metadata`,
 whose base files are HFiles. A file group is `<prefix><4-digit number>-0`. Its instants are those of
 the data table, all of them `deltacommit`; the first ones are `00000000000000` (an empty table) or
 the newest instant of the data table, and `010`, `011`, … behind it; compactions, cleans and the
-like of its own carry the suffixes `001` to `006`. Those of a record index by partition (measured on
+like of its own carry the suffixes `001` to `006`. On table versions 8 and 9 (measured on 1.0.2 and
+1.1.1) every instant has 17 digits: the first ones are numbers from zero on, and compactions have
+instants like any other. Those of a record index by partition (measured on
 Hudi 1.1.1) name the data partition before their number, escaped as Hive escapes it, with `-` and
 `_` besides: `record-index-a%2Fb%2D1-0000-0`, and `record-index--0000-0` of a table without
 partitions.
@@ -152,6 +154,13 @@ def initial_instant(newest: str, number: int) -> str:
     return f"{newest or SOLO}{FIRST_INITIAL + number:03d}"
 
 
+def early_instant(time: str) -> str:
+    """The instant by which all partitions begin that the data table's instant `time` builds, where
+    slices go by completion: earlier than every write, as those of Hudi are, so that what was
+    written beside the building lies on top of it; and no other plan's."""
+    return _EARLY + time[len(_EARLY) :]
+
+
 def compaction_instant(time: str) -> str:
     """The instant of a compaction that the data table's instant `time` plans."""
     return time + COMPACTION_SUFFIX
@@ -159,13 +168,15 @@ def compaction_instant(time: str) -> str:
 
 def data_instant(instant: str) -> str:
     """The data table's instant that an instant of the metadata table belongs to."""
+    if _is_early(instant):
+        return _CENTURIES + instant[len(_EARLY) :]
     return instant[:_INSTANT_DIGITS] if len(instant) == _INSTANT_DIGITS + _SUFFIX_DIGITS else instant
 
 
 def is_building_instant(instant: str) -> bool:
     """Whether a partition begins by an instant that `initial_instant` gives on a table with
-    instants."""
-    return (
+    instants, or `early_instant`."""
+    return _is_early(instant) or (
         len(instant) == _INSTANT_DIGITS + _SUFFIX_DIGITS
         and is_digits(instant)
         and not instant.startswith(SOLO)
@@ -180,9 +191,22 @@ def is_own_instant(instant: str) -> bool:
     A completed one is valid whatever the data table's timeline says (read in public source, and by
     classes of 0.15.0).
     """
-    if instant.startswith(SOLO):
+    if instant.startswith(SOLO) or _is_early(instant):
         return True
     if len(instant) != _INSTANT_DIGITS + _SUFFIX_DIGITS or not is_digits(instant):
         return False
     suffix = int(instant[_INSTANT_DIGITS:])
     return suffix in _MAINTENANCE or suffix >= FIRST_INITIAL
+
+
+_EARLY, _CENTURIES = "0", "2"
+"""Of the year of an instant, which is one of the third millennium."""
+
+
+def _is_early(instant: str) -> bool:
+    return (
+        len(instant) == _INSTANT_DIGITS
+        and is_digits(instant)
+        and instant.startswith(_EARLY)
+        and not instant.startswith(SOLO)
+    )

@@ -31,10 +31,13 @@ from hudi_table.codec.log.rows import avro_block, delete_block, read_deletes, re
 from hudi_table.codec.metadata.records import METADATA_SCHEMA, decode_metadata, encode_metadata, metadata_schema
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.table.java_properties import parse_properties
+from hudi_table.model.table.layouts import layout_of
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import parse_instant
 from tests.support import hostile
 from tests.support.scale import scaled
+
+RECORD = layout_of(6).metadata_record
 
 ROWS = pa.table({"id": ["a", "bc"], "n": pa.array([1, None], pa.int64()), "l": [[1, 2], []]})
 CHECKSUM_KIND = 24
@@ -109,14 +112,14 @@ def unchecked(hfile: bytes) -> bytes:
 
 
 def metadata_of(data: bytes) -> None:
-    decode_metadata(pa.array([data], pa.binary()), metadata_schema()).validate(full=True)
+    decode_metadata(pa.array([data], pa.binary()), metadata_schema(RECORD)).validate(full=True)
 
 
 def metadata_record() -> bytes:
     """One of the partition `files`, with a file."""
     files = pa.array([[("a.parquet", {"size": 1, "deleted": False})]], METADATA_SCHEMA.field("files").type)
     rows = pa.table({"key": ["p"], "type": pa.array([2], pa.int32()), "files": files})
-    value: bytes = encode_metadata(rows)[0].as_py()
+    value: bytes = encode_metadata(rows, metadata_schema(RECORD))[0].as_py()
     return value
 
 

@@ -8,11 +8,8 @@ from typing import Any
 
 from hudi_operator.api.schema import Rule
 from hudi_table.model.table.config import IndexType, MergeMode, TableType
-from hudi_table.model.table.layouts import VERSIONS, layout_of
 
 _RECORD = [kind for kind in IndexType if kind.metadata_partition is not None]
-_UNRECORDED = [version for version in VERSIONS if not layout_of(version).reads_metadata]
-"""Versions whose metadata table this release does not keep."""
 _MOVING = [kind for kind in IndexType if kind.is_global and not kind.may_keep_partition and not kind.is_custom]
 """Indexes with which a key always follows its newest row into another partition."""
 
@@ -59,13 +56,6 @@ REFUSED = (
         "index.hashFields names a column twice: name it once",
         "index",
         lambda t: t.index is None or _once(t.index.hash_fields),
-    ),
-    Rule(
-        f"!has(self.index) || !(self.index.type in {_list(_RECORD)}) || !has(self.tableVersion) || "
-        f"!(self.tableVersion in {_list(_UNRECORDED)})",
-        f"a record index is not written in tableVersion {' or '.join(map(str, _UNRECORDED))} by this release: take tableVersion 6, or another index",
-        "index",
-        lambda t: t.index is None or t.index.type not in _RECORD or t.table_version not in _UNRECORDED,
     ),
     Rule(
         f"self.type != 'MergeOnRead' || !has(self.index) || !(self.index.type in {_list(_MOVING)}) || "

@@ -27,8 +27,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from hudi_table.codec.bounds import BOUND, bounds_of
-from hudi_table.codec.metadata.records import STATS_TYPE
+from hudi_table.codec.bounds import BOUND, bounds_of, kind_of
+from hudi_table.codec.metadata.records import KIND_TYPE, STATS_TYPE
 from hudi_table.codec.parquet import whole_batches
 from hudi_table.model.names import COMMIT_SEQNO, FILE_NAME, OPERATION_COLUMN
 
@@ -55,9 +55,12 @@ def has_stats(kind: pa.DataType) -> bool:
     return bool(micros or pt.is_float32(kind) or pt.is_float64(kind) or any(test(kind) for test in _PLAIN))
 
 
-def stats_of_file(file: pq.ParquetFile, file_name: str, columns: Sequence[str]) -> pa.StructArray:
+def stats_of_file(
+    file: pq.ParquetFile, file_name: str, columns: Sequence[str], *, plain: bool = False
+) -> pa.StructArray:
     """One STATS_TYPE value for each of `columns` that the base file has. Reads floating point
-    columns, and those that lack bounds."""
+    columns, and those that lack bounds. `plain`: bounds are plain values, with their type beside
+    them."""
     metadata, schema = file.metadata, file.schema_arrow
     places = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
     rows = []
@@ -66,17 +69,17 @@ def stats_of_file(file: pq.ParquetFile, file_name: str, columns: Sequence[str]) 
             continue
         chunks = [metadata.row_group(group).column(places[name]) for group in range(metadata.num_row_groups)]
         rows.append(_of_chunks(file, name, chunks))
-    return _stats(file_name, rows)
+    return _stats(file_name, rows, plain=plain)
 
 
-def stats_of_rows(rows: pa.Table, file_name: str, columns: Sequence[str]) -> pa.StructArray:
+def stats_of_rows(rows: pa.Table, file_name: str, columns: Sequence[str], *, plain: bool = False) -> pa.StructArray:
     """The same of rows that a log file holds."""
     found = []
     for name in columns:
         if name in rows.schema.names and has_stats(rows.schema.field(name).type):
             column = rows.column(name)
             found.append((name, _extremes([column], column.type), len(column), column.null_count, 0, 0))
-    return _stats(file_name, found)
+    return _stats(file_name, found, plain=plain)
 
 
 def _of_chunks(file: pq.ParquetFile, name: str, chunks: Sequence[Any]) -> tuple[Any, ...]:
@@ -129,15 +132,17 @@ def _extremes_of(values: pa.Array | pa.ChunkedArray) -> tuple[pa.Scalar, pa.Scal
     return ends["min"], ends["max"]
 
 
-def _stats(file_name: str, rows: Sequence[tuple[Any, ...]]) -> pa.StructArray:
-    sides = [_bounds([row[1][side] for row in rows]) for side in (0, 1)]
+def _stats(file_name: str, rows: Sequence[tuple[Any, ...]], *, plain: bool) -> pa.StructArray:
+    sides = [_bounds([row[1][side] for row in rows], plain=plain) for side in (0, 1)]
     counts = [pa.array([row[place] for row in rows], pa.int64()) for place in range(2, 6)]
     names = pa.array([row[0] for row in rows], pa.string())
     file = pa.array([file_name] * len(rows), pa.string())
-    live = pa.array([False] * len(rows), pa.bool_())
-    return pa.StructArray.from_arrays([file, names, *sides, *counts, live], fields=list(STATS_TYPE))
+    flags = [pa.array([False] * len(rows), pa.bool_())] * 2
+    kinds = [dict(zip(("ordinal", "info"), kind_of(row[1][0].type), strict=True)) if plain else None for row in rows]
+    arrays = [file, names, *sides, *counts, *flags, pa.array(kinds, KIND_TYPE)]
+    return pa.StructArray.from_arrays(arrays, fields=list(STATS_TYPE))
 
 
-def _bounds(values: Sequence[pa.Scalar]) -> pa.Array:
-    found = [bounds_of(pa.array([value.as_py()], value.type)) for value in values]
+def _bounds(values: Sequence[pa.Scalar], *, plain: bool) -> pa.Array:
+    found = [bounds_of(pa.array([value.as_py()], value.type), plain=plain) for value in values]
     return pa.concat_arrays(found) if found else pa.array([], BOUND)

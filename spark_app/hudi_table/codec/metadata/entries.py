@@ -55,6 +55,7 @@ def column_stats_removals(partition: str, file_name: str, columns: Sequence[str]
         "min": pa.nulls(count, BOUND),
         "max": pa.nulls(count, BOUND),
         "deleted": pa.array([True] * count, pa.bool_()),
+        "tight": pa.array([False] * count, pa.bool_()),
     }
     parts = [values.get(field.name, pa.nulls(count, field.type)) for field in STATS_TYPE]
     return column_stats_entries(partition, pa.StructArray.from_arrays(parts, fields=list(STATS_TYPE)))

@@ -4,8 +4,9 @@ Facts (measured on Hudi 0.15.0 and 1.1.1). The record is HoodieMetadataRecord wi
 columns ahead; a base file fills only `_hoodie_file_name`, a log block none of them. `key` is
 written empty, since it is the key of the HFile's entry. `type` is 1 for the list of partitions, 2
 for files of a partition, 3 for column statistics, 4 for bloom filters, 5 for the record index. Hudi
-1.x appends fields, which are passed over. Smallest and largest values are wrapped by their Java
-class: `codec.bounds`.
+1.x appends fields, which are passed over but for two of column statistics: whether the bounds are
+tight, and the type of the column. It does not fill the position of a record. Smallest and largest
+values are wrapped by their Java class: `codec.bounds`.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ BLOOM_TYPE: Final = pa.struct(
         pa.field("deleted", pa.bool_(), False),
     ]
 )
+KIND_TYPE: Final = pa.struct([pa.field("ordinal", pa.int32(), False), pa.field("info", pa.string())])
+"""The type of a column whose bounds are wrapped by that of its plain value: a number, and of a
+decimal its precision and scale."""
 STATS_TYPE: Final = pa.struct(
     [
         pa.field("file_name", pa.string()),
@@ -53,6 +57,8 @@ STATS_TYPE: Final = pa.struct(
         pa.field("total_size", pa.int64()),
         pa.field("total_uncompressed_size", pa.int64()),
         pa.field("deleted", pa.bool_(), False),
+        pa.field("tight", pa.bool_(), False),
+        pa.field("kind", KIND_TYPE),
     ]
 )
 LOCATION_TYPE: Final = pa.struct(
@@ -92,6 +98,8 @@ _STATS_NAMES: Final = {
     "totalSize": "total_size",
     "totalUncompressedSize": "total_uncompressed_size",
     "isDeleted": "deleted",
+    "isTightBound": "tight",
+    "valueType": "kind",
 }
 _MAP: Final = "filesystemMetadata"
 _STATS: Final = "ColumnStatsMetadata"
@@ -138,15 +146,16 @@ def decode_metadata(values: pa.Array | pa.ChunkedArray, writer_schema: str, *, p
     return pa.Table.from_arrays(columns, schema=METADATA_SCHEMA)
 
 
-def encode_metadata(records: pa.Table, *, file_name: str | None = None) -> pa.Array:
-    """The Avro values of `records` by `metadata_schema()`, one large_binary a row; columns that are
+def encode_metadata(records: pa.Table, schema: str, *, file_name: str | None = None) -> pa.Array:
+    """The Avro values of `records` by a `metadata_schema`, one large_binary a row; columns that are
     absent are null.
 
     `file_name`: that of the base file which the records go into, None for a log block.
     """
-    own = {field["name"]: field for field in _plan(metadata_schema())}
+    own = {field["name"]: field for field in _plan(schema) if field["name"] not in (*META_COLUMNS, "key")}
     parts = [pa.scalar(_meta_bytes(file_name) + _NO_VALUE, pa.large_binary())]
-    for name, column in _COLUMNS.items():
+    for name, field in own.items():
+        column = _COLUMNS.get(name, "")
         if column not in records.column_names:
             parts.append(pa.scalar(_NO_VALUE, pa.large_binary()))
             continue
@@ -154,18 +163,18 @@ def encode_metadata(records: pa.Table, *, file_name: str | None = None) -> pa.Ar
         if name == _MAP:
             parts.append(_files_bytes(values))
         elif name == _STATS:
-            parts.append(_stats_bytes(values, own[name]))
+            parts.append(_stats_bytes(values, field))
         else:
-            flat = _flat(own[name])
-            parts.append(encode_flat(pa.table({flat.name: values}), (flat,)))
+            flat = _flat(field)
+            parts.append(encode_flat(pa.table({flat.name: _widened(values, flat.type)}), (flat,)))
     return join(*parts)
 
 
 @functools.cache
-def metadata_schema() -> str:
-    """The schema of what `encode_metadata` makes, as JSON text: that of Hudi 0.15.0, meta columns
-    ahead."""
-    text = resources.files("hudi_table.codec").joinpath("avsc", "HoodieMetadataRecord.avsc").read_text("utf-8")
+def metadata_schema(name: str) -> str:
+    """The schema of what `encode_metadata` makes, as JSON text, meta columns ahead. `name`: of the
+    file that a layout names."""
+    text = resources.files("hudi_table.codec").joinpath("avsc", f"{name}.avsc").read_text("utf-8")
     return with_meta_text(json.dumps(json.loads(text), separators=(",", ":")))
 
 
@@ -199,6 +208,15 @@ def _as_struct(values: pa.Array, kind: pa.DataType) -> pa.Array:
         return values
     own = values.flatten()[: kind.num_fields]
     return pa.StructArray.from_arrays(own, fields=list(kind), mask=values.is_null())
+
+
+def _widened(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Structs with the fields that a later schema appends, which are null."""
+    if not pa.types.is_struct(kind) or kind.num_fields == values.type.num_fields:
+        return values
+    more = [kind.field(place) for place in range(values.type.num_fields, kind.num_fields)]
+    parts = [*values.flatten(), *(pa.nulls(len(values), field.type) for field in more)]
+    return pa.StructArray.from_arrays(parts, fields=[*values.type, *more], mask=values.is_null())
 
 
 def _read_files(cursor: Cursor, values: pa.Array, bounds: Places, field: dict[str, Any]) -> pa.Array:
@@ -258,8 +276,10 @@ def _read_stats(cursor: Cursor, field: dict[str, Any]) -> pa.Array:
         else:
             column = inside.column(_flat(child), name is not None)
             if name is not None:
-                arrays[name] = column
+                arrays[name] = _as_struct(column, KIND_TYPE) if name == "kind" else column
     cursor.moved(rows, inside)
+    absent = {"tight": pa.repeat(pa.scalar(False), len(rows)), "kind": pa.nulls(len(rows), KIND_TYPE)}
+    arrays = absent | arrays
     values = pa.StructArray.from_arrays([arrays[child.name] for child in STATS_TYPE], fields=list(STATS_TYPE))
     places = np.full(total, -1, np.int64)
     places[rows] = np.arange(len(rows))

@@ -35,7 +35,7 @@ from hudi_table.model.metadata_table import MetadataPartition, group_file_id
 from hudi_table.model.names import META_COLUMNS, METADATA_TABLE, join
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.timeline.conflict_keys import METADATA, metadata_conflict_key
-from hudi_table.model.timeline.instants import Action, Instant, State
+from hudi_table.model.timeline.instants import Action, Instant, State, next_instant_time, parse_instant
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.context import TableContext, WritePermit
 from hudi_table.table.timeline.layout import encode_commit
@@ -79,7 +79,7 @@ class Delta:
         self.ctx.metadata_deltas = table.deltas + bool(logs)
         if logs:
             self.permit.renew_if_due()
-            publish(table.ctx, self.time, [stat for _, _, stat in logs])
+            publish_delta(table, self.time, [stat for _, _, stat in logs])
         self.wrote_logs = bool(logs)
         for place, data, _ in logs:
             self.permit.put_file(join(METADATA_TABLE, place.path), data)
@@ -101,6 +101,9 @@ class Delta:
             if table is None:
                 return conflict_keys
             places = Places(table, self.time)
+            if table.ctx.layout.logs_tell_writers:
+                # Published anew, they lie behind the plan as they are.
+                return conflict_keys
             stays: set[tuple[str, str]] = set()
             moved: dict[str, tuple[str, str]] = {}
             for log in own_logs(table, self.time):
@@ -137,37 +140,59 @@ class Delta:
             for number in sorted(parts.keys() | begun):
                 rows, deleted = parts.get(number, nothing)
                 place = places.of(partition, group_file_id(partition, number, entries.of), begins=number in begun)
-                data = log_bytes(rows, deleted, partition, self.time)
+                data = log_bytes(self.ctx, rows, deleted, partition, self.time)
                 logs.append((place, data, _stat(place, len(data), len(rows), len(deleted))))
         return logs
 
 
-def publish(ctx: TableContext, time: str, stats: list[WriteStat], operation: str = OPERATION) -> None:
-    """The instant's three files on the metadata table's timeline."""
+def publish(
+    ctx: TableContext, time: str, stats: list[WriteStat], operation: str = OPERATION, *, completion: str = ""
+) -> None:
+    """The instant's three files on the metadata table's timeline. `completion`: when it completes
+    there, where that is told."""
     instant = Instant(time, Action.DELTA_COMMIT, State.REQUESTED)
+    done = ctx.layout.completed(instant, completion)
     files = [(instant, b""), (instant.with_state(State.INFLIGHT), b"")]
-    for state, data in (*files, (ctx.layout.completed(instant), completed_body(ctx, stats, operation))):
+    for state, data in (*files, (done, completed_body(ctx, stats, operation))):
         retry.put(ctx.storage, ctx.layout.timeline_path(state.file_name), data)
+
+
+def publish_delta(table: MetadataTable, time: str, stats: list[WriteStat]) -> None:
+    """The same of a delta: it completes behind every compaction of the metadata table, for what
+    those take was decided before it. What other attempts at it said stays if that is as late, else
+    it goes first."""
+    timeline, completion = table.timeline, ""
+    if table.ctx.layout.tells_completions:
+        names = timeline.own_names(Instant(time, Action.DELTA_COMMIT, State.REQUESTED))
+        said = {name: i.completion for name in names if (i := parse_instant(name)) is not None and i.completed}
+        compactions = [i.time for i in timeline.instants if i.grouped_action is Action.COMMIT]
+        completion = max([next_instant_time(max([time, *compactions])), *said.values()])
+        for name, moment in said.items():
+            if moment != completion:
+                retry.delete(table.ctx.storage, table.ctx.layout.timeline_path(name))
+    publish(table.ctx, time, stats, completion=completion)
 
 
 def completed_body(ctx: TableContext, stats: Iterable[WriteStat], operation: str, *, compacted: bool = False) -> bytes:
     """The commit metadata of an instant of the metadata table."""
-    schema = {SCHEMA_KEY: _plain_schema()}
+    schema = {SCHEMA_KEY: _plain_schema(ctx.layout.metadata_record)}
     return encode_commit(ctx.layout, CommitMetadata(operation, tuple(stats), schema, compacted=compacted))
 
 
-def log_bytes(rows: pa.Table, deleted: pa.Array, partition: str, instant: str) -> bytes:
-    """A log of the rows, sorted by key, and of deleted keys; of neither, an empty delete block."""
-    data = hfile_block(rows["key"], encode_metadata(rows), metadata_schema(), instant) if len(rows) else b""
+def log_bytes(ctx: TableContext, rows: pa.Table, deleted: pa.Array, partition: str, instant: str) -> bytes:
+    """A log of the rows, sorted by key, and of deleted keys; of neither, an empty delete block.
+    `ctx`: of either table."""
+    schema = metadata_schema(ctx.layout.metadata_record)
+    data = hfile_block(rows["key"], encode_metadata(rows, schema), schema, instant) if len(rows) else b""
     if len(deleted) or not data:
         data += delete_block(deleted, partition, instant)
     return data
 
 
 @functools.cache
-def _plain_schema() -> str:
+def _plain_schema(name: str) -> str:
     """The schema of a record without the meta columns, as commits carry it."""
-    record = json.loads(metadata_schema())
+    record = json.loads(metadata_schema(name))
     fields = [field for field in record["fields"] if field["name"] not in META_COLUMNS]
     return json.dumps({**record, "fields": fields}, separators=(",", ":"))
 

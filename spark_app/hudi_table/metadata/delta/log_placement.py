@@ -2,7 +2,8 @@
 
 As in the data table (`docs/explanation/commit-protocol.md` step 4) the version is one more than
 that of the committed logs of earlier instants, and logs of one version apply in the order of their
-instants. While a compaction of a group is planned, logs carry its instant.
+instants. While a compaction of a group is planned, logs carry its instant. Where logs tell their
+writers a log carries the delta's own, and when that completes says to which slice it belongs.
 """
 
 from __future__ import annotations
@@ -67,14 +68,16 @@ class Places:
         planned = self._pending.get((partition, file_id))
         if planned is None and not instants and begins:
             instants = {BEGUN_SHARD}
+        token = log_write_token(self._time, 0)
         if planned is None and not instants:
             raise CorruptTableError(
                 f"the metadata table has no file group {file_id} of partition {partition!r}; drop it and build it again",
                 base_path=self._table.ctx.base_path,
             )
+        if self._table.ctx.layout.logs_tell_writers:
+            return Place(partition, LogFileName(file_id, self._time, 1, token), "", ())
         group = self._table.group(partition, file_id)
         base = planned or (group.latest.instant if group else max(instants, key=comparable_time))
-        token = log_write_token(self._time, 0)
         slice_logs = [log for log in logs if log.name.base_instant == base]
         name = LogFileName(
             file_id, base, next_log_version(slice_logs, self._time, self._table.counted.__contains__), token

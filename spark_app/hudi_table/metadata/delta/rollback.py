@@ -11,14 +11,14 @@ from collections.abc import Iterable
 
 from hudi_table.codec.log.blocks import scan_blocks
 from hudi_table.errors import ObjectNotFoundError
-from hudi_table.model.names import HOODIE, METADATA_TABLE, instant_of_token, parse_log_file
+from hudi_table.model.names import HOODIE, METADATA_TABLE, instant_of_token, join, parse_log_file
 from hudi_table.model.timeline.instants import State, parse_instant
 from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import ObjectInfo, Storage
 from hudi_table.table.timeline.context import TableContext
 
-_TIMELINE = f"{METADATA_TABLE}/{HOODIE}"
+_OWN = f"{METADATA_TABLE}/{HOODIE}"
 
 
 def forget_delta(ctx: TableContext, time: str) -> None:
@@ -30,7 +30,8 @@ def forget_delta(ctx: TableContext, time: str) -> None:
     """
     storage = ctx.storage
     infos = storage.list(METADATA_TABLE)
-    logs, shared = _logs_of(storage, infos, time)
+    timeline = join(METADATA_TABLE, ctx.layout.timeline_folder)
+    logs, shared = _logs_of(ctx, infos, time)
     if shared:
         drop_metadata_table(ctx, f"a log of it holds blocks of {time}, which was rolled back, and of other commits")
         return
@@ -39,7 +40,7 @@ def forget_delta(ctx: TableContext, time: str) -> None:
     states = [
         (found.state is State.COMPLETED, info.path)
         for info in infos
-        if info.path.rpartition("/")[0] == _TIMELINE
+        if info.path.rpartition("/")[0] == timeline
         and (found := parse_instant(info.path.rpartition("/")[2])) is not None
         and found.time == time
     ]
@@ -60,15 +61,15 @@ def instants_written(storage: Storage) -> set[str]:
     return found
 
 
-def _logs_of(storage: Storage, infos: Iterable[ObjectInfo], time: str) -> tuple[list[str], bool]:
+def _logs_of(ctx: TableContext, infos: Iterable[ObjectInfo], time: str) -> tuple[list[str], bool]:
     """The logs of the instant alone, and whether there are others that hold blocks of it."""
     mine, shared = [], False
     for info in infos:
         name = parse_log_file(info.path.rpartition("/")[2])
-        if name is None or info.path.startswith(_TIMELINE):
+        if name is None or info.path.startswith(_OWN):
             continue
-        token = instant_of_token(name.token)
-        wrote = {token} if token else _instants_in(storage, info.path)
+        writer = name.base_instant if ctx.layout.logs_tell_writers else instant_of_token(name.token)
+        wrote = {writer} if writer else _instants_in(ctx.storage, info.path)
         if wrote == {time}:
             mine.append(info.path)
         shared = shared or (time in wrote and wrote != {time})

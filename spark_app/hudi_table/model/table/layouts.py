@@ -41,9 +41,8 @@ class Layout:
     `timeline_folder`: where the files of the active timeline lie, relative to the base path.
     `archive_key` and `archive_default`: the property that names the folder of the archive inside
     it. `tells_completions`: whether the name of each completed file tells when its instant
-    completed; then slices and ranges of changes go by completion. `reads_metadata`: whether this
-    release reads and keeps its metadata table; else it lists folders, which tell the same, and a
-    write drops one. `logs_tell_writers`: whether the instant in the name of a log is the one that
+    completed; then slices and ranges of changes go by completion. `metadata_record`: the schema of
+    records of the metadata table. `logs_tell_writers`: whether the instant in the name of a log is the one that
     wrote it, and not that of its slice. `avro_commits`: whether the file of a completed write is an
     Avro container, and no JSON. `clustering`: the action of the plan of a clustering. `log_marker`:
     with which logs are marked before they are there. `colon_rule`: whose rule for colons in keys
@@ -57,7 +56,7 @@ class Layout:
     archive_key: str
     archive_default: str
     tells_completions: bool
-    reads_metadata: bool
+    metadata_record: str
     logs_tell_writers: bool
     avro_commits: bool
     clustering: Action
@@ -84,8 +83,9 @@ class Layout:
         return "" if other == self.timeline_folder else other.rpartition("/")[2]
 
     def timeline_path(self, name: str) -> str:
-        """The path of a timeline file, relative to the base path."""
-        return f"{self.timeline_folder}/{name}"
+        """The path of a timeline file, relative to the base path. A name with a folder is one of the
+        metadata table's, relative to `.hoodie/`."""
+        return f"{HOODIE if '/' in name else self.timeline_folder}/{name}"
 
     def planned_as(self, action: Action) -> Action:
         """The action by which a plan stands on the timeline, whose end is of `action`."""
@@ -117,7 +117,7 @@ LAYOUT_1 = Layout(
     archive_key="hoodie.archivelog.folder",
     archive_default="archived",
     tells_completions=False,
-    reads_metadata=True,
+    metadata_record="HoodieMetadataRecord",
     logs_tell_writers=False,
     avro_commits=False,
     clustering=Action.REPLACE_COMMIT,
@@ -132,7 +132,7 @@ LAYOUT_2 = Layout(
     archive_key="hoodie.timeline.history.path",
     archive_default="history",
     tells_completions=True,
-    reads_metadata=False,
+    metadata_record="HoodieMetadataRecordLater",
     logs_tell_writers=True,
     avro_commits=True,
     clustering=Action.CLUSTERING,

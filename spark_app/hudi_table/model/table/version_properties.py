@@ -148,3 +148,42 @@ def _of_1x(properties: Properties, merge_mode: str) -> Properties:
 
 
 _STORED: Mapping[int, Callable[[Properties, str], Properties]] = {6: _of_6, 8: _of_8, 9: _of_9}
+
+
+def of_metadata_table(version: int, name: str) -> Properties:
+    """The properties of the metadata table of a table of a version; `name`: its own.
+
+    Measured on Hudi 0.15.0 and 1.1.1; 1.0.2 has those of 1.1.1.
+    """
+    return {
+        "hoodie.table.name": name,
+        "hoodie.table.type": "MERGE_ON_READ",
+        VERSION: str(version),
+        "hoodie.table.base.file.format": "HFILE",
+        "hoodie.table.recordkey.fields": "key",
+        PAYLOAD: "org.apache.hudi.metadata.HoodieMetadataPayload",
+        "hoodie.populate.meta.fields": "false",
+        "hoodie.datasource.write.drop.partition.columns": "false",
+    } | _OF_METADATA[version]
+
+
+_METADATA_OF_6 = {
+    LAYOUT_VERSION: "1",
+    GENERATOR: "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
+    MERGER: STRATEGIES[BY_EVENT_TIME],
+    "hoodie.archivelog.folder": "archived",
+}
+_METADATA_OF_1X = {
+    LAYOUT_VERSION: "2",
+    GENERATOR_TYPE: "HOODIE_TABLE_METADATA",
+    "hoodie.timeline.path": "timeline",
+    "hoodie.timeline.history.path": "history",
+    "hoodie.archivelog.folder": "history",
+    MERGE_MODE: "CUSTOM",
+    STRATEGY: "00000000-0000-0000-0000-000000000000",
+}
+_OF_METADATA: Mapping[int, Properties] = {
+    6: _METADATA_OF_6,
+    8: {**_METADATA_OF_1X, INITIAL_VERSION: "8"},
+    9: {**_METADATA_OF_1X, INITIAL_VERSION: "9"},
+}

@@ -83,12 +83,11 @@ def checked(ctx: TableContext, *, keys: bool, data: bool = False) -> str:
     except (CorruptTableError, UnsupportedTableError):
         return "checked: what could be read of a damaged timeline"
     commits, waiting = len(timeline.commits), len(timeline.pending)
-    metadata = "the metadata table" if ctx.layout.reads_metadata else "not the metadata table"
     rows = "every row of the newest slices" if data else "no row (--data reads them)"
     read = "every record key" if keys else "no record key (--keys reads them)"
     return (
         f"checked: properties, {counted(commits, 'commit')} and {counted(waiting, 'pending instant')} of the active timeline, names, sizes and footers of "
-        f"the files that count, files that do not, partition metadata, leftovers, {metadata}; {rows}; {read}"
+        f"the files that count, files that do not, partition metadata, leftovers, the metadata table; {rows}; {read}"
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hudi_table.errors import UnsupportedTableError
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
@@ -25,11 +24,6 @@ class PartitionReport:
 def report(ctx: TableContext) -> list[PartitionReport]:
     """Its partitions, sorted; none without a metadata table. Raises CorruptTableError,
     UnsupportedTableError."""
-    if not ctx.layout.reads_metadata:
-        raise UnsupportedTableError(
-            f"the metadata table of a table of version {ctx.config.version} is not read by this release: reads list the folders, which show the same",
-            base_path=ctx.base_path,
-        )
     timeline = load_timeline(ctx)
     table = MetadataTable.load(ctx, timeline) if timeline.has_metadata else None
     if table is None:

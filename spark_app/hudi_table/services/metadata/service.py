@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.metadata.indexing import refuse_unkept
 from hudi_table.metadata.table import read_partitions
 from hudi_table.model.given import checked_call
 from hudi_table.model.metadata_table import MetadataPartition
@@ -49,7 +48,6 @@ class IndexingService(Unplanned):
 
     def current_plan(self) -> ServicePlan | None:
         """Which partitions are to be built; None if all are ready."""
-        refuse_unkept(self.ctx)
         missing = _missing(self.ctx, self._names())
         if not missing:
             return None

@@ -94,7 +94,7 @@ class Neighbours:
                 raise self._conflict(f"another engine {did} the same file groups or keys by instant {entry.instant}")
 
     def _metadata_appeared(self, now: Timeline) -> bool:
-        return now.has_metadata_folder and not self.snapshot.has_metadata and not self.metadata_moved
+        return now.has_metadata and not self.snapshot.has_metadata and not self.metadata_moved
 
     def _metadata_is_ready(self) -> bool:
         # Of ours the chain tells before the properties do; an unfinished one is a folder alone.

@@ -100,12 +100,10 @@ def take_back_unclaimed(ctx: TableContext, timeline: Timeline, time: str, *, ove
 
 def _record_in_metadata(ctx: TableContext, timeline: Timeline, time: str, taken: Iterable[TakenBack | None]) -> None:
     """Take the instant's delta back. A log that takes blocks back is part of its slice and of no
-    commit, so the metadata table would miss it: it goes. So does one that is not kept."""
-    if not timeline.has_metadata_folder:
-        return
+    commit, so the metadata table would miss it: it goes."""
     if not timeline.has_metadata:
-        drop_metadata_table(ctx, f"{time} was rolled back, and this release does not keep it")
-    elif any(found is not None and found.by is not None for found in taken):
+        return
+    if any(found is not None and found.by is not None for found in taken):
         drop_metadata_table(ctx, f"{time} was rolled back from a log that others write to")
     else:
         ctx.metadata.forget(ctx, time)

@@ -154,7 +154,7 @@ def _drop_metadata(ctx: TableContext) -> None:
     """The metadata table goes first, and with it what is being built of it: taking back its deltas
     too would be no less work than building it again."""
     timeline = load_timeline(ctx)
-    if timeline.has_metadata_folder or ctx.config.metadata_partitions:
+    if timeline.has_metadata or ctx.config.metadata_partitions:
         drop_metadata_table(ctx, TAKEN_BACK)
     for instant in timeline.pending:
         if instant.action is Action.INDEXING and is_decided(ctx, instant):

@@ -104,7 +104,7 @@ def list_timeline(ctx: TableContext) -> Timeline:
     if ctx.layout.other_folder in timeline.folders:
         _look_at_version(ctx)
     ctx.newest_listed = max(ctx.newest_listed, comparable_time(timeline.newest_time))
-    ctx.no_metadata_at = None if timeline.has_metadata_folder else listed_at
+    ctx.no_metadata_at = None if timeline.has_metadata else listed_at
     return timeline
 
 

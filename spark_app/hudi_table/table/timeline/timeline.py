@@ -47,12 +47,7 @@ class Timeline:
 
     @property
     def has_metadata(self) -> bool:
-        """Whether there is a metadata table that this release reads and keeps."""
-        return self.layout.reads_metadata and self.has_metadata_folder
-
-    @property
-    def has_metadata_folder(self) -> bool:
-        """Whether the folder of a metadata table is there, whoever keeps it."""
+        """Whether the folder of a metadata table is there."""
         return METADATA_TABLE.rpartition("/")[2] in self.folders
 
     @functools.cached_property

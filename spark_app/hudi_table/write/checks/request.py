@@ -220,12 +220,6 @@ def refuse_unsupported(config: TableConfig) -> None:
             and not config.populate_meta_fields,
             "has a record index and stores no record keys (hoodie.populate.meta.fields=false)",
         ),
-        (
-            config.index is not None
-            and config.index.type.metadata_partition is not None
-            and not layout_of(config.version).reads_metadata,
-            f"has a record index in table version {config.version}, whose metadata table this release does not keep",
-        ),
         (_merges_by_more(config), f"merges rows in table version {config.version} by more than commit time or event time"),
         (len(config.ordering_fields) > 1, f"has several ordering fields ({', '.join(config.ordering_fields)})"),
         (extra.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET", "has base files that are not Parquet"),

@@ -37,8 +37,11 @@ from hudi_table.codec.metadata.entries import (
 )
 from hudi_table.codec.metadata.records import decode_metadata, encode_metadata, metadata_schema
 from hudi_table.model.names import META_COLUMNS, parse_base_file
+from hudi_table.model.table.layouts import layout_of
 from tests.support import metadata_files
 from tests.support.scale import scaled
+
+RECORD = layout_of(6).metadata_record
 
 META_OF_015 = {"_hoodie_commit_seqno", "_hoodie_file_name"}
 
@@ -158,7 +161,7 @@ def test_any_file_id_comes_back(ids: list[str]) -> None:
         record_index_entries(pa.array([f"{at}", f"k{at}"]), "p", file_id, "1" * 14) for at, file_id in enumerate(ids)
     ]
     table = pa.concat_tables(rows)
-    again = decode_metadata(encode_metadata(table), metadata_schema())
+    again = decode_metadata(encode_metadata(table, metadata_schema(RECORD)), metadata_schema(RECORD))
     found = joined_file_ids(again["location"].combine_chunks()).to_pylist()
     assert found == [file_id for file_id in ids for _ in range(2)]
 
@@ -171,7 +174,9 @@ def test_what_is_gone_has_the_key_of_what_was_there() -> None:
     gone = bloom_removal("p", "f.parquet", "1")
     assert gone["key"] == bloom_entry("p", "f.parquet", "SIMPLE", "text", "1")["key"]
     for table in (removed, gone):
-        assert len(decode_metadata(encode_metadata(table), metadata_schema())) == len(table)
+        assert len(decode_metadata(encode_metadata(table, metadata_schema(RECORD)), metadata_schema(RECORD))) == len(
+            table
+        )
 
 
 def of_columns(stats: pa.StructArray, kinds: pa.Schema) -> dict[str, tuple[Any, ...]]:

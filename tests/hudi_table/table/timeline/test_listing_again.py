@@ -79,7 +79,7 @@ def test_whatever_writers_and_services_do_beside_it(table: HudiTable) -> None:
         lambda: table.upsert(ROWS),
         lambda: table.restore(table.savepoints()[0].instant, writers_stopped=True),
         lambda: table.write(ROWS, operation="insert_overwrite"),
-        *([lambda: table.build_metadata()] if ctx.layout.reads_metadata else []),
+        lambda: table.build_metadata(),
         lambda: begin(table.context, Action.DELTA_COMMIT),
         lambda: table.upsert(ROWS),
     ]
