@@ -21,6 +21,7 @@ from hudi_table.metadata.reading import read_entries
 from hudi_table.metadata.table import MetadataTable, read_partitions
 from hudi_table.metadata.validate import committed_files, differences
 from hudi_table.model.metadata_table import MetadataPartition
+from hudi_table.model.table.config import TableType
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.narrowed import StorageBelow
 from hudi_table.table.store.ports import Storage
@@ -28,6 +29,8 @@ from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.listing import list_data_files
 from tests.support.crashes import (
     FIRST,
+    LATER,
+    LATER_LOGS,
     LAYOUTS,
     LOG_LAYOUTS,
     OPERATIONS,
@@ -51,7 +54,7 @@ INDEXES_ON = {
     "hoodie.metadata.index.bloom.filter.enable": "true",
 }
 ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
-KINDS = [LAYOUTS[0], LAYOUTS[3], *LOG_LAYOUTS]
+KINDS = [LAYOUTS[0], LAYOUTS[3], *LOG_LAYOUTS, LATER, LATER_LOGS]
 
 
 def with_metadata(layout: Layout) -> Storage:
@@ -116,7 +119,7 @@ def test_a_fault_at_any_call_of_its_compaction_leaves_one_that_agrees(layout, fi
 def test_a_fault_at_any_call_of_a_clean_leaves_one_that_agrees_once_the_clean_has_ended(layout, figure):
     store = with_metadata(layout)
     opened(store).write(rows(("a", "x", 1)), operation="upsert")
-    if layout in LOG_LAYOUTS:
+    if layout.type is TableType.MERGE_ON_READ:
         opened(store).compact(force=True)
     planned = opened(store).schedule_clean(ONE_VERSION, force=True)
     assert planned is not None

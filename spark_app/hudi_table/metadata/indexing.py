@@ -62,6 +62,7 @@ from hudi_table.model.metadata_table import (
     HFileName,
     MetadataPartition,
     ShardLimits,
+    data_instant,
     group_file_id,
     partition_of_shard,
 )
@@ -237,7 +238,7 @@ def _execute(ctx: TableContext, building: Building) -> None:
             define_record_index(ctx, by_partition=by_partition)
     for instant, stats in written.items():
         refuse_late(ctx, begun, *_LATE)
-        publish(own, instant, stats, "BULK_INSERT")
+        publish(own, instant, stats, "BULK_INSERT", completion=data_instant(instant))
     if MetadataPartition.COLUMN_STATS in building.partitions:
         define_column_stats(ctx, stored_schema(ctx, timeline))
     _make_ready(ctx, building, planned)

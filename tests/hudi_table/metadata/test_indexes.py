@@ -15,11 +15,22 @@ from hudi_table.metadata.table import MetadataTable
 from hudi_table.metadata.validate import differences
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from hudi_table.model.table.config import IndexType
+from hudi_table.model.table.config import IndexType, TableType
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.write.checks.create_table import create
 from tests.support import metadata_files
-from tests.support.crashes import LAYOUTS, LOG_LAYOUTS, OPERATIONS, Layout, new_store, opened, rows, spec
+from tests.support.crashes import (
+    LATER,
+    LATER_LOGS,
+    LAYOUTS,
+    LOG_LAYOUTS,
+    OPERATIONS,
+    Layout,
+    new_store,
+    opened,
+    rows,
+    spec,
+)
 
 ALL = tuple(MetadataPartition)
 TYPES = {MetadataPartition.COLUMN_STATS: 3, MetadataPartition.BLOOM_FILTERS: 4, MetadataPartition.RECORD_INDEX: 5}
@@ -78,7 +89,7 @@ def test_the_record_index_of_hudi_is_kept(version: str, tmp_path: Path) -> None:
     assert set(open_table(base).context.config.metadata_partitions) == set(ALL)
 
 
-@pytest.mark.parametrize("layout", [LAYOUTS[0], LAYOUTS[2], LAYOUTS[4], *LOG_LAYOUTS], ids=str)
+@pytest.mark.parametrize("layout", [LAYOUTS[0], LAYOUTS[2], LAYOUTS[4], *LOG_LAYOUTS, LATER, LATER_LOGS], ids=str)
 def test_the_record_index_knows_every_row_after_every_operation(layout: Layout) -> None:
     store = new_store()
     create(store, spec(layout))
@@ -91,7 +102,7 @@ def test_the_record_index_knows_every_row_after_every_operation(layout: Layout) 
         assert differences(table.context) == []
     # Of new keys: one that is there already would end the index.
     opened(store).write(rows(("j", "x", 4), ("k", "z", 5)), operation="insert")
-    if layout in LOG_LAYOUTS:
+    if layout.type is TableType.MERGE_ON_READ:
         opened(store).compact(force=True)
     compact_metadata(opened(store).context, 1)
     if layout.index is not IndexType.BUCKET:

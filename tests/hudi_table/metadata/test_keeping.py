@@ -25,6 +25,7 @@ from hudi_table.metadata.port import open_context
 from hudi_table.metadata.table import MetadataTable, read_partitions
 from hudi_table.metadata.validate import differences
 from hudi_table.model.names import METADATA_TABLE, LogFileName
+from hudi_table.model.table.config import TableType
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.cleaning.execute import run_clean
 from hudi_table.services.metadata.upkeep import keep_metadata
@@ -35,7 +36,7 @@ from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TxnSettings
 from tests.support.aged import AgedStorage
-from tests.support.crashes import FIRST, LAYOUTS, LOG_LAYOUTS, copied, opened, prepared, read, rows
+from tests.support.crashes import FIRST, LATER, LATER_LOGS, LAYOUTS, LOG_LAYOUTS, copied, opened, prepared, read, rows
 from tests.support.meanwhile import AfterCreate, AfterPut, AtCall, SlowListing
 from tests.support.scale import scaled
 
@@ -43,7 +44,7 @@ ENABLE = {"hoodie.metadata.enable": "true"}
 CLEAN = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "2"}
 ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 NEXT = ("next", "x", 9)
-KINDS = [LAYOUTS[0], LAYOUTS[3], *LOG_LAYOUTS]
+KINDS = [LAYOUTS[0], LAYOUTS[3], *LOG_LAYOUTS, LATER, LATER_LOGS]
 kinds = pytest.mark.parametrize("layout", KINDS, ids=str)
 
 
@@ -165,8 +166,9 @@ def test_a_write_beside_a_compaction_writes_its_delta_again_and_not_its_data(lay
     assert hooked.happen is None
     assert agrees(store)
     own = [info.path for info in store.list(METADATA_TABLE) if result.instant[8:] in info.path and ".log." in info.path]
-    assert len(own) == 1
-    assert "001.log." in own[0]
+    newest = loaded(store).groups["files"][0].latest
+    assert newest.base is not None
+    assert own == [f"{METADATA_TABLE}/{log.path}" for log in newest.logs]
     assert {("a", "x", 9), ("n", "x", 1)} <= read(store)
 
 
@@ -311,7 +313,7 @@ def test_a_clean_beside_the_building_tells_it_what_it_deletes(layout):
     store = prepared(layout)
     for number in range(2):
         opened(store).write(rows(("a", "x", number)), operation="upsert")
-    if layout in LOG_LAYOUTS:
+    if layout.type is TableType.MERGE_ON_READ:
         opened(store).compact(force=True)
     planned = opened(store).schedule_clean(ONE_VERSION, force=True)
     assert planned is not None
@@ -412,7 +414,7 @@ def test_compaction_and_clustering_of_the_data_are_told_too(layout):
     table: HudiTable = opened(store)
     for number in range(3):
         table.write(rows(("a", "x", number), (f"m{number}", "x", 1)), operation="upsert")
-    if layout in LOG_LAYOUTS:
+    if layout.type is TableType.MERGE_ON_READ:
         assert table.compact(force=True)
         assert agrees(store)
     keep_metadata(table.context, 1)

@@ -18,6 +18,7 @@ from hudi_table.metadata.indexing import build_metadata
 from hudi_table.metadata.port import open_context
 from hudi_table.metadata.validate import differences
 from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, join, log_write_token
+from hudi_table.model.table.config import TableType
 from hudi_table.model.timeline.instants import Action
 from hudi_table.services.metadata.upkeep import keep_metadata
 from hudi_table.table.commit.transaction import begin
@@ -30,13 +31,13 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view import file_system_view
 from hudi_table.table.view.file_system_view import FileGroup, FileSystemView
 from tests.hudi_table.metadata.test_keeping import ONE_VERSION, with_metadata
-from tests.support.crashes import LAYOUTS, LOG_LAYOUTS, opened, read, rows, with_a_failed_write
+from tests.support.crashes import LATER, LATER_LOGS, LAYOUTS, LOG_LAYOUTS, opened, read, rows, with_a_failed_write
 from tests.support.meanwhile import AfterPut
 from tests.support.recording import RecordingStorage, Trace
 from tests.support.tables import write_file
 from tests.support.unsealed import without_check_sums
 
-KINDS = [LAYOUTS[0], LAYOUTS[3], *LOG_LAYOUTS]
+KINDS = [LAYOUTS[0], LAYOUTS[3], *LOG_LAYOUTS, LATER, LATER_LOGS]
 kinds = pytest.mark.parametrize("layout", KINDS, ids=str)
 
 
@@ -53,7 +54,7 @@ def both(ctx: TableContext, as_of: str | None = None) -> tuple[list[FileGroup], 
     assert metadata_files(ctx, timeline) is not None
     whole = FileSystemView(ctx, timeline, as_of)
     alone = FileSystemView(ctx, timeline, as_of)
-    folders = FileSystemView(ctx, Timeline(timeline.instants, timeline.files), as_of)
+    folders = FileSystemView(ctx, Timeline(timeline.instants, timeline.files, layout=timeline.layout), as_of)
     names = folders.partitions()
     assert [group for name in names for group in alone.groups(name)] == whole.groups()
     assert set(whole.partitions()) <= set(names)
@@ -74,7 +75,7 @@ def many_writes(store: Storage) -> HudiTable:
 def test_the_same_groups_at_every_moment_through_writes_compaction_and_cleaning(layout):
     store = with_metadata(layout)
     table = many_writes(store)
-    if layout in LOG_LAYOUTS:
+    if layout.type is TableType.MERGE_ON_READ:
         planned = table.schedule_compaction(force=True)
         table.write(rows(("a", "x", 7), ("n", "y", 1)), operation="upsert")
         assert both(table.context)[0] == both(table.context)[1]
@@ -94,7 +95,7 @@ def test_the_same_groups_at_every_moment_through_writes_compaction_and_cleaning(
 def test_files_of_writes_that_failed_or_are_under_way_are_in_no_group_of_either(layout):
     store = with_a_failed_write(with_metadata(layout))
     table = many_writes(store)
-    txn = begin(open_context(store), Action.DELTA_COMMIT if layout in LOG_LAYOUTS else Action.COMMIT)
+    txn = begin(open_context(store), Action.DELTA_COMMIT if layout.type is TableType.MERGE_ON_READ else Action.COMMIT)
     txn.inflight()
     write_file(txn, 0, "x", b"half of a Parquet file")
     by_metadata, by_folders = both(table.context)

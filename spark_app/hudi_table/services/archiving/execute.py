@@ -19,11 +19,8 @@ from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.counts import counted
 from hudi_table.model.names import HEARTBEAT, TEMP, join
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceResult, ServiceType
-from hudi_table.model.table.layouts import Archive
 from hudi_table.model.timeline.instants import Action, Instant
-from hudi_table.services.archiving.logs import into_logs
-from hudi_table.services.archiving.lsm import compact_levels, into_lsm
-from hudi_table.services.archiving.merge import merge_archive
+from hudi_table.services.archiving.kinds import ARCHIVES
 from hudi_table.services.archiving.plan import Leaving, Present, plan_archiving
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.archiving.replaced import Replaced
@@ -40,10 +37,6 @@ from hudi_table.table.timeline.instants import store_now
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.write.checks.request import refuse_unsupported
-
-_ARCHIVES = {Archive.LOGS: (into_logs, merge_archive), Archive.LSM: (into_lsm, compact_levels)}
-"""What takes instants into an archive, and what keeps the number of its files bounded; by the kind
-of archive."""
 
 
 @dataclass(slots=True)
@@ -90,7 +83,7 @@ def _archived(ctx: TableContext, timeline: Timeline, policy: ArchivePolicy, *, f
     if not _give_up_unclaimed(ctx, timeline, leaving, marked, now):
         return None
     done = _Done()
-    keep, merge = _ARCHIVES[ctx.layout.archive]
+    keep, merge = ARCHIVES[ctx.layout.archive]
     for instants, size in keep(ctx, timeline, leaving.instants, policy):
         _delete(ctx, instants, policy, now, done)
         done.bytes_written += size

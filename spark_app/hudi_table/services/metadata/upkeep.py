@@ -15,11 +15,10 @@ from hudi_table.metadata.compaction import DELTAS_MAX, compact_metadata
 from hudi_table.metadata.lifecycle import KEPT, drop
 from hudi_table.metadata.table import ARCHIVING_LEAVES, MetadataTable
 from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition
-from hudi_table.model.names import HOODIE, join
 from hudi_table.model.options.known import whole_option
 from hudi_table.model.timeline.instants import Action, Instant, comparable_time
-from hudi_table.services.archiving.logs import archive_file, archive_files_of
-from hudi_table.services.archiving.policy import DEFAULT_BATCH
+from hudi_table.services.archiving.kinds import ARCHIVES
+from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
@@ -73,12 +72,14 @@ def archive_metadata(ctx: TableContext, table: MetadataTable) -> int:
     if not leaving:
         return 0
     states = table.timeline.states()
-    for instants, data in archive_files_of(table.ctx, table.timeline, leaving, DEFAULT_BATCH):
-        archive_file(table.ctx, data)
+    keep, merge = ARCHIVES[table.ctx.layout.archive]
+    policy = ArchivePolicy.parse({})
+    for instants, _ in keep(table.ctx, table.timeline, leaving, policy):
         for instant in instants:
             # Requested and inflight first, so that nothing archived ever looks pending.
             for state in states[instant.time, instant.grouped_action]:
-                retry.delete(table.ctx.storage, join(HOODIE, state.file_name))
+                retry.delete(table.ctx.storage, table.ctx.layout.timeline_path(state.file_name))
+    merge(table.ctx, policy)
     return len(leaving)
 
 
