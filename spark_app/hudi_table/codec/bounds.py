@@ -27,7 +27,7 @@ import pyarrow.types as pt
 from hudi_table.codec.avro.decode import Cursor, MalformedError
 from hudi_table.codec.avro.encode import encode_flat, join
 from hudi_table.codec.avro.types import AvroField
-from hudi_table.errors import InvariantError
+from hudi_table.errors import InvariantError, UnsupportedTableError
 
 BOUND: Final = pa.struct(
     [
@@ -189,6 +189,61 @@ def values_of(bounds: pa.StructArray, kind: pa.DataType) -> pa.Array:
     return {"number": number, "real": real, "bytes": data}[_kept(_VALUES[names[0]])].cast(kind)
 
 
+def least_of(
+    bounds: pa.StructArray, kinds: pa.StructArray, group: npt.NDArray[np.int64], *, greatest: bool = False
+) -> pa.StructArray:
+    """The least bound of each group, or the greatest: `group[i]` is the number of bound i, none is
+    left out below the last; null where a group has none. `kinds`: as `kind_of` tells them, null
+    beside wrappers that tell it.
+
+    Raises UnsupportedTableError for bounds of one group that do not compare.
+    """
+    total = int(group[-1]) + 1 if len(group) else 0
+    known = np.flatnonzero(np.asarray(bounds.is_valid()))
+    own, number = bounds.take(pa.array(known)), group[known]
+    wrapper, parts = own.field("wrapper").to_numpy(), own.flatten()[1:]
+    part = np.select([np.asarray(each.is_valid()) for each in parts], [0, 1, 2], 3)
+    scale = _scales(wrapper, kinds.take(pa.array(known)))
+    least, most, mark = np.full(total, 1 << 20), np.full(total, -1), part * _SCALES + scale
+    np.minimum.at(least, number, mark)
+    np.maximum.at(most, number, mark)
+    if (least < most).any():
+        raise UnsupportedTableError("statistics of one column have bounds of several types, which do not compare")
+    texts = pc.if_else(pa.array(scale > 0), _in_order(pc.if_else(pa.array(scale > 0), parts[2], None)), parts[2])
+    table = pa.table({"group": number, "0": parts[0], "1": parts[1], "2": texts})
+    order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in ("group", "0", "1", "2")]).to_numpy()
+    starts = np.flatnonzero(np.append(True, np.diff(number[order])) if len(order) else [])
+    picked = np.append(starts[1:], len(order)) - 1 if greatest else starts
+    places = np.full(total, -1)
+    places[number[order][picked]] = known[order[picked]]
+    return bounds.take(pa.array(places, mask=places < 0))
+
+
+def _scales(wrapper: npt.NDArray[np.int8], kinds: pa.StructArray) -> npt.NDArray[np.int64]:
+    """One more than the scale of each decimal, 0 of what is none."""
+    texts = kinds.field("info").dictionary_encode()
+    told = [int(text.partition(",")[2] or 0) + 1 for text in texts.dictionary.to_pylist()]
+    of_kind = pa.array(told, pa.int64()).take(texts.indices).fill_null(0).to_numpy(zero_copy_only=False)
+    decimal = np.asarray(pc.equal(kinds.field("ordinal"), _DECIMAL).fill_null(False))
+    found = np.where(decimal, of_kind, 0)
+    return np.where(wrapper == WRAPPERS["DecimalWrapper"], DECIMAL_SCALE + 1, found)
+
+
+_SCALES: Final = 128
+"""More than the scale of any decimal."""
+
+
+def _in_order(data: pa.Array) -> pa.Array:
+    """Big-endian two's complement of any length as bytes whose order is that of the numbers; null
+    where a value is wider than a decimal can be."""
+    fits, raw = _sign_extended(data)
+    turned = raw[:, ::-1].copy()
+    turned[:, 0] ^= 0x80
+    wide = pa.Array.from_buffers(pa.binary(_WIDE_BYTES), len(turned), [None, pa.py_buffer(turned.tobytes())])
+    places = np.cumsum(fits) - 1
+    return wide.cast(pa.binary()).take(pa.array(np.maximum(places, 0), mask=~fits))
+
+
 def _kept(field: AvroField) -> str:
     """Which part of a bound holds a value of this Avro type."""
     return {"float": "real", "double": "real", "bytes": "bytes"}.get(field.wire, "number")
@@ -274,6 +329,15 @@ def _decimal_bytes(values: pa.Array, scale: int = DECIMAL_SCALE) -> pa.Array:
 def _decimals(data: pa.Array) -> pa.Array:
     """Big-endian two's complement of any length as decimals of scale 15; null where a value is
     wider than they can be."""
+    fits, raw = _sign_extended(data)
+    wide = pa.Array.from_buffers(pa.decimal256(76, DECIMAL_SCALE), len(raw), [None, pa.py_buffer(raw.tobytes())])
+    places = np.cumsum(fits) - 1
+    return wide.take(pa.array(np.maximum(places, 0), mask=~fits))
+
+
+def _sign_extended(data: pa.Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint8]]:
+    """Which values of big-endian two's complement a decimal can hold, and those in little-endian
+    order, all of one width."""
     lengths = np.asarray(pc.binary_length(data).fill_null(0), np.int64)
     fits = np.asarray(data.is_valid()) & (lengths > 0) & (lengths <= _WIDE_BYTES)
     fitting = data.filter(pa.array(fits))
@@ -284,7 +348,4 @@ def _decimals(data: pa.Array) -> pa.Array:
     inside = np.arange(_WIDE_BYTES) < sizes[:, None]
     rows = joined[np.where(inside, index, 0)] if len(joined) else np.zeros((0, _WIDE_BYTES), np.uint8)
     signs = np.where(joined[ends - sizes] & 0x80, 0xFF, 0).astype(np.uint8) if len(joined) else np.zeros(0, np.uint8)
-    raw = np.where(inside, rows, signs[:, None])
-    wide = pa.Array.from_buffers(pa.decimal256(76, DECIMAL_SCALE), len(sizes), [None, pa.py_buffer(raw.tobytes())])
-    places = np.cumsum(fits) - 1
-    return wide.take(pa.array(np.maximum(places, 0), mask=~fits))
+    return fits, np.where(inside, rows, signs[:, None])

@@ -26,9 +26,10 @@ from hudi_table.metadata.bootstrap import (
     is_whole,
     planned_groups,
 )
-from hudi_table.metadata.definitions import define_record_index
+from hudi_table.metadata.definitions import define_column_stats, define_record_index
+from hudi_table.metadata.delta.entries import stored_schema
 from hudi_table.metadata.record_index.build import shards_needed
-from hudi_table.metadata.table import MetadataTable, Partitions, context_of, read_partitions
+from hudi_table.metadata.table import MetadataTable, Partitions, context_of, named, read_partitions
 from hudi_table.model.metadata_table import (
     MetadataPartition,
     ShardLimits,
@@ -37,7 +38,6 @@ from hudi_table.model.metadata_table import (
 )
 from hudi_table.model.names import METADATA_TABLE, join
 from hudi_table.model.options.write_options import PARTITION_SHARDS
-from hudi_table.model.table.properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_table.model.timeline.conflict_keys import METADATA
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.commit.transaction import planning
@@ -97,6 +97,9 @@ def plan_building(
             return None
         groups: dict[MetadataPartition, Groups] = {name: {None: name.default_groups} for name in wanted}
         properties: dict[str, str | None] = {}
+        if MetadataPartition.COLUMN_STATS in groups:
+            # Whoever writes to it asks how.
+            define_column_stats(ctx, stored_schema(ctx, txn.timeline))
         if _RECORD_INDEX in groups:
             groups[_RECORD_INDEX] = shards_needed(ctx, txn.timeline, limits)
             define_record_index(ctx, by_partition=limits.by_partition)
@@ -194,11 +197,3 @@ def ready_partitions(ctx: TableContext, timeline: Timeline) -> tuple[str, ...]:
     except (CorruptTableError, UnsupportedTableError):
         return ()
     return table.partitions.ready if table is not None else ()
-
-
-def named(partitions: Partitions) -> dict[str, str | None]:
-    """The properties that name these partitions."""
-    return {
-        METADATA_PARTITIONS: ",".join(sorted(set(partitions.ready))),
-        METADATA_PARTITIONS_INFLIGHT: ",".join(sorted(set(partitions.inflight))),
-    }

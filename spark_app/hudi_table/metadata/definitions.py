@@ -5,7 +5,7 @@ Facts (measured on Hudi 1.1.1, table version 6). Its readers skip files by the c
 noted there alone, by none if there is no note; its writers note them anew. An index of each
 partition of its own is the partition `record_index` as the global one is, and differs by
 `"isPartitioned": "true"` among its options there. Dropping the metadata table leaves the file as it
-is. 0.15.0 asks for no note.
+is. 0.15.0 asks for no note. On table version 9 (measured there) statistics are of version 2.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from hudi_table.model.json_text import parse_json
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import HOODIE
 from hudi_table.model.options.values import stored_boolean
+from hudi_table.model.table.version_properties import STATISTICS
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import replace_properties
@@ -29,6 +30,7 @@ DEFINITIONS: Final = f"{HOODIE}/.index_defs/index.json"
 _PROPERTY: Final = "hoodie.table.index.defs.path"
 _DEFINED: Final = "indexDefinitions"
 _BY_PARTITION: Final = "isPartitioned"
+_PLAIN: Final = "V2"
 
 
 def define_column_stats(ctx: TableContext, schema: pa.Schema) -> None:
@@ -43,9 +45,26 @@ def define_column_stats(ctx: TableContext, schema: pa.Schema) -> None:
             "indexFunction": str(MetadataPartition.COLUMN_STATS),
             "sourceFields": columns,
             "indexOptions": {},
-            "version": "V1",
+            "version": STATISTICS[ctx.config.version],
         },
     )
+
+
+def has_plain_bounds(ctx: TableContext) -> bool:
+    """Whether bounds are kept as plain values with their type beside them: where the note of the
+    column statistics is of version 2. Table version 6 has none such."""
+    return ctx.layout.tells_completions and _noted(ctx).get("version") == _PLAIN
+
+
+def defined_columns(ctx: TableContext) -> frozenset[str]:
+    """The columns of which readers believe statistics, by the note of them."""
+    columns = _noted(ctx).get("sourceFields")
+    return frozenset(map(str, columns)) if isinstance(columns, list) else frozenset()
+
+
+def _noted(ctx: TableContext) -> dict[str, Any]:
+    found = _read(ctx).get(MetadataPartition.COLUMN_STATS)
+    return found if isinstance(found, dict) else {}
 
 
 def define_record_index(ctx: TableContext, *, by_partition: bool) -> None:

@@ -38,7 +38,6 @@ from hudi_table.metadata.building_plans import (
     gone,
     index_record,
     is_as_begun,
-    named,
     pending_buildings,
     plan_building,
     ready_partitions,
@@ -55,7 +54,7 @@ from hudi_table.metadata.lifecycle import (
 )
 from hudi_table.metadata.record_index.build import recorded_shards
 from hudi_table.metadata.records import Derive
-from hudi_table.metadata.table import MetadataTable, Partitions, context_of, read_partitions
+from hudi_table.metadata.table import MetadataTable, Partitions, context_of, named, read_partitions
 from hudi_table.model.metadata_table import (
     BEGUN_SHARD,
     EMPTY_LOG_TOKEN,

@@ -1,4 +1,5 @@
-"""Before a write: a metadata table that this release keeps is kept, any other one is dropped.
+"""Before a write: a metadata table that this release keeps is kept, any other one is dropped, or
+of one the partitions that are not kept.
 
 A stale one loses rows for every reader that trusts it (measured), so there is nothing between.
 """
@@ -6,13 +7,16 @@ A stale one loses rows for every reader that trusts it (measured), so there is n
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
-from hudi_table.metadata.table import MetadataTable, Partitions, check_version, context_of, read_partitions
+from hudi_table.metadata.table import MetadataTable, Partitions, check_version, context_of, named, read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
-from hudi_table.model.names import METADATA_TABLE, PROPERTIES
+from hudi_table.model.names import METADATA_TABLE, PROPERTIES, join
+from hudi_table.model.table.properties import METADATA_DROPPED
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.metadata_dropping import drop_metadata_table
+from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import replace_properties
@@ -21,8 +25,6 @@ from hudi_table.table.timeline.timeline import Timeline
 LISTED_WITHIN_SECONDS = 5.0
 """So long after a listing without it nobody asks for it. One that somebody builds after that is
 found by the decision, as one built a moment later would be."""
-KEPT = frozenset(MetadataPartition)
-"""The partitions that commits of this release write to."""
 OF_KEYS = frozenset({MetadataPartition.BLOOM_FILTERS, MetadataPartition.RECORD_INDEX})
 """Those that are made of `_hoodie_record_key`."""
 
@@ -43,11 +45,50 @@ def resolve_metadata_partitions(ctx: TableContext) -> Partitions:
         partitions = read_partitions(ctx)
     why = _why_not(ctx, partitions)
     if why is None:
+        partitions = _kept_alone(ctx, partitions)
         if set(partitions.ready) != set(ctx.config.metadata_partitions):
             replace_properties(ctx, {})
         return partitions
     drop(ctx, why)
     return Partitions()
+
+
+def kept(ctx: TableContext) -> frozenset[MetadataPartition]:
+    """The partitions that commits of this release write to."""
+    without = set() if ctx.layout.partition_stats else {MetadataPartition.PARTITION_STATS}
+    return frozenset(MetadataPartition) - without
+
+
+def _kept_alone(ctx: TableContext, partitions: Partitions) -> Partitions:
+    """The partitions without those that are not kept, which are dropped: indexes of secondary keys
+    and of expressions, and statistics that no index of columns defines."""
+    strange = set(partitions.all) - kept(ctx)
+    if MetadataPartition.COLUMN_STATS not in partitions.all:
+        strange |= {MetadataPartition.PARTITION_STATS} & set(partitions.all)
+    if not strange:
+        return partitions
+    drop_partitions(ctx, strange, "this release does not keep it")
+    return read_partitions(ctx)
+
+
+def drop_partitions(ctx: TableContext, names: Collection[str], why: str) -> None:
+    """Drop these partitions alone, and say so: the properties first, by which readers go. What
+    others write there meanwhile stays and counts for nothing: Hudi empties the folder of a
+    partition before it builds it anew."""
+    found = read_partitions(ctx)
+    gone = sorted(set(names) & set(found.all))
+    if not gone:
+        return
+    left = Partitions(
+        tuple(name for name in found.ready if name not in names),
+        tuple(name for name in found.inflight if name not in names),
+    )
+    said = f"its partition {', '.join(gone)}: {why}"
+    replace_properties(ctx, {**named(left), METADATA_DROPPED: said})
+    for name in gone:
+        for info in ctx.storage.list(join(METADATA_TABLE, name)):
+            retry.delete(ctx.storage, info.path)
+    warnings.warn(f"of the metadata table of {ctx.base_path} was dropped {said}", MetadataDroppedWarning, stacklevel=2)
 
 
 def is_built(timeline: Timeline) -> bool:
@@ -65,10 +106,10 @@ def drop(ctx: TableContext, why: str) -> None:
 def _why_not(ctx: TableContext, partitions: Partitions) -> str | None:
     if not partitions.all:
         return "the table's properties name no partition of it"
-    strange = sorted(set(partitions.all) - KEPT)
     if not ctx.config.populate_meta_fields and OF_KEYS.intersection(partitions.all):
         return "it has an index of record keys, which the table's files do not hold"
-    if strange:
+    strange = sorted(set(partitions.all) - kept(ctx))
+    if strange and not ctx.layout.partition_stats:
         return f"this release does not keep its partition {', '.join(strange)}"
     try:
         check_version(context_of(ctx))

@@ -2,8 +2,10 @@
 
 Facts (public source of Hudi's payload, agreeing with the golden tables): of `files` and of the list
 of partitions the entries of a key are joined name by name; a tombstone removes the name, and
-otherwise the greatest size counts. Of every other kind the last entry of a key counts, and one that
-says it is deleted, or a delete block, removes the key.
+otherwise the greatest size counts. Statistics of a partition are put together: the least and the
+greatest bound, the sums of what is counted; but an entry that is deleted or has tight bounds
+replaces what came before, and one behind a deleted one that. Of every other kind the last entry of
+a key counts, and one that says it is deleted, or a delete block, removes the key.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from hudi_table.codec.metadata.column_stats import combined
 
 LISTED = pa.schema([("key", pa.string()), ("name", pa.string()), ("size", pa.int64())])
 """Rows of `listed`: a key, one of its names, and the file's size in bytes."""
@@ -59,6 +63,38 @@ def latest(parts: Sequence[pa.Table]) -> pa.Table:
         ends[:-1] = np.asarray(pc.not_equal(keys.slice(1), keys.slice(0, len(rows) - 1)))
     last = rows.take(order.filter(pa.array(ends)))
     return last.filter(pc.invert(_gone(last)))
+
+
+def widest(parts: Sequence[pa.Table]) -> pa.Table:
+    """The entries of the partition `partition_stats` that `parts` (oldest first) leave, sorted by
+    key.
+
+    Raises UnsupportedTableError for bounds of one key that do not compare.
+    """
+    rows = pa.concat_tables(parts).combine_chunks()
+    rows = rows.append_column("number", pa.array(np.arange(len(rows))))
+    rows = rows.take(pc.sort_indices(rows, sort_keys=[("key", "ascending"), ("number", "ascending")]))
+    if not len(rows):
+        return rows.drop_columns(["number"])
+    stats = rows["stats"].combine_chunks()
+    gone = np.asarray(pc.or_(rows[DELETED], stats.field("deleted").fill_null(True)))
+    begins = np.flatnonzero(_starts(rows, ("key",)))
+    group = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(rows))))
+    # What a key begins with: behind the last one that is deleted, at the last one that is tight.
+    first = begins.copy()
+    tight = np.asarray(stats.field("tight").fill_null(False)) & ~gone
+    place = np.arange(len(rows))
+    np.maximum.at(first, group[gone], place[gone] + 1)
+    np.maximum.at(first, group[tight], place[tight])
+    kept = pa.array(place >= first[group])
+    live = rows.filter(kept).combine_chunks()
+    if not len(live):
+        return live.drop_columns(["number"])
+    begins = np.flatnonzero(_starts(live, ("key",)))
+    ends = live.take(pa.array(np.append(begins[1:], len(live)) - 1))
+    whole = combined(live["stats"].combine_chunks(), begins)
+    place_of = ends.schema.get_field_index("stats")
+    return ends.set_column(place_of, "stats", whole).drop_columns(["number"])
 
 
 def nested(rows: pa.Table) -> pa.Table:

@@ -14,7 +14,7 @@ from hudi_table.codec.log.hfile import read_hfile
 from hudi_table.codec.log.rows import read_deletes
 from hudi_table.codec.metadata.records import METADATA_SCHEMA, decode_metadata
 from hudi_table.errors import UnsupportedTableError
-from hudi_table.metadata.merging import DELETED, LISTED, latest, listed
+from hudi_table.metadata.merging import DELETED, LISTED, latest, listed, widest
 from hudi_table.metadata.table import CountedInstants, MetadataTable
 from hudi_table.model.metadata_table import ALL_PARTITIONS, MetadataPartition, group_file_id, partition_of_key
 from hudi_table.table.engine.local_engine import LocalEngine
@@ -104,6 +104,11 @@ def latest_of(parts: Sequence[pa.Table]) -> pa.Table:
     """The last entry of each key in the parts of a slice, sorted by key, without those that are
     deleted."""
     return latest(_aligned(parts)).drop_columns([DELETED])
+
+
+def widest_of(parts: Sequence[pa.Table]) -> pa.Table:
+    """The same of statistics of partitions, which are put together."""
+    return widest(_aligned(parts)).drop_columns([DELETED])
 
 
 def _aligned(parts: Sequence[pa.Table]) -> list[pa.Table]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.codec.metadata.records import FILES, PARTITIONS
+from hudi_table.errors import UnsupportedTableError
 from hudi_table.metadata.merging import nested
 from hudi_table.model.metadata_table import ALL_PARTITIONS, MetadataPartition, partition_key
 from hudi_table.model.timeline.commits import CDC_STATS, CommitMetadata
@@ -34,8 +35,19 @@ class Entries:
     of: str | None = None
 
 
+class UnkeptError(UnsupportedTableError):
+    """A partition that commits cannot keep any more. For whoever writes it is dropped, and nothing
+    else happens."""
+
+    internal = True
+
+    def __init__(self, partition: MetadataPartition, why: str) -> None:
+        super().__init__(why)
+        self.partition = partition
+
+
 Derive = Callable[[MetadataPartition, bool], Sequence[Entries]]
-"""The entries of a partition; none for no change. The flag: whether its record index is by
+"""The entries of a partition; none for no change. Raises UnkeptError. The flag: whether its record index is by
 partition."""
 
 

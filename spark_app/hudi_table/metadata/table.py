@@ -265,6 +265,14 @@ def read_partitions(data: TableContext) -> Partitions:
     )
 
 
+def named(partitions: Partitions) -> dict[str, str | None]:
+    """The properties that name these partitions."""
+    return {
+        METADATA_PARTITIONS: ",".join(sorted(set(partitions.ready))),
+        METADATA_PARTITIONS_INFLIGHT: ",".join(sorted(set(partitions.inflight))),
+    }
+
+
 def check_version(ctx: TableContext) -> None:
     """Refuse a metadata table whose version is not the data table's. Raises UnsupportedTableError,
     CorruptTableError, ObjectNotFoundError."""

@@ -49,10 +49,12 @@ _MAINTENANCE = range(1, 7)
 
 
 class MetadataPartition(StrEnum):
-    """The partitions of Hudi 0.15.0 that have a meaning here."""
+    """The partitions that have a meaning here: those of Hudi 0.15.0, and `partition_stats` of 1.x
+    (read in public source: table versions 8 and 9 alone have it)."""
 
     FILES = "files"
     COLUMN_STATS = "column_stats"
+    PARTITION_STATS = "partition_stats"
     BLOOM_FILTERS = "bloom_filters"
     RECORD_INDEX = "record_index"
 
@@ -97,12 +99,14 @@ _ENTRY_BYTES = 48
 _PREFIXES = {
     MetadataPartition.FILES: "files-",
     MetadataPartition.COLUMN_STATS: "col-stats-",
+    MetadataPartition.PARTITION_STATS: "partition-stats-",
     MetadataPartition.BLOOM_FILTERS: "bloom-filters-",
     MetadataPartition.RECORD_INDEX: "record-index-",
 }
 _GROUPS = {
     MetadataPartition.FILES: 1,
     MetadataPartition.COLUMN_STATS: 2,
+    MetadataPartition.PARTITION_STATS: 1,
     MetadataPartition.BLOOM_FILTERS: 4,
     MetadataPartition.RECORD_INDEX: 10,
 }

@@ -8,9 +8,11 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.codec.metadata.entries import joined_file_ids
+from hudi_table.codec.metadata.records import PARTITION_STATS
 from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.metadata.indexing import build_metadata
-from hudi_table.metadata.reading import read_entries
+from hudi_table.metadata.lifecycle import kept
+from hudi_table.metadata.reading import read_entries, slice_parts, widest_of
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.metadata.validate import differences
 from hudi_table.model.metadata_table import MetadataPartition
@@ -32,7 +34,6 @@ from tests.support.crashes import (
     spec,
 )
 
-ALL = tuple(MetadataPartition)
 TYPES = {MetadataPartition.COLUMN_STATS: 3, MetadataPartition.BLOOM_FILTERS: 4, MetadataPartition.RECORD_INDEX: 5}
 
 
@@ -57,6 +58,25 @@ def stored(table: HudiTable) -> dict[str, tuple[str, str]]:
     """The same of every row, as a scan finds it."""
     found = table.scan(meta=True).to_arrow().to_pylist()
     return {row[RECORD_KEY]: (row[PARTITION_PATH], row[FILE_NAME].partition("_")[0]) for row in found}
+
+
+def told_too_little(table: HudiTable) -> list[tuple[str, object]]:
+    """Rows whose value the statistics of their partition leave out; none without such
+    statistics."""
+    if MetadataPartition.PARTITION_STATS not in kept(table.context):
+        return []
+    found = loaded(table)
+    (group,) = found.groups[MetadataPartition.PARTITION_STATS]
+    entries = widest_of(slice_parts(found, group.latest))
+    assert entries["type"].unique().to_pylist() in ([], [PARTITION_STATS])
+    stats = [each for each in entries["stats"].to_pylist() if each["column"] == "value"]
+    bounds = {each["file_name"]: (each["min"]["number"], each["max"]["number"]) for each in stats}
+    rows_now = table.scan(meta=True).to_arrow().to_pylist()
+    return [
+        (row[PARTITION_PATH], row["value"])
+        for row in rows_now
+        if not bounds[row[PARTITION_PATH]][0] <= row["value"] <= bounds[row[PARTITION_PATH]][1]
+    ]
 
 
 @pytest.mark.parametrize("version", metadata_files.VERSIONS)
@@ -86,20 +106,21 @@ def test_the_record_index_of_hudi_is_kept(version: str, tmp_path: Path) -> None:
     table.write(some.slice(7, 3), operation="insert_overwrite", options=simple)
     assert located(open_table(base)) == stored(open_table(base))
     assert differences(open_table(base).context) == []
-    assert set(open_table(base).context.config.metadata_partitions) == set(ALL)
+    assert set(open_table(base).context.config.metadata_partitions) == kept(table.context)
 
 
 @pytest.mark.parametrize("layout", [LAYOUTS[0], LAYOUTS[2], LAYOUTS[4], *LOG_LAYOUTS, LATER, LATER_LOGS], ids=str)
 def test_the_record_index_knows_every_row_after_every_operation(layout: Layout) -> None:
     store = new_store()
     create(store, spec(layout))
-    assert build_metadata(opened(store).context, ALL)
+    assert build_metadata(opened(store).context, sorted(kept(opened(store).context)))
     opened(store).write(rows(("a", "x", 1), ("b", "x", 2), ("c", "y", 3)), operation="upsert")
     for name in ("insert", "upsert", "delete", "bulk_insert", "insert_overwrite", "upsert", "delete_partition"):
         OPERATIONS[name][0](opened(store))
         table = opened(store)
         assert located(table) == stored(table), name
         assert differences(table.context) == []
+        assert told_too_little(table) == []
     # Of new keys: one that is there already would end the index.
     opened(store).write(rows(("j", "x", 4), ("k", "z", 5)), operation="insert")
     if layout.type is TableType.MERGE_ON_READ:
@@ -108,3 +129,4 @@ def test_the_record_index_knows_every_row_after_every_operation(layout: Layout) 
     if layout.index is not IndexType.BUCKET:
         opened(store).cluster({"hoodie.clustering.plan.strategy.small.file.limit": "1000000"}, force=True)
     assert located(opened(store)) == stored(opened(store))
+    assert told_too_little(opened(store)) == []

@@ -22,12 +22,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from hudi_table.codec.bounds import BOUND, bounds_of, kind_of
+from hudi_table.codec.bounds import BOUND, bounds_of, kind_of, least_of
 from hudi_table.codec.metadata.records import KIND_TYPE, STATS_TYPE
 from hudi_table.codec.parquet import whole_batches
 from hudi_table.model.names import COMMIT_SEQNO, FILE_NAME, OPERATION_COLUMN
@@ -80,6 +81,25 @@ def stats_of_rows(rows: pa.Table, file_name: str, columns: Sequence[str], *, pla
             column = rows.column(name)
             found.append((name, _extremes([column], column.type), len(column), column.null_count, 0, 0))
     return _stats(file_name, found, plain=plain)
+
+
+def combined(stats: pa.StructArray, begins: npt.NDArray[np.int64]) -> pa.StructArray:
+    """STATS_TYPE values put together, those of one column in one row: the rows from one of `begins`
+    to the next. Bounds are tight if all of them were and no other is beside.
+
+    Raises UnsupportedTableError for bounds of one row that do not compare.
+    """
+    last = np.append(begins[1:], len(stats)) - 1
+    whole = dict(zip((child.name for child in STATS_TYPE), stats.take(pa.array(last)).flatten(), strict=True))
+    for name in ("value_count", "null_count", "total_size", "total_uncompressed_size"):
+        numbers = np.asarray(stats.field(name).fill_null(0))
+        whole[name] = pa.array(np.add.reduceat(numbers, begins))
+    group = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(stats))))
+    whole["min"] = least_of(stats.field("min"), stats.field("kind"), group)
+    whole["max"] = least_of(stats.field("max"), stats.field("kind"), group, greatest=True)
+    alone = np.diff(np.append(begins, len(stats))) == 1
+    whole["tight"] = pc.and_(whole["tight"].fill_null(False), pa.array(alone))
+    return pa.StructArray.from_arrays([whole[child.name] for child in STATS_TYPE], fields=list(STATS_TYPE))
 
 
 def _of_chunks(file: pq.ParquetFile, name: str, chunks: Sequence[Any]) -> tuple[Any, ...]:

@@ -21,12 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.codec.bounds import BOUND
-from hudi_table.codec.metadata.keys import bloom_keys, column_stats_keys
+from hudi_table.codec.metadata.keys import bloom_keys, column_stats_keys, column_stats_prefixes
 from hudi_table.codec.metadata.records import (
     BLOOM_FILTERS,
     BLOOM_TYPE,
     COLUMN_STATS,
     LOCATION_TYPE,
+    PARTITION_STATS,
     RECORD_INDEX,
     STATS_TYPE,
 )
@@ -44,6 +45,15 @@ def column_stats_entries(partition: str, stats: pa.StructArray) -> pa.Table:
     partitions = pa.repeat(pa.scalar(partition, pa.string()), len(stats))
     keys = column_stats_keys(stats.field("column"), partitions, stats.field("file_name"))
     return _entries(keys, COLUMN_STATS, "stats", stats)
+
+
+def partition_stats_entries(partition: str, stats: pa.StructArray) -> pa.Table:
+    """Statistics of columns (STATS_TYPE) of all files of the partition path `partition`
+    together."""
+    partitions = pa.repeat(pa.scalar(partition, pa.string()), len(stats))
+    named = [partitions if child.name == "file_name" else stats.field(child.name) for child in STATS_TYPE]
+    keys = column_stats_prefixes(stats.field("column"), partitions)
+    return _entries(keys, PARTITION_STATS, "stats", pa.StructArray.from_arrays(named, fields=list(STATS_TYPE)))
 
 
 def column_stats_removals(partition: str, file_name: str, columns: Sequence[str]) -> pa.Table:

@@ -28,8 +28,8 @@ from hudi_table.codec.metadata.keys import file_group_index
 from hudi_table.codec.metadata.records import encode_metadata, metadata_schema
 from hudi_table.errors import CorruptTableError, UnavailableError, UnsupportedTableError
 from hudi_table.metadata.delta.log_placement import Place, Places, own_logs
-from hudi_table.metadata.lifecycle import drop, standing
-from hudi_table.metadata.records import Derive, Entries
+from hudi_table.metadata.lifecycle import drop, drop_partitions, standing
+from hudi_table.metadata.records import Derive, Entries, UnkeptError
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition, group_file_id
 from hudi_table.model.names import META_COLUMNS, METADATA_TABLE, join
@@ -123,8 +123,13 @@ class Delta:
 
     def _all_logs(self, table: MetadataTable) -> list[tuple[Place, bytes, WriteStat]]:
         places = Places(table, self.time)
-        names = [MetadataPartition(name) for name in table.partitions.all]
-        return [log for name in names for log in self._logs(places, name, by_partition=table.by_partition)]
+        logs: list[tuple[Place, bytes, WriteStat]] = []
+        for name in map(MetadataPartition, table.partitions.all):
+            try:
+                logs += self._logs(places, name, by_partition=table.by_partition)
+            except UnkeptError as error:
+                drop_partitions(self.ctx, {error.partition}, error.message)
+        return logs
 
     def _logs(
         self, places: Places, partition: MetadataPartition, *, by_partition: bool

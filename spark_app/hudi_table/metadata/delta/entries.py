@@ -1,32 +1,43 @@
 """What a commit, a clean or the table as it is says to each partition of the metadata table.
 
 Column statistics are those of base files, from their footers, and of the rows in logs; a file
-without any is taken for one that may hold anything (read in public source). Bloom filters are those
+without any is taken for one that may hold anything (read in public source). Those of a partition
+are of the files that a commit wrote alone: entries are put together when they are read. Bloom filters are those
 of base files. One whose footer has no bloom filter gets one made of its keys, for Hudi's index
 fails where it is missing (read in public source).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_table.codec.avro.schema import with_meta
 from hudi_table.codec.bloom.filters import BloomFilter
 from hudi_table.codec.log.blocks import BlockType, scan_blocks
 from hudi_table.codec.log.rows import read_rows
-from hudi_table.codec.metadata.column_stats import has_stats, indexed_columns, stats_of_file, stats_of_rows
-from hudi_table.codec.metadata.entries import bloom_entry, bloom_removal, column_stats_entries, column_stats_removals
+from hudi_table.codec.metadata.column_stats import combined, has_stats, indexed_columns, stats_of_file, stats_of_rows
+from hudi_table.codec.metadata.entries import (
+    bloom_entry,
+    bloom_removal,
+    column_stats_entries,
+    column_stats_removals,
+    partition_stats_entries,
+)
 from hudi_table.codec.metadata.records import METADATA_SCHEMA
 from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
+from hudi_table.metadata.definitions import defined_columns, has_plain_bounds
 from hudi_table.metadata.record_index.delta import locations_of
 from hudi_table.metadata.records import (
     Derive,
     Entries,
+    UnkeptError,
     entries_of_clean,
     entries_of_commit,
     entries_of_files,
@@ -47,6 +58,8 @@ FOOTERS_AHEAD = 8
 _ROWS = (BlockType.AVRO, BlockType.PARQUET)
 _File = tuple[str, str]
 """(partition, file name)."""
+_Told = tuple[_File, pa.StructArray]
+"""A file, and the statistics of its columns."""
 
 
 def entries_of(ctx: TableContext, metadata: CommitMetadata, time: str, timeline: Timeline) -> Derive:
@@ -58,9 +71,10 @@ def entries_of(ctx: TableContext, metadata: CommitMetadata, time: str, timeline:
             return [Entries(file_records(entries_of_commit(metadata)))]
         if name is MetadataPartition.RECORD_INDEX:
             return locations_of(ctx, metadata, time, timeline, by_partition=by_partition)
-        files = [(stat.partition_path, stat.path.rpartition("/")[2]) for stat in metadata.stats]
-        return _of_files(ctx, name, files)
+        return _of_files(ctx, name, files, told)
 
+    files = [(stat.partition_path, stat.path.rpartition("/")[2]) for stat in metadata.stats]
+    told = cache(partial(_told, ctx, files))
     return derive
 
 
@@ -74,7 +88,8 @@ def entries_of_deletion(ctx: TableContext, deleted: Mapping[str, Iterable[str]],
         if name is MetadataPartition.FILES:
             rows = entries_of_clean(deleted, dropped)
             return [Entries(file_records(rows))] if len(rows) else []
-        if name is MetadataPartition.RECORD_INDEX:
+        if name in (MetadataPartition.RECORD_INDEX, MetadataPartition.PARTITION_STATS):
+            # Bounds of a partition may be wider than what is left of it.
             return []
         if name is MetadataPartition.COLUMN_STATS:
             # An older file may have told of its columns, before the table got one that cannot be told of.
@@ -96,19 +111,58 @@ def entries_of_table(ctx: TableContext, timeline: Timeline) -> Derive:
         del by_partition
         if name is MetadataPartition.FILES:
             return [Entries(file_records(entries_of_files(sizes, partitions_in(infos))))]
-        return _of_files(ctx, name, list(sizes))
+        return _of_files(ctx, name, sizes, told)
 
+    told = cache(partial(_told, ctx, sizes))
     return derive
 
 
-def _of_files(ctx: TableContext, name: MetadataPartition, files: Iterable[_File]) -> Sequence[Entries]:
+def _of_files(
+    ctx: TableContext, name: MetadataPartition, files: Iterable[_File], told: Callable[[], Sequence[_Told]]
+) -> Sequence[Entries]:
+    if name is MetadataPartition.BLOOM_FILTERS:
+        bases = [file for file in sorted(set(files)) if parse_base_file(file[1]) is not None]
+        return _joined(LocalEngine(FOOTERS_AHEAD).map(partial(_bloom, ctx), bases))
+    if name is MetadataPartition.COLUMN_STATS:
+        return _joined(column_stats_entries(partition, stats) for (partition, _), stats in told())
+    return _joined(_of_partitions(told(), defined_columns(ctx)))
+
+
+def _told(ctx: TableContext, files: Iterable[_File]) -> Sequence[_Told]:
+    """The statistics of the files that are there and hold rows."""
     known = sorted(set(files))
     bases = [file for file in known if parse_base_file(file[1]) is not None]
-    if name is not MetadataPartition.COLUMN_STATS:
-        return _joined(LocalEngine(FOOTERS_AHEAD).map(partial(_bloom, ctx), bases))
     logs = [file for file in known if (log := parse_log_file(file[1])) is not None and not log.cdc]
-    found = LocalEngine(FOOTERS_AHEAD).map(partial(_stats, ctx), bases)
-    return _joined([*found, *LocalEngine(FOOTERS_AHEAD).map(partial(_log_stats, ctx), logs)])
+    plain = has_plain_bounds(ctx)
+    found = [
+        *zip(bases, LocalEngine(FOOTERS_AHEAD).map(partial(_stats, ctx, plain), bases), strict=True),
+        *zip(logs, LocalEngine(FOOTERS_AHEAD).map(partial(_log_stats, ctx, plain), logs), strict=True),
+    ]
+    return [(file, stats) for file, stats in found if stats is not None]
+
+
+def _of_partitions(told: Sequence[_Told], asked: frozenset[str]) -> Iterable[pa.Table]:
+    """The statistics of files put together, partition by partition. Raises UnkeptError if they do
+    not tell of all the columns that are `asked` for."""
+    by_partition: dict[str, list[pa.StructArray]] = {}
+    for (partition, name), stats in told:
+        lacks = asked.difference(stats.field("column").to_pylist())
+        if lacks:
+            columns = ", ".join(sorted(lacks))
+            raise UnkeptError(
+                MetadataPartition.PARTITION_STATS, f"{join(partition, name)} has no statistics of {columns}"
+            )
+        by_partition.setdefault(partition, []).append(stats)
+    for partition, parts in by_partition.items():
+        yield partition_stats_entries(partition, _together(parts))
+
+
+def _together(parts: Sequence[pa.StructArray]) -> pa.StructArray:
+    """The statistics of several files or blocks, one for each column."""
+    whole = pa.concat_arrays(parts)
+    whole = whole.take(pc.sort_indices(whole.field("column")))
+    columns = whole.field("column").dictionary_encode().indices.to_numpy()
+    return combined(whole, np.flatnonzero(np.diff(columns, prepend=-1)))
 
 
 def _joined(parts: Iterable[pa.Table]) -> Sequence[Entries]:
@@ -116,34 +170,33 @@ def _joined(parts: Iterable[pa.Table]) -> Sequence[Entries]:
     return [Entries(pa.concat_tables(found).sort_by("key").combine_chunks())] if found else []
 
 
-def _stats(ctx: TableContext, file: _File) -> pa.Table:
+def _stats(ctx: TableContext, plain: bool, file: _File) -> pa.StructArray | None:
+    """Those of a base file; None if it was cleaned since it was listed: the clean says so."""
     partition, name = file
     path = join(partition, name)
     try:
         with ctx.storage.open_read(path) as source, pq.ParquetFile(source) as found:
-            columns = indexed_columns(found.schema_arrow)
-            return column_stats_entries(partition, stats_of_file(found, name, columns))
+            return stats_of_file(found, name, indexed_columns(found.schema_arrow), plain=plain)
     except ObjectNotFoundError:
-        # Cleaned since it was listed: the clean says so.
-        return _nothing()
+        return None
     except pa.ArrowInvalid as error:
         raise CorruptTableError(f"{path} has no statistics: {error}", base_path=ctx.base_path, path=path) from error
 
 
-def _log_stats(ctx: TableContext, file: _File) -> pa.Table:
-    """Of a log with one block of rows. What several blocks hold is not put together here: such a
-    log has no statistics."""
+def _log_stats(ctx: TableContext, plain: bool, file: _File) -> pa.StructArray | None:
+    """The same of a log, of the rows of its blocks together; None too if it has none."""
     partition, name = file
     path = join(partition, name)
+    parts = []
     try:
         with ctx.storage.open_read(path) as source:
-            blocks = [block for block in scan_blocks(source, path=path) if block.type in _ROWS]
-            if len(blocks) != 1:
-                return _nothing()
-            rows = read_rows(source, blocks[0])
+            for block in scan_blocks(source, path=path):
+                if block.type in _ROWS:
+                    rows = read_rows(source, block)
+                    parts.append(stats_of_rows(rows, name, indexed_columns(rows.schema), plain=plain))
     except ObjectNotFoundError:
-        return _nothing()
-    return column_stats_entries(partition, stats_of_rows(rows, name, indexed_columns(rows.schema)))
+        return None
+    return _together(parts) if len(parts) > 1 else parts[0] if parts else None
 
 
 def _bloom(ctx: TableContext, file: _File) -> pa.Table:

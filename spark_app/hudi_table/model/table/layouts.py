@@ -42,7 +42,8 @@ class Layout:
     `archive_key` and `archive_default`: the property that names the folder of the archive inside
     it. `tells_completions`: whether the name of each completed file tells when its instant
     completed; then slices and ranges of changes go by completion. `metadata_record`: the schema of
-    records of the metadata table. `logs_tell_writers`: whether the instant in the name of a log is the one that
+    records of the metadata table, `partition_stats`: whether it has statistics of whole partitions
+    where it has those of files. `logs_tell_writers`: whether the instant in the name of a log is the one that
     wrote it, and not that of its slice. `avro_commits`: whether the file of a completed write is an
     Avro container, and no JSON. `clustering`: the action of the plan of a clustering. `log_marker`:
     with which logs are marked before they are there. `colon_rule`: whose rule for colons in keys
@@ -57,6 +58,7 @@ class Layout:
     archive_default: str
     tells_completions: bool
     metadata_record: str
+    partition_stats: bool
     logs_tell_writers: bool
     avro_commits: bool
     clustering: Action
@@ -118,6 +120,7 @@ LAYOUT_1 = Layout(
     archive_default="archived",
     tells_completions=False,
     metadata_record="HoodieMetadataRecord",
+    partition_stats=False,
     logs_tell_writers=False,
     avro_commits=False,
     clustering=Action.REPLACE_COMMIT,
@@ -133,6 +136,7 @@ LAYOUT_2 = Layout(
     archive_default="history",
     tells_completions=True,
     metadata_record="HoodieMetadataRecordLater",
+    partition_stats=True,
     logs_tell_writers=True,
     avro_commits=True,
     clustering=Action.CLUSTERING,

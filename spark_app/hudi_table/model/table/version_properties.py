@@ -167,6 +167,9 @@ def of_metadata_table(version: int, name: str) -> Properties:
     } | _OF_METADATA[version]
 
 
+STATISTICS: Mapping[int, str] = {6: "V1", 8: "V1", 9: "V2"}
+"""How column statistics of a new metadata table are kept, as their definition says it, by table
+version."""
 _METADATA_OF_6 = {
     LAYOUT_VERSION: "1",
     GENERATOR: "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.metadata.indexing import build_metadata
-from hudi_table.metadata.lifecycle import KEPT
+from hudi_table.metadata.lifecycle import kept
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
 from hudi_table.model.options.known import admit
 from hudi_table.model.options.write_options import shard_limits
@@ -29,14 +29,15 @@ def build(ctx: TableContext, indexes: Iterable[str] = (), options: Mapping[str, 
     admit(options or {})
     ctx = locked(ctx, options or {})
     names = set(indexes)
-    wanted = wanted_partitions(names)
+    wanted = wanted_partitions(ctx, names)
     return build_metadata(ctx, wanted, shard_limits(options or {}, by_partition=PARTITIONED_RECORD_INDEX in names))
 
 
-def wanted_partitions(names: Collection[str]) -> list[MetadataPartition]:
-    """The partitions that `names` ask for, `files` in any case. Raises InvalidRequestError for a
-    name of none, and for both kinds of a record index."""
-    known = sorted({*KEPT, PARTITIONED_RECORD_INDEX})
+def wanted_partitions(ctx: TableContext, names: Collection[str]) -> list[MetadataPartition]:
+    """The partitions that `names` ask for, `files` in any case, and `column_stats` with
+    `partition_stats`. Raises InvalidRequestError for a name of none, and for both kinds of a record
+    index."""
+    known = sorted({*kept(ctx), PARTITIONED_RECORD_INDEX})
     for name in sorted(set(names).difference(known)):
         raise InvalidRequestError(f"the metadata table is not built with {name!r}; there are {', '.join(known)}")
     by_partition = PARTITIONED_RECORD_INDEX in names
@@ -45,6 +46,7 @@ def wanted_partitions(names: Collection[str]) -> list[MetadataPartition]:
             f"a record index is global or by partition: leave out {PARTITIONED_RECORD_INDEX} or record_index"
         )
     chosen = {MetadataPartition.FILES, *names} | ({MetadataPartition.RECORD_INDEX} if by_partition else set())
+    chosen |= {MetadataPartition.COLUMN_STATS} if MetadataPartition.PARTITION_STATS in chosen else set()
     return [name for name in MetadataPartition if name in chosen]
 
 

@@ -88,4 +88,4 @@ class IndexingService(Unplanned):
 def _missing(ctx: TableContext, names: list[str]) -> list[MetadataPartition]:
     """Raises InvalidRequestError."""
     ready = read_partitions(ctx).ready
-    return [name for name in wanted_partitions(names) if name not in ready]
+    return [name for name in wanted_partitions(ctx, names) if name not in ready]

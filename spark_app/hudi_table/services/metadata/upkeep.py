@@ -12,7 +12,7 @@ from contextlib import suppress
 from hudi_table.errors import CorruptTableError, HudiError, UnsupportedTableError
 from hudi_table.metadata.cleaning import SLICES_KEPT, clean_metadata
 from hudi_table.metadata.compaction import DELTAS_MAX, compact_metadata
-from hudi_table.metadata.lifecycle import KEPT, drop
+from hudi_table.metadata.lifecycle import drop, kept
 from hudi_table.metadata.table import ARCHIVING_LEAVES, MetadataTable
 from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition
 from hudi_table.model.options.known import whole_option
@@ -40,7 +40,7 @@ def check_metadata(options: Mapping[str, str]) -> None:
 def keep_metadata_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
     """What is due after a write. Never fails it: what a store refuses now the next write does, and
     a metadata table that cannot be read is dropped. Raises InvalidOptionError."""
-    if not ctx.config.metadata_partitions or not set(ctx.config.metadata_partitions) <= KEPT:
+    if not ctx.config.metadata_partitions or not set(ctx.config.metadata_partitions) <= kept(ctx):
         return
     deltas = whole_option(options, DELTAS, least=1)
     seen = ctx.metadata_deltas
