@@ -49,6 +49,7 @@ from hudi_table.metadata.lifecycle import (
     OF_KEYS,
     is_built,
     is_just_listed_without,
+    kept,
     resolve_metadata_partitions,
     standing,
 )
@@ -106,13 +107,21 @@ def prepare_metadata(
             drop_metadata_table(ctx, "")
         return
     found = resolve_metadata_partitions(ctx)
-    names = [MetadataPartition.FILES, *(MetadataPartition(name) for name in indexes)]
+    names = with_what_they_need(ctx, indexes)
     # Without it the write is as right as with it, and the next one tries again.
     with suppress(MetadataGoneError):
         if wanted and not set(names) <= set(found.ready):
             build_metadata(ctx, names, limits, waits=False)
         elif found.inflight:
             _finish_or_forget(ctx, found)
+
+
+def with_what_they_need(ctx: TableContext, names: Iterable[str]) -> list[MetadataPartition]:
+    """The partitions of these names that the table's version has: `files` in any case, and
+    `column_stats` beside `partition_stats`."""
+    chosen = {MetadataPartition.FILES, *names} & kept(ctx)
+    chosen |= {MetadataPartition.COLUMN_STATS} if MetadataPartition.PARTITION_STATS in chosen else set()
+    return [name for name in MetadataPartition if name in chosen]
 
 
 def build_metadata(
@@ -137,7 +146,7 @@ def build_metadata(
             "an index of record keys is built from `_hoodie_record_key`, which this table does not store (hoodie.populate.meta.fields=false)",
             base_path=ctx.base_path,
         )
-    names = list(dict.fromkeys([MetadataPartition.FILES, *wanted]))
+    names = with_what_they_need(ctx, wanted)
     did = False
     failure = MetadataGoneError(
         "others plan or drop the metadata table again and again; try again", base_path=ctx.base_path

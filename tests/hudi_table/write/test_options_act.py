@@ -144,6 +144,17 @@ def test_the_metadata_table_gets_the_partition_that_the_option_asks_for(key: str
     assert partition in table.context.config.metadata_partitions
 
 
+@pytest.mark.parametrize(("version", "has"), [(6, False), (9, True)])
+def test_statistics_of_partitions_are_kept_on_versions_8_and_9_where_the_option_asks_for_them(
+    version: int, has: bool
+) -> None:
+    table = new_table(version=version)
+    options = {"hoodie.metadata.enable": "true", "hoodie.metadata.index.partition.stats.enable": "true"}
+    table.upsert(FIRST, options=options)
+    expected = {"files", "column_stats", "partition_stats"} if has else {"files"}
+    assert set(table.context.config.metadata_partitions) == expected
+
+
 def test_times_of_the_protocol_are_stored_with_the_table() -> None:
     options = {"hoodie.lakeops.txn.quarantine.seconds": "7200", "hoodie.lakeops.txn.suspect.seconds": "1200"}
     settings = new_table(options=options).context.settings

@@ -117,6 +117,7 @@ PARTITION_SHARDS = "hoodie.metadata.record.level.index.min.filegroup.count"
 all writers."""
 METADATA_INDEXES = {
     "hoodie.metadata.index.column.stats.enable": "column_stats",
+    "hoodie.metadata.index.partition.stats.enable": "partition_stats",
     "hoodie.metadata.index.bloom.filter.enable": "bloom_filters",
     RECORD_INDEX_ENABLE: "record_index",
     PARTITIONED_RECORD_INDEX_ENABLE: PARTITIONED_RECORD_INDEX,

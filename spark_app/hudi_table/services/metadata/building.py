@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from hudi_table.errors import InvalidRequestError
-from hudi_table.metadata.indexing import build_metadata
+from hudi_table.metadata.indexing import build_metadata, with_what_they_need
 from hudi_table.metadata.lifecycle import kept
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
 from hudi_table.model.options.known import admit
@@ -45,9 +45,7 @@ def wanted_partitions(ctx: TableContext, names: Collection[str]) -> list[Metadat
         raise InvalidRequestError(
             f"a record index is global or by partition: leave out {PARTITIONED_RECORD_INDEX} or record_index"
         )
-    chosen = {MetadataPartition.FILES, *names} | ({MetadataPartition.RECORD_INDEX} if by_partition else set())
-    chosen |= {MetadataPartition.COLUMN_STATS} if MetadataPartition.PARTITION_STATS in chosen else set()
-    return [name for name in MetadataPartition if name in chosen]
+    return with_what_they_need(ctx, {*names, *([MetadataPartition.RECORD_INDEX] if by_partition else [])})
 
 
 @relists

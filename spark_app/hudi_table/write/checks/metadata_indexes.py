@@ -7,6 +7,7 @@ from hudi_table.errors import InvalidOptionError
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
 from hudi_table.model.options.write_options import METADATA_ENABLE, METADATA_INDEXES, WriteOptions, other_record_index
 from hudi_table.model.table.config import TableConfig
+from hudi_table.model.table.layouts import layout_of
 
 
 def check_metadata_indexes(config: TableConfig, options: WriteOptions) -> None:
@@ -18,6 +19,9 @@ def check_metadata_indexes(config: TableConfig, options: WriteOptions) -> None:
     own = None if config.index is None else config.index.type.metadata_partition
     there = {own, *config.metadata_partitions} if options.metadata is None else set()
     for key, name in METADATA_INDEXES.items():
+        if name == MetadataPartition.PARTITION_STATS and not layout_of(config.version).partition_stats:
+            # Hudi has none there either, and its default is true.
+            continue
         partition = MetadataPartition.RECORD_INDEX if name == PARTITIONED_RECORD_INDEX else name
         if name in options.metadata_indexes and not {name, str(partition)} & there:
             raise InvalidOptionError(
