@@ -11,7 +11,10 @@ import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table, write_hudi
 from hudi_table.arguments import MergeModeName, TableTypeName
-from hudi_table.metadata.lifecycle import MetadataDroppedWarning
+from hudi_table.metadata.reading import read_entries
+from hudi_table.metadata.table import MetadataTable
+from hudi_table.metadata.validate import differences
+from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.table.cdc import CDC_ENABLED
 from hudi_table.table.timeline.active import load_timeline
 from tests.interop import ours
@@ -287,16 +290,37 @@ def test_hudi_archives_our_timeline_and_cleans_our_files(hudis: Hudis, tmp_path:
     assert not [finding for finding in life.table.doctor() if finding.severity.value == "error"]
 
 
+def agree(table: HudiTable, partitions: set[str]) -> None:
+    """The metadata table has these partitions, and they tell what the table holds."""
+    assert set(table.context.config.metadata_partitions) == partitions
+    assert differences(table.context) == []
+    entries = read_entries(loaded_metadata(table), MetadataPartition.RECORD_INDEX)
+    assert entries is not None
+    assert sorted(entries["key"].to_pylist()) == sorted(table.scan().to_arrow()["id"].to_pylist())
+
+
+def loaded_metadata(table: HudiTable) -> MetadataTable:
+    found = MetadataTable.load(table.context, load_timeline(table.context))
+    assert found is not None
+    return found
+
+
 @VERSIONS
-def test_hudi_builds_its_metadata_table_again_after_each_write_of_ours(
+def test_hudi_and_we_write_on_one_metadata_table_in_turns_and_compact_it(
     hudis: Hudis, tmp_path: Path, version: int
 ) -> None:
+    """What either began the other keeps: files, statistics of columns and partitions, the record
+    index."""
     life = Life(tmp_path / "table", hudis[ORACLE], version, "simple", "MergeOnRead")
     told = {
         "hoodie.metadata.enable": "true",
         "hoodie.metadata.index.column.stats.enable": "true",
         "hoodie.metadata.index.partition.stats.enable": "true",
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.metadata.global.record.level.index.enable": "true",
+        "hoodie.metadata.compact.max.delta.commits": "3",
     }
+    all_of_it = {"files", "column_stats", "partition_stats", "record_index"}
     skipping = {"hoodie__metadata__enable": "true", "hoodie__enable__data__skipping": "true"}
     life.write("insert", range(20))
     for step in range(3):
@@ -307,9 +331,9 @@ def test_hudi_builds_its_metadata_table_again_after_each_write_of_ours(
         found = life.oracle.read(life.base, where="ts >= 10000", **skipping)
         mine = life.table.scan(filter="ts >= 10000", meta=True).to_arrow()
         assert_same_rows(found, mine, columns=["id", *META], of="Hudi, skipping files")
-        assert life.table.context.config.metadata_partitions
-        with pytest.warns(MetadataDroppedWarning):
-            ours.write(life.base, "upsert", data := rows(range(step + 3, step + 9), 11 + 2 * step))
+        agree(life.table, all_of_it)
+        ours.write(life.base, "upsert", data := rows(range(step + 3, step + 9), 11 + 2 * step), options=told)
+        agree(life.table, all_of_it)
         life.model.apply("upsert", data)
         life.check()
         found = life.oracle.read(life.base, where="ts >= 11000", **skipping)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from tests.model.beside import FOREIGN
 from tests.model.compaction import Compactor, Executor, SecondAttempt
 from tests.model.completion_cases import COMPLETIONS
+from tests.model.deltas_by_completion import TIMED_METADATA
 from tests.model.engine import InFlight, Instance
 from tests.model.locked import LOCKED
 from tests.model.metadata_cases import METADATA
@@ -227,7 +228,7 @@ INSTANCES: dict[str, Maker] = {
         k20,
     )
 } | PLANS
-INSTANCES |= METADATA
+INSTANCES |= METADATA | TIMED_METADATA
 INSTANCES |= ROLLBACKS
 INSTANCES |= FOREIGN
 INSTANCES |= TAKEN_BACK

@@ -7,6 +7,10 @@ file -> data files, ('mc', base) the compaction or building that made it is comp
 plan of a compaction -> (base, logs), ('mi', B) plan of a building, ('md', B) the building is
 completed; of data files that a clean deleted, logs hold ('gone', file); ('mn', K) a clean is
 inflight, ('xc', K) it is completed.
+
+Where slices go by completion (section 2.4) the value of ('mt', T) is twice the number of the
+moment at which the delta completed, and one, so that no base begins at it; its log is ('ml', 0, T).
+`placed` puts it where a reader does.
 """
 
 from __future__ import annotations
@@ -47,6 +51,20 @@ def newest_base(store: Store) -> int | None:
     return max((k[1] for k in store if k[0] == "mc"), default=None)
 
 
+def placed(store: Store) -> Store:
+    """The store with each log on the newest slice that began before its delta completed, where
+    deltas tell that; logs of deltas that are not published are seen by nobody."""
+    if all(value == 1 for key, value in store.items() if key[0] == "mt"):
+        return store
+    bases = [key[1] for key in store if key[0] in ("mb", "mk")]
+    found = {key: value for key, value in store.items() if key[0] != "ml" or not key[2]}
+    for key, value in store.items():
+        moment = store.get(("mt", key[2]), 0) if key[0] == "ml" and key[2] else 0
+        if moment:
+            found["ml", max((base for base in bases if 2 * base <= moment), default=0), key[2]] = value
+    return found
+
+
 def place(store: Store) -> int | None:
     """The slice to which a delta's log goes; None without a file group, or where it is being
     dropped."""
@@ -82,7 +100,7 @@ def listed_files(store: Store) -> set[Key] | None:
     if ("mb", base) not in store and ("ml", base, 0) not in store:
         # Its instant alone, put late: the group is not there.
         return None
-    completed = counted(store)
+    completed, store = counted(store), placed(store)
     logs = [k for k in store if k[0] == "ml" and k[1] >= base and k[2] in completed and ("mt", k[2]) in store]
     return merged(store, base, logs)
 

@@ -19,6 +19,7 @@ from tests.model.listing import (
     going,
     merged,
     newest_base,
+    placed,
 )
 from tests.model.planner import Planner
 from tests.model.rights import expired, materialise, unmaterialised
@@ -54,7 +55,7 @@ class MetadataCompactor(Planner):
 
     def at_load(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         _, instant, known, completed = at
-        base = newest_base(store)
+        base, store = newest_base(store), placed(store)
         counts = {k[2] for k in store if k[0] == "ml"} if "plan of completed deltas" in self.without else set(completed)
         logs = tuple(sorted(k for k in store if k[0] == "ml" and k[1] == base and k[2] in counts))
         if store.get(("mp",)) != READY or building(store) or compacting(store) or not logs:
@@ -64,7 +65,7 @@ class MetadataCompactor(Planner):
 
     def at_merge(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         _, instant, (base, logs) = at
-        files = tuple(sorted(merged(store, base, logs)))
+        files = tuple(sorted(merged(placed(store), base, logs)))
         yield Step(f"PUT metadata base {instant}", ("complete", instant), ((("mb", instant), files),))
 
     def at_complete(self, at: Location, store: Store, env: Env) -> Iterator[Step]:

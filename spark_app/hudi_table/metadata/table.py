@@ -15,7 +15,7 @@ as those of the data table do.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
@@ -91,22 +91,19 @@ was rebuilt meanwhile."""
 
 @dataclass(frozen=True, slots=True)
 class CountedInstants:
-    """The instants whose blocks count."""
+    """The instants whose blocks count. `paths`: where their completed files lie, if not where those
+    of version 6 do."""
 
     valid: frozenset[str]
     completed: frozenset[str]
     pending: frozenset[str]
     start: str
+    paths: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def latest(self) -> str:
         """Nothing ends a scan."""
         return _END_OF_TIME
-
-    @property
-    def paths(self) -> Mapping[str, str]:
-        """They lie where those of version 6 do."""
-        return {}
 
     def __contains__(self, instant: str) -> bool:
         if instant not in self.valid or instant in self.pending:
@@ -367,6 +364,7 @@ def counted_instants(data: TableContext, timeline: Timeline, own: Timeline) -> C
         frozenset(i.time for i in own.commits),
         frozenset(i.time for i in own.pending if i.state is State.INFLIGHT),
         own.start or "",
+        {i.time: own.layout.timeline_path(i.file_name) for i in own.commits} if own.layout.tells_completions else {},
     )
 
 
