@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Collection
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
+from hudi_table.metadata.definitions import undefine
 from hudi_table.metadata.table import MetadataTable, Partitions, check_version, context_of, named, read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import METADATA_TABLE, PROPERTIES, join
@@ -72,8 +73,8 @@ def _kept_alone(ctx: TableContext, partitions: Partitions) -> Partitions:
 
 
 def drop_partitions(ctx: TableContext, names: Collection[str], why: str) -> None:
-    """Drop these partitions alone, and say so: the properties first, by which readers go. What
-    others write there meanwhile stays and counts for nothing: Hudi empties the folder of a
+    """Drop these partitions alone, and say so: their definitions and the properties first, by which
+    readers go. What others write there meanwhile stays and counts for nothing: Hudi empties the folder of a
     partition before it builds it anew."""
     found = read_partitions(ctx)
     gone = sorted(set(names) & set(found.all))
@@ -84,6 +85,7 @@ def drop_partitions(ctx: TableContext, names: Collection[str], why: str) -> None
         tuple(name for name in found.inflight if name not in names),
     )
     said = f"its partition {', '.join(gone)}: {why}"
+    undefine(ctx, gone)
     replace_properties(ctx, {**named(left), METADATA_DROPPED: said})
     for name in gone:
         for info in ctx.storage.list(join(METADATA_TABLE, name)):
