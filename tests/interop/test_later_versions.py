@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import open_table
-from hudi_table.metadata.lifecycle import MetadataDroppedWarning
+from hudi_table.metadata.validate import differences
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
@@ -31,14 +31,21 @@ INDEX_OPTIONS = {
     "global": {"hoodie.index.type": "GLOBAL_SIMPLE"},
     "bloom": {"hoodie.index.type": "BLOOM"},
     "global-bloom": {"hoodie.index.type": "GLOBAL_BLOOM"},
+    "record": {
+        "hoodie.index.type": "RECORD_INDEX",
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.metadata.global.record.level.index.enable": "true",
+    },
 }
 STEPS = (("insert", range(20), 1), ("upsert", range(10, 20), 2))
 COPY_ON_WRITE = [("bucket", operation) for operation in OPERATIONS] + [
     ("simple", "upsert"), ("global", "upsert"), ("bloom", "delete"), ("global-bloom", "delete"), ("simple", "insert_overwrite"),
+    ("record", "upsert"), ("record", "delete"), ("record", "insert_overwrite"),
 ]  # fmt: skip
 MERGE_ON_READ = [
     ("bucket", "upsert"), ("bucket", "delete"), ("bucket", "insert_overwrite"), ("simple", "insert"), ("simple", "delete"),
     ("bloom", "upsert"), ("bucket", "delete_partition"), ("simple", "bulk_insert"),
+    ("record", "upsert"), ("record", "insert"),
 ]  # fmt: skip
 
 
@@ -51,16 +58,14 @@ def upsert(oracle: HudiOracle, base: Path, data: pa.Table, version: int, index: 
     oracle.write(base, data, told | INDEX_OPTIONS[index] | options)
 
 
-def go_on(base: Path, data: pa.Table, *, drops: bool) -> None:
-    """One upsert of ours, which drops the metadata table that Hudi has built, if it has."""
-    if not drops:
-        ours.write(base, "upsert", data)
-        return
-    assert (base / ".hoodie" / "metadata" / "files").is_dir()
-    with pytest.warns(MetadataDroppedWarning, match="does not keep that of a table of version"):
-        ours.write(base, "upsert", data)
-    assert open_table(base).context.config.metadata_partitions == ()
-    assert not [path for path in (base / ".hoodie" / "metadata").rglob("*") if path.is_file()]
+def go_on(base: Path, data: pa.Table, *, keeps: bool) -> None:
+    """One upsert of ours, which keeps the metadata table that Hudi has built or kept, if it has."""
+    before = set(open_table(base).context.config.metadata_partitions)
+    assert ("files" in before) == keeps
+    ours.write(base, "upsert", data)
+    table = open_table(base)
+    assert set(table.context.config.metadata_partitions) == before
+    assert differences(table.context) == []
 
 
 def written(base: Path, version: int, index: str, operation: str, *, partitioned: bool, **more: Any) -> Model:
@@ -87,15 +92,15 @@ def copy_on_write_goes_on(oracle: HudiOracle, base: Path, version: int, index: s
     partitioned = operation != "delete" or index == "bloom"
     model = written(base, version, index, operation, partitioned=partitioned)
     ours.assert_all_read(base, oracle, model.rows())
-    # Where Hudi builds its metadata table, our next write must drop it.
-    builds = operation in ("upsert", "delete")
+    # Where Hudi builds or keeps a metadata table, our next write must keep it.
+    builds = operation in ("upsert", "delete") or index == "record"
     metadata = str(builds).lower()
     upsert(
         oracle, base, data := rows([5, 6, 11, 60, 61, 62], 4), version, index, **{"hoodie.metadata.enable": metadata}
     )
     model.apply("upsert", data)
     ours.assert_all_read(base, oracle, model.rows())
-    go_on(base, data := rows([6, 7, 62, 63], 5), drops=builds)
+    go_on(base, data := rows([6, 7, 62, 63], 5), keeps=builds)
     model.apply("upsert", data)
     ours.assert_all_read(base, oracle, model.rows())
     assert open_table(base).context.config.version == version
@@ -118,13 +123,14 @@ def merge_on_read_goes_on(oracle: HudiOracle, base: Path, version: int, index: s
     optimised = open_table(base).scan(query="read_optimized", meta=True).to_arrow()
     seen = oracle.read(base, hoodie__datasource__query__type="read_optimized")
     assert_same_rows(seen, optimised, columns=["id", *META], of="Hudi, read-optimised")
-    metadata = {"hoodie.metadata.enable": str(operation == "upsert").lower()}
+    builds = operation == "upsert" or index == "record"
+    metadata = {"hoodie.metadata.enable": str(builds).lower()}
     upsert(oracle, base, data := rows([5, 6, 11, 60, 61, 62], 5), version, index, **LOGS, **COMPACTING, **metadata)
     model.apply("upsert", data)
     left = [row["file_id"] for row in open_table(base).files().to_pylist() if row["latest"] and row["log_files"]]
     assert not left
     ours.assert_all_read(base, oracle, model.rows())
-    go_on(base, data := rows([6, 7, 62, 63], 6), drops=operation == "upsert")
+    go_on(base, data := rows([6, 7, 62, 63], 6), keeps=builds)
     model.apply("upsert", data)
     ours.assert_all_read(base, oracle, model.rows())
     assert open_table(base).context.config.version == version
