@@ -1,7 +1,7 @@
-"""The metadata table of versions 8 and 9 (sections 2.4 and 2.8): slices go by when a delta completed
-on its timeline. That is behind every compaction which its writer saw there; behind a plan that is
-found later the delta is published anew, and its log stays as it is. What is built begins before
-every write."""
+"""The metadata table of versions 8 and 9 (sections 2.4 and 2.8): slices go by when a delta
+completed on its timeline. That is behind every compaction which its writer saw there; behind a plan
+that is found later the delta is published anew, and its log stays as it is. What is built begins
+before every write."""
 
 from __future__ import annotations
 

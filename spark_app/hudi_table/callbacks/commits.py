@@ -137,8 +137,8 @@ def _page(ctx: TableContext, position: Position, kinds: Collection[CommitKind], 
 
 
 def _position(after: str, behind: Sequence[Instant], timeline: Timeline) -> Position:
-    """`behind`: what has completed and was not told. Of it the position names what was begun before:
-    archiving goes by that, and may take it while something that was told is still there."""
+    """`behind`: what has completed and was not told. Of it the position names what was begun
+    before: archiving goes by that, and may take it while something that was told is still there."""
     pending = [i.time for i in timeline.pending if i.grouped_action in WRITE_ACTIONS]
     waits = {time for time in pending if comparable_time(time) <= after}
     waits |= {i.time for i in behind if comparable_time(i.time) <= after}

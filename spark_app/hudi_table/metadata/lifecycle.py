@@ -74,8 +74,8 @@ def _kept_alone(ctx: TableContext, partitions: Partitions) -> Partitions:
 
 def drop_partitions(ctx: TableContext, names: Collection[str], why: str) -> None:
     """Drop these partitions alone, and say so: their definitions and the properties first, by which
-    readers go. What others write there meanwhile stays and counts for nothing: Hudi empties the folder of a
-    partition before it builds it anew."""
+    readers go. What others write there meanwhile stays and counts for nothing: Hudi empties the
+    folder of a partition before it builds it anew."""
     found = read_partitions(ctx)
     gone = sorted(set(names) & set(found.all))
     if not gone:

@@ -47,8 +47,8 @@ class UnkeptError(UnsupportedTableError):
 
 
 Derive = Callable[[MetadataPartition, bool], Sequence[Entries]]
-"""The entries of a partition; none for no change. Raises UnkeptError. The flag: whether its record index is by
-partition."""
+"""The entries of a partition; none for no change. Raises UnkeptError. The flag: whether its record
+index is by partition."""
 
 
 def file_records(entries: pa.Table) -> pa.Table:

@@ -3,11 +3,11 @@
 Facts (measured on Hudi 0.15.0 and 1.1.1). The record is HoodieMetadataRecord with the five meta
 columns ahead; a base file fills only `_hoodie_file_name`, a log block none of them. `key` is
 written empty, since it is the key of the HFile's entry. `type` is 1 for the list of partitions, 2
-for files of a partition, 3 for column statistics, 4 for bloom filters, 5 for the record index, 6 for
-column statistics of a whole partition, whose path is the file name. Hudi 1.x appends fields, which are passed over but for two of column statistics: whether the bounds are
-tight, and the type of the column. It does not fill the position of a record. Smallest and largest
-values are wrapped by their Java class: `codec.bounds`.
-"""
+for files of a partition, 3 for column statistics, 4 for bloom filters, 5 for the record index, 6
+for column statistics of a whole partition, whose path is the file name. Hudi 1.x appends fields,
+which are passed over but for two of column statistics: whether the bounds are tight, and the type
+of the column. It does not fill the position of a record. Smallest and largest values are wrapped by
+their Java class: `codec.bounds`."""
 
 from __future__ import annotations
 

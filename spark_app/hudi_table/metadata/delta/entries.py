@@ -2,10 +2,9 @@
 
 Column statistics are those of base files, from their footers, and of the rows in logs; a file
 without any is taken for one that may hold anything (read in public source). Those of a partition
-are of the files that a commit wrote alone: entries are put together when they are read. Bloom filters are those
-of base files. One whose footer has no bloom filter gets one made of its keys, for Hudi's index
-fails where it is missing (read in public source).
-"""
+are of the files that a commit wrote alone: entries are put together when they are read. Bloom
+filters are those of base files. One whose footer has no bloom filter gets one made of its keys, for
+Hudi's index fails where it is missing (read in public source)."""
 
 from __future__ import annotations
 

@@ -43,13 +43,12 @@ class Layout:
     it. `tells_completions`: whether the name of each completed file tells when its instant
     completed; then slices and ranges of changes go by completion. `metadata_record`: the schema of
     records of the metadata table, `partition_stats`: whether it has statistics of whole partitions
-    where it has those of files. `logs_tell_writers`: whether the instant in the name of a log is the one that
-    wrote it, and not that of its slice. `avro_commits`: whether the file of a completed write is an
-    Avro container, and no JSON. `clustering`: the action of the plan of a clustering. `log_marker`:
-    with which logs are marked before they are there. `colon_rule`: whose rule for colons in keys
-    the hash of a bucket follows, unless the table says. `merging`: how log entries merge, where
-    properties tell it in the words of version 8 and later.
-    """
+    where it has those of files. `logs_tell_writers`: whether the instant in the name of a log is
+    the one that wrote it, and not that of its slice. `avro_commits`: whether the file of a
+    completed write is an Avro container, and no JSON. `clustering`: the action of the plan of a
+    clustering. `log_marker`: with which logs are marked before they are there. `colon_rule`: whose
+    rule for colons in keys the hash of a bucket follows, unless the table says. `merging`: how log
+    entries merge, where properties tell it in the words of version 8 and later."""
 
     versions: frozenset[int]
     timeline_folder: str
@@ -85,8 +84,8 @@ class Layout:
         return "" if other == self.timeline_folder else other.rpartition("/")[2]
 
     def timeline_path(self, name: str) -> str:
-        """The path of a timeline file, relative to the base path. A name with a folder is one of the
-        metadata table's, relative to `.hoodie/`."""
+        """The path of a timeline file, relative to the base path. A name with a folder is one of
+        the metadata table's, relative to `.hoodie/`."""
         return f"{HOODIE if '/' in name else self.timeline_folder}/{name}"
 
     def planned_as(self, action: Action) -> Action:
