@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from hudi_table.api import open_table
+from hudi_table.metadata.lifecycle import kept
+from hudi_table.metadata.validate import differences
 from hudi_table.model.service.findings import Severity
 from tests.support import golden
 from tests.support.later import CONTINUED, continued, expected_after, keyed
@@ -21,12 +23,15 @@ from tests.support.later import CONTINUED, continued, expected_after, keyed
 def test_a_table_of_hudi_goes_on(name: str, tmp_path: Path) -> None:
     base = golden.unpack(name, tmp_path).base
     before = keyed(open_table(base).scan().to_arrow(), open_table(base).context.config)
+    there = (base / ".hoodie" / "metadata" / "files").is_dir()
+    had = set(open_table(base).context.config.metadata_partitions) if there else set()
     expected = expected_after(base)
     continued(base)
     table = open_table(base)
     assert keyed(table.scan().to_arrow(), table.context.config) == expected
     assert before != expected
     assert not [row for row in table.files().to_pylist() if row["latest"] and row["log_files"]]
-    assert not table.context.config.metadata_partitions
+    assert set(table.context.config.metadata_partitions) == had & kept(table.context)
+    assert differences(table.context) == []
     errors = [finding for finding in table.doctor() if finding.severity is Severity.ERROR]
     assert not errors
