@@ -19,6 +19,8 @@ def callback(**changes: Any) -> tuple[str, dict[str, Any]]:
 
 REFUSED_GOOD: list[tuple[str, dict[str, Any]]] = [
     table(tableVersion=6, index={"type": "RecordIndex"}, recordKey=["id", "day"]),
+    table(tableVersion=9, index={"type": "RecordIndex"}),
+    table(tableVersion=8, index={"type": "PartitionedRecordIndex"}),
     table(type="MergeOnRead", index={"type": "RecordIndex"}),
     table(type="MergeOnRead", index={"type": "GlobalBloom"}, mergeMode=None, orderingFields=None),
     table(type="MergeOnRead", index={"type": "GlobalBloom"}, mergeMode="CommitTime"),
@@ -48,8 +50,6 @@ REFUSED_BAD: list[tuple[tuple[str, dict[str, Any]], str]] = [
         table(index={"type": "Bucket", "buckets": 4, "hashFields": ["id", "id"]}),
         "index.hashFields names a column twice",
     ),
-    (table(index={"type": "RecordIndex"}, tableVersion=8), "is not written in tableVersion 8 or 9"),
-    (table(index={"type": "PartitionedRecordIndex"}, tableVersion=9), "is not written in tableVersion 8 or 9"),
     (table(type="MergeOnRead", index={"type": "GlobalSimple"}), "take mergeMode CommitTime, type CopyOnWrite or"),
     (
         table(type="MergeOnRead", index={"type": "GlobalBloom"}, mergeMode=None),
