@@ -82,7 +82,7 @@ def _metadata(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="with --build: also column_stats, bloom_filters, record_index or partitioned_record_index",
+        help="with --build: also column_stats, partition_stats, bloom_filters, record_index or partitioned_record_index",
     )
     _option(parser, "hoodie.metadata.global.record.level.index.min.filegroup.count=10")
     parser.add_argument("--yes", action="store_true", help="do it")

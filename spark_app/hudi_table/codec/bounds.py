@@ -169,12 +169,14 @@ def bounds_of(values: pa.Array, *, plain: bool = False) -> pa.Array:
     return pa.StructArray.from_arrays([branch, *columns], fields=list(BOUND), mask=values.is_null())
 
 
-def values_of(bounds: pa.StructArray, kind: pa.DataType) -> pa.Array:
+def values_of(bounds: pa.StructArray, kind: pa.DataType, kinds: pa.StructArray | None = None) -> pa.Array:
     """The bounds as values of a column of type `kind`, so that they compare as the column's do
-    (decimals with scale 15).
+    (decimals with scale 15). `kinds`: what `kind_of` tells beside plain ones.
 
     Null where a bound is not of a wrapper that such a column has, or had before it became wider.
     """
+    if kinds is not None and pt.is_decimal(kind):
+        return _plain_decimals(bounds, kinds)
     names = next((names for test, names in _OF_KINDS if test(kind)), ())
     fits = pc.is_in(bounds.field("wrapper"), value_set=pa.array([WRAPPERS[name] for name in names], pa.int8()))
     number, real, data = (pc.if_else(fits, part, pa.scalar(None, part.type)) for part in bounds.flatten()[1:])
@@ -200,6 +202,8 @@ def least_of(
     """
     total = int(group[-1]) + 1 if len(group) else 0
     known = np.flatnonzero(np.asarray(bounds.is_valid()))
+    if not len(known):
+        return pa.nulls(total, BOUND)
     own, number = bounds.take(pa.array(known)), group[known]
     wrapper, parts = own.field("wrapper").to_numpy(), own.flatten()[1:]
     part = np.select([np.asarray(each.is_valid()) for each in parts], [0, 1, 2], 3)
@@ -212,7 +216,7 @@ def least_of(
     texts = pc.if_else(pa.array(scale > 0), _in_order(pc.if_else(pa.array(scale > 0), parts[2], None)), parts[2])
     table = pa.table({"group": number, "0": parts[0], "1": parts[1], "2": texts})
     order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in ("group", "0", "1", "2")]).to_numpy()
-    starts = np.flatnonzero(np.append(True, np.diff(number[order])) if len(order) else [])
+    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
     picked = np.append(starts[1:], len(order)) - 1 if greatest else starts
     places = np.full(total, -1)
     places[number[order][picked]] = known[order[picked]]
@@ -242,6 +246,19 @@ def _in_order(data: pa.Array) -> pa.Array:
     wide = pa.Array.from_buffers(pa.binary(_WIDE_BYTES), len(turned), [None, pa.py_buffer(turned.tobytes())])
     places = np.cumsum(fits) - 1
     return wide.cast(pa.binary()).take(pa.array(np.maximum(places, 0), mask=~fits))
+
+
+def _plain_decimals(bounds: pa.StructArray, kinds: pa.StructArray) -> pa.Array:
+    """Decimals of scale 15, of bounds in either form; null where they have more digits behind the
+    point."""
+    wrapper = np.asarray(bounds.field("wrapper").fill_null(0))
+    data = bounds.flatten()[3]
+    scales = _scales(wrapper, kinds) - 1
+    found = pa.nulls(len(bounds), pa.decimal256(76, DECIMAL_SCALE))
+    for scale in np.unique(scales[(scales >= 0) & (scales <= DECIMAL_SCALE)]).tolist():
+        mine = pa.array(scales == scale)
+        found = pc.if_else(mine, _decimals(pc.if_else(mine, data, None), scale).cast(found.type), found)
+    return found
 
 
 def _kept(field: AvroField) -> str:
@@ -297,6 +314,8 @@ def kind_of(kind: pa.DataType) -> tuple[int, str | None]:
     raise InvariantError(f"columns of type {kind} have no statistics")
 
 
+NULL_KIND: Final = 1
+"""Of a column whose type is not known, for all its values are null."""
 _DECIMAL, _TIMESTAMP, _LOCAL_TIMESTAMP = 10, 16, 19
 _KINDS: Final = (
     (pt.is_boolean, 2),
@@ -326,11 +345,11 @@ def _decimal_bytes(values: pa.Array, scale: int = DECIMAL_SCALE) -> pa.Array:
     return pc.if_else(values.is_valid(), found, pa.scalar(None, pa.binary()))
 
 
-def _decimals(data: pa.Array) -> pa.Array:
-    """Big-endian two's complement of any length as decimals of scale 15; null where a value is
-    wider than they can be."""
+def _decimals(data: pa.Array, scale: int = DECIMAL_SCALE) -> pa.Array:
+    """Big-endian two's complement of any length as decimals of a scale; null where a value is wider
+    than they can be."""
     fits, raw = _sign_extended(data)
-    wide = pa.Array.from_buffers(pa.decimal256(76, DECIMAL_SCALE), len(raw), [None, pa.py_buffer(raw.tobytes())])
+    wide = pa.Array.from_buffers(pa.decimal256(76, scale), len(raw), [None, pa.py_buffer(raw.tobytes())])
     places = np.cumsum(fits) - 1
     return wide.take(pa.array(np.maximum(places, 0), mask=~fits))
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -51,21 +52,23 @@ def define_column_stats(ctx: TableContext, schema: pa.Schema) -> None:
     )
 
 
-def has_plain_bounds(ctx: TableContext) -> bool:
-    """Whether bounds are kept as plain values with their type beside them: where the note of the
-    column statistics is of version 2. Table version 6 has none such."""
-    return ctx.layout.tells_completions and _noted(ctx).get("version") == _PLAIN
+@dataclass(frozen=True, slots=True)
+class StatisticsNote:
+    """What is noted of column statistics: the `columns` of which readers believe them, and whether
+    bounds are `plain` values with their type beside them, as those of version 2 are."""
+
+    columns: frozenset[str] = frozenset()
+    plain: bool = False
 
 
-def defined_columns(ctx: TableContext) -> frozenset[str]:
-    """The columns of which readers believe statistics, by the note of them."""
-    columns = _noted(ctx).get("sourceFields")
-    return frozenset(map(str, columns)) if isinstance(columns, list) else frozenset()
-
-
-def _noted(ctx: TableContext) -> dict[str, Any]:
+def noted_statistics(ctx: TableContext) -> StatisticsNote:
+    """The note of the column statistics. Of table version 6 nobody asks it."""
+    if not ctx.layout.partition_stats:
+        return StatisticsNote()
     found = _read(ctx).get(MetadataPartition.COLUMN_STATS)
-    return found if isinstance(found, dict) else {}
+    note = found if isinstance(found, dict) else {}
+    columns = note.get("sourceFields")
+    return StatisticsNote(frozenset(map(str, columns or ())), note.get("version") == _PLAIN)
 
 
 def define_record_index(ctx: TableContext, *, by_partition: bool) -> None:

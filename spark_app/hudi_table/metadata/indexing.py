@@ -54,7 +54,7 @@ from hudi_table.metadata.lifecycle import (
     standing,
 )
 from hudi_table.metadata.record_index.build import recorded_shards
-from hudi_table.metadata.records import Derive
+from hudi_table.metadata.records import Derive, UnkeptError
 from hudi_table.metadata.table import MetadataTable, Partitions, context_of, named, read_partitions
 from hudi_table.model.metadata_table import (
     BEGUN_SHARD,
@@ -87,6 +87,8 @@ to other planners."""
 _LATE = ("building", "build it again, which goes on")
 """What is published late may have been archived, or dropped, long ago."""
 _RECORD_INDEX = MetadataPartition.RECORD_INDEX
+_REFUSED_BY_ROWS = frozenset({_RECORD_INDEX, MetadataPartition.PARTITION_STATS})
+"""Partitions that some tables cannot have."""
 
 
 def prepare_metadata(
@@ -155,7 +157,7 @@ def build_metadata(
         if attempt:
             ctx.clock.sleep(min(_PAUSE_SECONDS * 2**attempt, _PAUSE_SECONDS_MAX))
         try:
-            did = _finished(ctx, raises=_RECORD_INDEX in wanted) or did
+            did = _finished(ctx, raises=bool(_REFUSED_BY_ROWS.intersection(wanted))) or did
             found = ready_partitions(ctx, load_timeline(ctx))
             missing = [name for name in names if name not in found]
             if _RECORD_INDEX in wanted and _RECORD_INDEX not in missing:
@@ -184,11 +186,11 @@ def finish_buildings(ctx: TableContext) -> bool:
 
 
 def _finished(ctx: TableContext, *, raises: bool) -> bool:
-    """Finish what others have planned. Rows that allow no record index end its plan, and are raised
-    (`raises`) for whoever wants one."""
+    """Finish what others have planned. Rows that allow no record index, or no statistics of
+    partitions, end its plan, and are raised (`raises`) for whoever wants one."""
     try:
         return finish_buildings(ctx)
-    except InvalidDataError:
+    except (InvalidDataError, UnkeptError):
         if raises:
             raise
         return True
@@ -238,7 +240,7 @@ def _execute(ctx: TableContext, building: Building) -> None:
                 stats = _by_partition(ctx, own, timeline, instant, groups)
             else:
                 stats = _base_files(own, partition, instant, _parts(ctx, timeline, partition, derive, groups))
-        except InvalidDataError:
+        except (InvalidDataError, UnkeptError):
             _give_up(ctx, building)
             raise
         written.setdefault(instant, []).extend(stats)

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.codec.metadata.entries import joined_file_ids
 from hudi_table.codec.metadata.records import PARTITION_STATS
 from hudi_table.metadata.compaction import compact_metadata
+from hudi_table.metadata.definitions import DEFINITIONS
 from hudi_table.metadata.indexing import build_metadata
-from hudi_table.metadata.lifecycle import kept
+from hudi_table.metadata.lifecycle import MetadataDroppedWarning, kept
 from hudi_table.metadata.reading import read_entries, slice_parts, widest_of
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.metadata.validate import differences
 from hudi_table.model.metadata_table import MetadataPartition
-from hudi_table.model.names import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from hudi_table.model.names import FILE_NAME, METADATA_TABLE, PARTITION_PATH, RECORD_KEY
 from hudi_table.model.table.config import IndexType, TableType
+from hudi_table.model.table.properties import METADATA_DROPPED
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.write.checks.create_table import create
-from tests.support import metadata_files
+from tests.support import golden, metadata_files
 from tests.support.crashes import (
     LATER,
     LATER_LOGS,
@@ -130,3 +135,69 @@ def test_the_record_index_knows_every_row_after_every_operation(layout: Layout) 
         opened(store).cluster({"hoodie.clustering.plan.strategy.small.file.limit": "1000000"}, force=True)
     assert located(opened(store)) == stored(opened(store))
     assert told_too_little(opened(store)) == []
+
+
+def statistics(table: HudiTable) -> dict[tuple[str, str], dict[str, Any]]:
+    """By partition and column what the statistics of partitions say."""
+    found = loaded(table)
+    (group,) = found.groups[MetadataPartition.PARTITION_STATS]
+    stats = widest_of(slice_parts(found, group.latest))["stats"].to_pylist()
+    return {(each["file_name"], each["column"]): each for each in stats}
+
+
+@pytest.mark.parametrize("layout", [LATER, LATER_LOGS], ids=str)
+@pytest.mark.parametrize("built", ["before", "after"])
+def test_a_column_that_came_later_is_null_in_what_was_written_before(layout: Layout, built: str) -> None:
+    store = new_store()
+    create(store, spec(layout))
+    opened(store).write(rows(("a", "x", 1), ("b", "y", 2)), operation="insert")
+    wanted = [MetadataPartition.PARTITION_STATS]
+    if built == "before":
+        assert build_metadata(opened(store).context, wanted)
+    wider = rows(("c", "x", 3)).append_column("more", pa.array([7], pa.int64()))
+    opened(store).write(wider, operation="insert")
+    if built == "after":
+        assert build_metadata(opened(store).context, wanted)
+        more = statistics(opened(store))
+        # Of both files of the group.
+        assert 0 < more["x", "more"]["null_count"] < more["x", "more"]["value_count"]
+        assert (more["y", "more"]["null_count"], more["y", "more"]["value_count"]) == (1, 1)
+        assert more["y", "more"]["min"] is None
+    found = statistics(opened(store))
+    assert found["x", "more"]["max"]["number"] == 7
+    assert (found["x", "value"]["min"]["number"], found["x", "value"]["max"]["number"]) == (1, 3)
+    assert found["x", "more"]["kind"]["ordinal"] == 4
+
+
+def test_statistics_of_partitions_go_where_those_of_a_file_would_leave_rows_out() -> None:
+    store = new_store()
+    create(store, spec(LATER))
+    opened(store).write(rows(("a", "x", 1)), operation="insert")
+    build_metadata(opened(store).context, [MetadataPartition.PARTITION_STATS])
+    noted = json.loads(store.get(DEFINITIONS))
+    noted["indexDefinitions"]["column_stats"]["sourceFields"].append("nested.field")
+    store.put(DEFINITIONS, json.dumps(noted).encode())
+    with pytest.warns(MetadataDroppedWarning, match=r"partition_stats: x/.* has no statistics of nested\.field"):
+        opened(store).write(rows(("b", "x", 2)), operation="insert")
+    table = opened(store)
+    assert set(table.context.config.metadata_partitions) == {"files", "column_stats"}
+    assert table.scan().count() == 2
+    assert differences(table.context) == []
+    assert not store.list(f"{METADATA_TABLE}/partition_stats")
+
+
+def test_an_index_that_is_not_kept_goes_with_its_definition_and_leaves_the_others(tmp_path: Path) -> None:
+    base = golden.unpack("v8_rli_sec", tmp_path).base
+    table = open_table(str(base))
+    before = set(table.context.config.metadata_partitions)
+    assert "secondary_index_idx_name" in before
+    data = table.scan().to_arrow()
+    with pytest.warns(MetadataDroppedWarning, match="secondary_index_idx_name: this release does not keep it"):
+        table.write(data.slice(0, 1), operation="upsert", options={"hoodie.index.type": "SIMPLE"})
+    table = open_table(str(base))
+    assert set(table.context.config.metadata_partitions) == before - {"secondary_index_idx_name"}
+    assert json.loads(table.context.storage.get(DEFINITIONS))["indexDefinitions"].keys() == {"column_stats"}
+    assert not table.context.storage.list(f"{METADATA_TABLE}/secondary_index_idx_name")
+    assert "secondary_index_idx_name" in table.context.config.extra[METADATA_DROPPED]
+    assert located(table) == stored(table)
+    assert differences(table.context) == []

@@ -28,10 +28,11 @@ class Layout(StrEnum):
 
 class MetadataPartition(StrEnum):
     """What the metadata table may hold, by Hudi's names; of the record index there is one, global
-    or by partition."""
+    or by partition. Table version 6 has no `partition_stats`."""
 
     FILES = "files"
     COLUMN_STATS = "column_stats"
+    PARTITION_STATS = "partition_stats"
     BLOOM_FILTERS = "bloom_filters"
     RECORD_INDEX = "record_index"
     PARTITIONED_RECORD_INDEX = PARTITIONED_RECORD_INDEX

@@ -24,7 +24,7 @@ TYPES = (
     "Compaction", "LogCompaction", "Clustering", "Cleaning", "Archiving", "Savepoint", "Restore", "Rollback", "Repair",
     "PartitionTTL", "Resize", "Indexing", "Upgrade",
 )  # fmt: skip
-INDEXES = ("column_stats", "bloom_filters", "record_index", "partitioned_record_index")
+INDEXES = ("column_stats", "partition_stats", "bloom_filters", "record_index", "partitioned_record_index")
 VERBS = {
     "status": "the tables: health, freshness, their debt, what is at work",
     "sets": "the sets of tables: topics, tables, and which topics have none",

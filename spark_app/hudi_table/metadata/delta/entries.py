@@ -20,7 +20,14 @@ from hudi_table.codec.avro.schema import with_meta
 from hudi_table.codec.bloom.filters import BloomFilter
 from hudi_table.codec.log.blocks import BlockType, scan_blocks
 from hudi_table.codec.log.rows import read_rows
-from hudi_table.codec.metadata.column_stats import combined, has_stats, indexed_columns, stats_of_file, stats_of_rows
+from hudi_table.codec.metadata.column_stats import (
+    combined,
+    has_stats,
+    indexed_columns,
+    stats_of_file,
+    stats_of_nulls,
+    stats_of_rows,
+)
 from hudi_table.codec.metadata.entries import (
     bloom_entry,
     bloom_removal,
@@ -31,7 +38,7 @@ from hudi_table.codec.metadata.entries import (
 from hudi_table.codec.metadata.records import METADATA_SCHEMA
 from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
-from hudi_table.metadata.definitions import defined_columns, has_plain_bounds
+from hudi_table.metadata.definitions import StatisticsNote, noted_statistics
 from hudi_table.metadata.record_index.delta import locations_of
 from hudi_table.metadata.records import (
     Derive,
@@ -57,8 +64,8 @@ FOOTERS_AHEAD = 8
 _ROWS = (BlockType.AVRO, BlockType.PARQUET)
 _File = tuple[str, str]
 """(partition, file name)."""
-_Told = tuple[_File, pa.StructArray]
-"""A file, and the statistics of its columns."""
+_Told = tuple[StatisticsNote, Sequence[tuple[_File, pa.StructArray]]]
+"""What is noted of statistics, and files with those of their columns."""
 
 
 def entries_of(ctx: TableContext, metadata: CommitMetadata, time: str, timeline: Timeline) -> Derive:
@@ -117,39 +124,48 @@ def entries_of_table(ctx: TableContext, timeline: Timeline) -> Derive:
 
 
 def _of_files(
-    ctx: TableContext, name: MetadataPartition, files: Iterable[_File], told: Callable[[], Sequence[_Told]]
+    ctx: TableContext, name: MetadataPartition, files: Iterable[_File], told: Callable[[], _Told]
 ) -> Sequence[Entries]:
     if name is MetadataPartition.BLOOM_FILTERS:
         bases = [file for file in sorted(set(files)) if parse_base_file(file[1]) is not None]
         return _joined(LocalEngine(FOOTERS_AHEAD).map(partial(_bloom, ctx), bases))
+    note, found = told()
     if name is MetadataPartition.COLUMN_STATS:
-        return _joined(column_stats_entries(partition, stats) for (partition, _), stats in told())
-    return _joined(_of_partitions(told(), defined_columns(ctx)))
+        return _joined(column_stats_entries(partition, stats) for (partition, _), stats in found)
+    return _joined(_of_partitions(found, note))
 
 
-def _told(ctx: TableContext, files: Iterable[_File]) -> Sequence[_Told]:
+def _told(ctx: TableContext, files: Iterable[_File]) -> _Told:
     """The statistics of the files that are there and hold rows."""
     known = sorted(set(files))
     bases = [file for file in known if parse_base_file(file[1]) is not None]
     logs = [file for file in known if (log := parse_log_file(file[1])) is not None and not log.cdc]
-    plain = has_plain_bounds(ctx)
+    note = noted_statistics(ctx)
     found = [
-        *zip(bases, LocalEngine(FOOTERS_AHEAD).map(partial(_stats, ctx, plain), bases), strict=True),
-        *zip(logs, LocalEngine(FOOTERS_AHEAD).map(partial(_log_stats, ctx, plain), logs), strict=True),
+        *zip(bases, LocalEngine(FOOTERS_AHEAD).map(partial(_stats, ctx, note.plain), bases), strict=True),
+        *zip(logs, LocalEngine(FOOTERS_AHEAD).map(partial(_log_stats, ctx, note.plain), logs), strict=True),
     ]
-    return [(file, stats) for file, stats in found if stats is not None]
+    return note, [(file, stats) for file, stats in found if stats is not None]
 
 
-def _of_partitions(told: Sequence[_Told], asked: frozenset[str]) -> Iterable[pa.Table]:
-    """The statistics of files put together, partition by partition. Raises UnkeptError if they do
-    not tell of all the columns that are `asked` for."""
+def _of_partitions(found: Sequence[tuple[_File, pa.StructArray]], note: StatisticsNote) -> Iterable[pa.Table]:
+    """The statistics of files put together, partition by partition. A file that has statistics has
+    those of all its flat columns; what else the note asks for it has not, and readers see nulls.
+
+    Raises UnkeptError if a file has none at all, or a field of a nested column is asked for.
+    """
     by_partition: dict[str, list[pa.StructArray]] = {}
-    for (partition, name), stats in told:
-        lacks = asked.difference(stats.field("column").to_pylist())
-        if lacks:
-            columns = ", ".join(sorted(lacks))
+    for (partition, name), stats in found:
+        lacks = sorted(note.columns.difference(stats.field("column").to_pylist()))
+        unknown = lacks if not len(stats) else [column for column in lacks if "." in column]
+        if unknown:
             raise UnkeptError(
-                MetadataPartition.PARTITION_STATS, f"{join(partition, name)} has no statistics of {columns}"
+                MetadataPartition.PARTITION_STATS,
+                f"{join(partition, name)} has no statistics of {', '.join(unknown)}, and those of its partition would leave rows out",
+            )
+        if lacks:
+            stats = pa.concat_arrays(
+                [stats, stats_of_nulls(lacks, name, pc.max(stats.field("value_count")).as_py() or 0, plain=note.plain)]
             )
         by_partition.setdefault(partition, []).append(stats)
     for partition, parts in by_partition.items():

@@ -41,6 +41,7 @@ class Feature(StrEnum):
     EVENT_TIME_LOGS = "merge-on-read by event time"
     FILES = "metadata partition files"
     COLUMN_STATS = "metadata partition column_stats"
+    PARTITION_STATS = "metadata partition partition_stats"
     BLOOM_FILTERS = "metadata partition bloom_filters"
     RECORD_INDEX = "metadata partition record_index"
     PARTITIONED_RECORD_INDEX = "metadata partition partitioned_record_index"
@@ -51,6 +52,7 @@ _LOGS = {MergeMode.COMMIT_TIME: Feature.COMMIT_TIME_LOGS, MergeMode.EVENT_TIME: 
 _PARTITIONS = {
     "files": Feature.FILES,
     "column_stats": Feature.COLUMN_STATS,
+    "partition_stats": Feature.PARTITION_STATS,
     "bloom_filters": Feature.BLOOM_FILTERS,
     "record_index": Feature.RECORD_INDEX,
     PARTITIONED_RECORD_INDEX: Feature.PARTITIONED_RECORD_INDEX,
@@ -80,6 +82,7 @@ _MATRIX = "tests/interop/test_matrix.py"
 _METADATA = "tests/interop/test_metadata_table.py"
 _LATER = "tests/interop/test_later_versions.py"
 _FURTHER = "tests/interop/test_further_releases.py"
+_SKIPPING = "tests/interop/test_data_skipping.py"
 _BY_HAND = "docs/reference/compatibility.md"
 _ZERO = "Hudi before 1.0 knows no table version above 6"
 _BASE_ALONE = "it shows the base files alone, without what the logs change"
@@ -101,9 +104,11 @@ FACTS = (
     Fact("Hudi", "1.1", (Feature.VERSION_6, *BOTH_LOGS), Reads.YES, _MATRIX),
     Fact("Hudi", "1.1", (Feature.VERSION_8, Feature.VERSION_9), Reads.YES, _LATER),
     Fact("Hudi", "1.1", GLOBAL_METADATA, Reads.YES, _METADATA),
+    Fact("Hudi", "1.1", (Feature.PARTITION_STATS,), Reads.YES, _SKIPPING),
     Fact("Hudi", "1.1", (Feature.PARTITIONED_RECORD_INDEX,), Reads.YES, "tests/interop/test_partitioned_record_index.py"),
     Fact("Hudi", "1.2", (Feature.VERSION_6, Feature.VERSION_8, Feature.VERSION_9, *BOTH_LOGS), Reads.YES, _FURTHER),
     Fact("Hudi", "1.2", (Feature.FILES, Feature.RECORD_INDEX), Reads.YES, _FURTHER),
+    Fact("Hudi", "1.2", (Feature.COLUMN_STATS, Feature.PARTITION_STATS), Reads.YES, _SKIPPING),
     Fact("hudi-rs", "0.5", (Feature.VERSION_6, Feature.COMMIT_TIME_LOGS), Reads.YES, _MATRIX),
     Fact("hudi-rs", "0.5", (Feature.EVENT_TIME_LOGS,), Reads.YES, "tests/interop/test_log_blocks.py",
          "older deletes in logs weigh otherwise: cases 18 and 21 of the compatibility page"),

@@ -86,5 +86,6 @@ def _ranges(table: MetadataTable, slices: Sequence[FileSlice], columns: Mapping[
 def _in_files(stats: pa.StructArray, places: pa.Array, kind: pa.DataType) -> Ranges:
     """One column in files whose statistics are at `places`, null where there are none."""
     found, gone = stats.take(places), places.is_null()
-    parts = (*(values_of(found.field(side), kind) for side in ("min", "max")), found.field("null_count"))
+    sides = (values_of(found.field(side), kind, found.field("kind")) for side in ("min", "max"))
+    parts = (*sides, found.field("null_count"))
     return Ranges(*(pc.if_else(gone, pa.scalar(None, part.type), part) for part in parts))

@@ -35,8 +35,8 @@ class IndexingService(Unplanned):
     def __call__(
         self, partitions: Iterable[str] = (), options: Mapping[str, str] | None = None, *, plan: str = ""
     ) -> Self:
-        """The service with these partitions beside `files`: `column_stats`, `bloom_filters`, and
-        `record_index` or `partitioned_record_index`. `plan`: digest of a dry run, which must still
+        """The service with these partitions beside `files`: `column_stats`, `partition_stats`,
+        `bloom_filters`, and `record_index` or `partitioned_record_index`. `plan`: digest of a dry run, which must still
         hold. Raises InvalidOptionError for options that name others."""
         given, chosen = dict(options or {}), ",".join(partitions)
         named = given.setdefault(INDEXING_PARTITIONS, chosen)
