@@ -31,6 +31,7 @@ from tests.interop.test_later_versions import (
 )
 from tests.interop.test_metadata_table import KINDS
 from tests.interop.test_record_index import assert_one_place_each, by_hudi
+from tests.interop.test_services_of_later_versions import metadata_in_turns
 from tests.interop.turns import Kind, Them, schema_for
 from tests.support import golden
 from tests.support.hudi_oracle import HudiFailedError
@@ -84,6 +85,13 @@ def test_our_merge_on_read_table_is_read_compacted_and_written_on(
     releases: Releases, tmp_path: Path, release: str, version: int, index: str, operation: str
 ) -> None:
     merge_on_read_goes_on(releases[release], tmp_path / "table", version, index, operation)
+
+
+@pytest.mark.parametrize(("release", "version"), WRITES)
+def test_it_and_we_write_on_one_metadata_table_in_turns(
+    releases: Releases, tmp_path: Path, release: str, version: int
+) -> None:
+    metadata_in_turns(releases[release], tmp_path / "table", version)
 
 
 @pytest.mark.parametrize("index", ["bucket", "simple"])

@@ -309,9 +309,13 @@ def loaded_metadata(table: HudiTable) -> MetadataTable:
 def test_hudi_and_we_write_on_one_metadata_table_in_turns_and_compact_it(
     hudis: Hudis, tmp_path: Path, version: int
 ) -> None:
+    metadata_in_turns(hudis[ORACLE], tmp_path / "table", version)
+
+
+def metadata_in_turns(oracle: HudiOracle, base: Path, version: int) -> None:
     """What either began the other keeps: files, statistics of columns and partitions, the record
     index."""
-    life = Life(tmp_path / "table", hudis[ORACLE], version, "simple", "MergeOnRead")
+    life = Life(base, oracle, version, "simple", "MergeOnRead")
     told = {
         "hoodie.metadata.enable": "true",
         "hoodie.metadata.index.column.stats.enable": "true",

@@ -36,8 +36,8 @@ class IndexingService(Unplanned):
         self, partitions: Iterable[str] = (), options: Mapping[str, str] | None = None, *, plan: str = ""
     ) -> Self:
         """The service with these partitions beside `files`: `column_stats`, `partition_stats`,
-        `bloom_filters`, and `record_index` or `partitioned_record_index`. `plan`: digest of a dry run, which must still
-        hold. Raises InvalidOptionError for options that name others."""
+        `bloom_filters`, and `record_index` or `partitioned_record_index`. `plan`: digest of a dry
+        run, which must still hold. Raises InvalidOptionError for options that name others."""
         given, chosen = dict(options or {}), ",".join(partitions)
         named = given.setdefault(INDEXING_PARTITIONS, chosen)
         if chosen and names_in(named) != names_in(chosen):
