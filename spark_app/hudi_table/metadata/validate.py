@@ -10,7 +10,7 @@ from hudi_table.metadata.reading import listed_files, listed_partitions, read_li
 from hudi_table.metadata.record_index.shards import is_there, shard_counts
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition
-from hudi_table.model.names import instant_of_token, join, parse_base_file, parse_log_file
+from hudi_table.model.names import LogFileName, instant_of_token, join, parse_base_file, parse_log_file
 from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.active import load_timeline
@@ -42,11 +42,14 @@ def committed_files(infos: Iterable[ObjectInfo], timeline: Timeline) -> dict[tup
     def counts(instant: str | None) -> bool:
         return instant is None or instant in completed or comparable_time(instant) < start
 
+    def writer_of(log: LogFileName) -> str | None:
+        return log.base_instant if timeline.layout.logs_tell_writers else instant_of_token(log.token)
+
     found = {}
     for info in infos:
         partition, _, name = info.path.rpartition("/")
         base, log = parse_base_file(name), parse_log_file(name)
-        if (base is not None and counts(base.instant)) or (log is not None and counts(instant_of_token(log.token))):
+        if (base is not None and counts(base.instant)) or (log is not None and counts(writer_of(log))):
             found[partition, name] = info.size
     return found
 

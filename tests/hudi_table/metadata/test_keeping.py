@@ -21,6 +21,7 @@ from hudi_table.metadata.table import MetadataTable, read_partitions
 from hudi_table.metadata.validate import differences
 from hudi_table.model.names import METADATA_TABLE
 from hudi_table.model.table.config import TableType
+from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.metadata.upkeep import keep_metadata
 from hudi_table.table.commit.undo import restore_plan
 from hudi_table.table.store.ports import Storage
@@ -262,3 +263,14 @@ def test_compaction_and_clustering_of_the_data_are_told_too(layout):
         assert agrees(store)
     keep_metadata(table.context, 1)
     assert agrees(store)
+
+
+def test_a_log_of_a_pending_write_of_another_engine_is_missing_nowhere():
+    store = with_metadata(LATER_LOGS)
+    (item, *_) = opened(store).files().to_pylist()
+    time = "20991231000000000"
+    store.put(f"{item['partition']}/.{item['file_id']}_{time}.log.1_0-7-9", b"half of a log")
+    for state in (State.REQUESTED, State.INFLIGHT):
+        store.put(f".hoodie/timeline/{Instant(time, Action.DELTA_COMMIT, state).file_name}", b"")
+    assert agrees(store)
+    assert opened(store).scan().count() == 3
