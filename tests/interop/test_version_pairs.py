@@ -2,10 +2,10 @@
 and by Hudi, Hudi writes on in each version, and the way ends in version 6, which 0.15.0 reads and
 writes.
 
-Matrix: {6 → 8 → 9 → 8 → 6, 6 → 9 → 6} × seven tables, one for each index that versions 8 and 9
-have: copy-on-write and merge-on-read, archived, with a metadata table, with a compaction that waits
-and rows behind it. Before each change of the version both write; a metadata table is ours in
-version 6 and Hudi's in the others. A table with a record index is refused, and stays.
+Matrix: {6 → 8 → 9 → 8 → 6, 6 → 9 → 6} × nine tables, one for each index: copy-on-write and
+merge-on-read, archived, with a metadata table, with a compaction that waits and rows behind it.
+Before each change of the version both write, and keep one metadata table. Hudi 0.15.0 must not
+touch a record index by partition: of such a table 1.1.1 stands for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 
 from hudi_table.api import downgrade_table, open_table, upgrade_table
-from hudi_table.errors import UnsupportedTableError
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
@@ -33,8 +32,6 @@ from tests.support.rows import META, assert_same_rows
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.at_scale(2),
-    # In versions 8 and 9 whatever of ours changes files drops the metadata table of Hudi's.
-    pytest.mark.filterwarnings("ignore::hudi_table.metadata.lifecycle.MetadataDroppedWarning"),
 ]
 
 METADATA = {"hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "true"}
@@ -47,7 +44,18 @@ INDEX_OPTIONS = {
     "global": {"hoodie.index.type": "GLOBAL_SIMPLE"},
     "bloom": {"hoodie.index.type": "BLOOM"},
     "global-bloom": {"hoodie.index.type": "GLOBAL_BLOOM"},
+    "record": {
+        "hoodie.index.type": "RECORD_INDEX",
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.metadata.global.record.level.index.enable": "true",
+    },
+    "partitioned-record": {
+        "hoodie.index.type": "RECORD_LEVEL_INDEX",
+        "hoodie.metadata.record.level.index.enable": "true",
+    },
 }
+BY_1_1 = {"by partition", "partitioned-record"}
+"""Indexes that 0.15.0 does not know."""
 WAYS = [(6, 8, 9, 8, 6), (6, 9, 6)]
 
 
@@ -75,6 +83,8 @@ SORTS = [
     Sort("simple", logs=True, metadata=True, archived=True, waits=True),
     Sort("consistent", logs=True, archived=True, waits=True),
     Sort("bloom", logs=True, metadata=True),
+    Sort("record", metadata=True, archived=True),
+    Sort("partitioned-record", metadata=True),
 ]
 
 
@@ -117,9 +127,9 @@ class Travelling:
 
     def stay(self, hudis: Hudis) -> None:
         """Both write in the version that the table has."""
-        oracle = hudis["0.15.0" if self.version == 6 else "1.1.1"]
-        # 0.15.0 knows no numbers of buckets by partition: 1.1.1 writes on, and it reads.
-        writer = hudis["1.1.1"] if self.sort.index == "by partition" else oracle
+        oracle = hudis["0.15.0" if self.version == 6 and self.sort.index != "partitioned-record" else "1.1.1"]
+        # Numbers of buckets by partition do not keep it from reading.
+        writer = hudis["1.1.1"] if self.sort.index in BY_1_1 else oracle
         self.read_by(oracle)
         self._write("upsert")
         self._write("delete")
@@ -163,8 +173,7 @@ class Travelling:
         if oracle is not None:
             oracle.write(self.base, data, self._told(operation))
         else:
-            keeps = METADATA if self.sort.metadata and self.version == 6 else {}
-            ours.write(self.base, operation, data, options=keeps)
+            ours.write(self.base, operation, data, options=METADATA if self.sort.metadata else {})
         self.model.apply(operation, data)
 
     def _keys(self, operation: str, number: int) -> Iterator[int] | range:
@@ -192,23 +201,7 @@ class Travelling:
         return {(instant, action) for instant, action in pairs if action.endswith("commit")}
 
 
-@pytest.mark.parametrize("index", ["record", "partitioned-record"])
-@pytest.mark.parametrize("target", [8, 9])
-def test_a_table_with_a_record_index_is_refused_by_name_and_hudi_reads_it_as_before(
-    hudis: Hudis, tmp_path: Path, index: str, target: int
-) -> None:
-    base, model = tmp_path / "table", Model(partitioned=True)
-    ours.create(base, index=index, partitioned=True)
-    for number in (1, 2):
-        ours.write(base, "upsert", data := rows(range(number, number + 9), number))
-        model.apply("upsert", data)
-    with pytest.raises(UnsupportedTableError, match="record"):
-        upgrade_table(base, to=target)
-    assert open_table(base).context.config.version == 6
-    ours.assert_all_read(base, hudis["1.1.1"], model.rows(), hoodie__metadata__enable="true")
-
-
-def test_the_sorts_are_every_index_of_the_later_versions() -> None:
-    assert {sort.index for sort in SORTS} == set(INDEX_OPTIONS) == {*ours.INDEXES} - {"record", "partitioned-record"}
+def test_the_sorts_are_every_index() -> None:
+    assert {sort.index for sort in SORTS} == set(INDEX_OPTIONS) == {*ours.INDEXES}
     assert any(sort.logs and sort.waits and sort.metadata and sort.archived for sort in SORTS)
     assert {pair for way in WAYS for pair in pairwise(way)} == {(6, 8), (8, 9), (9, 8), (8, 6), (6, 9), (9, 6)}
