@@ -24,6 +24,7 @@ from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
 from tests.interop.test_archiving import KEEP, age
 from tests.interop.test_consistent import HASHED
+from tests.interop.test_later_versions import INDEX_OPTIONS as OF_BOTH
 from tests.interop.test_metadata_table import KINDS
 from tests.interop.test_partition_buckets import TOLD
 from tests.support.hudi_oracle import HudiOracle
@@ -36,19 +37,9 @@ pytestmark = [
 
 METADATA = {"hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "true"}
 NO_METADATA = {"hoodie.metadata.enable": "false"}
-INDEX_OPTIONS = {
-    "bucket": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"},
+INDEX_OPTIONS = OF_BOTH | {
     "consistent": HASHED,
     "by partition": TOLD,
-    "simple": {"hoodie.index.type": "SIMPLE"},
-    "global": {"hoodie.index.type": "GLOBAL_SIMPLE"},
-    "bloom": {"hoodie.index.type": "BLOOM"},
-    "global-bloom": {"hoodie.index.type": "GLOBAL_BLOOM"},
-    "record": {
-        "hoodie.index.type": "RECORD_INDEX",
-        "hoodie.metadata.record.index.enable": "true",
-        "hoodie.metadata.global.record.level.index.enable": "true",
-    },
     "partitioned-record": {
         "hoodie.index.type": "RECORD_LEVEL_INDEX",
         "hoodie.metadata.record.level.index.enable": "true",

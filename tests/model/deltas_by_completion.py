@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from tests.model.deltas import ListedCleaner, ListedRecovery, ListedWriter
 from tests.model.engine import Env, Instance, Location, Process, Step
 from tests.model.listing import READY, place
+from tests.model.metadata_cases import LOGGED
 from tests.model.metadata_plans import BuildingExecutor, MetadataBuilder, MetadataCompactor
 from tests.model.parts import FIRST, ROWS, Maker, Parts
 from tests.model.plans import TWICE
@@ -74,18 +75,7 @@ class EarlyBuildingExecutor(EarlyBuilder, BuildingExecutor):
     """Finishes any building that is planned."""
 
 
-TIMED_LOGGED: Store = {
-    **FIRST,
-    ("mp",): READY,
-    ("mb", 0): (("d", "f", 1, 0),),
-    ("mc", 0): 1,
-    ("c", 2): ((("d", "e", 2, 0),), (), ("e",)),
-    ("r", 2): "old",
-    ("d", "e", 2, 0): 0,
-    ("h", 1): ("C", 2, ((("d", "e", 2, 0),), (), ("e",)), ("e",)),
-    ("mt", 2): 5,
-    ("ml", 0, 2): (("d", "e", 2, 0),),
-}
+TIMED_LOGGED: Store = {**LOGGED, ("mt", 2): 5}
 
 
 def _writer(p: Parts, number: int, group: str = "f") -> Process:
