@@ -44,7 +44,7 @@ MUTANTS = (
         file="metadata/compaction.py",
         old="name, compacts_metadata=True)",
         new="name, compacts_metadata=False)",
-        test="hudi_table/metadata/test_keeping.py::test_a_compaction_beside_a_write_that_decides_first_is_planned_again_and_loses_nothing",
+        test="hudi_table/metadata/test_compacting.py::test_a_compaction_beside_a_write_that_decides_first_is_planned_again_and_loses_nothing",
     ),
     Mutant(
         name="what a commit tells the metadata table goes into a slice that a compaction has left behind",
@@ -52,7 +52,7 @@ MUTANTS = (
         file="table/commit/decision.py",
         old="if self.rewrite is not None and claimed.moved_by(occupant):",
         new="if self.rewrite is None and claimed.moved_by(occupant):",
-        test="hudi_table/metadata/test_keeping.py::test_a_write_beside_a_compaction_writes_its_delta_again_and_not_its_data",
+        test="hudi_table/metadata/test_compacting.py::test_a_write_beside_a_compaction_writes_its_delta_again_and_not_its_data",
     ),
     Mutant(
         name="the data table archives an instant whose entry in the metadata table then counts no more",

@@ -86,8 +86,12 @@ def _drop_sums(path: str) -> None:
     """Delete the check sums that Hadoop has written beside a file: with those of other bytes no
     Java can read it (measured on Hudi 0.15.0 and 1.1.1)."""
     folder, _, name = path.rpartition("/")
-    with contextlib.suppress(FileNotFoundError):
+    try:
         os.unlink(f"{folder}/.{name}.crc")
+    except OSError as error:
+        # A name that is too long for it has none.
+        if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
+            raise
 
 
 def delete_file(path: str, *, root: str, fsync: bool) -> None:

@@ -220,9 +220,11 @@ def without_exclusive_claims(patch: Patch) -> None:
 
 def without_the_chain_decision(patch: Patch) -> None:
     def decide(
-        self: Decider, kind: Kind, conflict_keys: tuple[str, ...], name: str, data: bytes
+        self: Decider, kind: Kind, claimed: Claimed, file: Instant | str, data: bytes
     ) -> tuple[ChainEntry, float]:
-        entry = ChainEntry.of(kind, self.time, self.attempt, conflict_keys, name, data, max_instant=self.time)
+        name = file if isinstance(file, str) else self.ctx.layout.completed(file).file_name
+        keys = claimed.conflict_keys
+        entry = ChainEntry.of(kind, self.time, self.attempt, keys, name, data, max_instant=self.time)
         return entry, self.ctx.clock.boot_seconds()
 
     patch.setattr(Decider, "decide", decide)
