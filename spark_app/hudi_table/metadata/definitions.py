@@ -73,8 +73,9 @@ def noted_statistics(ctx: TableContext) -> StatisticsNote:
 
 def define_record_index(ctx: TableContext, *, by_partition: bool) -> None:
     """Note which of the two kinds the record index is. Hudi 1.1 would look keys up amiss in one
-    that it takes for the other."""
-    if noted_by_partition(ctx) == by_partition:
+    that it takes for the other. On table versions 8 and 9 it notes a global one too."""
+    is_noted = not ctx.layout.partition_stats or MetadataPartition.RECORD_INDEX in _read(ctx)
+    if is_noted and noted_by_partition(ctx) == by_partition:
         return
     _note(
         ctx,

@@ -17,7 +17,7 @@ import pytest
 from hudi_table.codec.metadata.keys import file_group_index
 from hudi_table.errors import InvalidDataError, InvalidOptionError, UnsupportedTableError
 from hudi_table.metadata.building_plans import pending_buildings
-from hudi_table.metadata.definitions import noted_by_partition
+from hudi_table.metadata.definitions import DEFINITIONS, noted_by_partition
 from hudi_table.metadata.indexing import build_metadata
 from hudi_table.metadata.reading import latest_of, slice_parts
 from hudi_table.metadata.record_index.build import recorded_shards
@@ -30,7 +30,7 @@ from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.write.checks.create_table import TableSpec, create
 from tests.hudi_table.metadata.test_indexes import loaded, located, stored
-from tests.support.crashes import SCHEMA, copied, new_store, opened, rows
+from tests.support.crashes import LATER, LAYOUTS, SCHEMA, copied, new_store, opened, prepared, rows
 from tests.support.faults import Crash, Fault, FaultPlan, FaultyStorage
 from tests.support.meanwhile import AfterPut
 from tests.support.metadata_table import table_of_keys
@@ -222,3 +222,14 @@ def test_keys_of_any_characters_are_sorted_by_their_bytes() -> None:
     opened(store).build_metadata(["record_index"], TWO_SHARDS)
     assert located(opened(store)).keys() == set(keys)
     assert located(opened(store)) == stored(opened(store))
+
+
+@pytest.mark.parametrize("layout", [LAYOUTS[0], LATER], ids=str)
+def test_it_is_noted_as_a_global_one_on_versions_8_and_9(layout):
+    store = prepared(layout)
+    build_metadata(opened(store).context, [RECORD_INDEX])
+    noted = json.loads(store.get(DEFINITIONS))["indexDefinitions"] if layout is LATER else {}
+    assert (DEFINITIONS in {info.path for info in store.list(".hoodie")}) == (layout is LATER)
+    assert {name: each["indexOptions"] for name, each in noted.items()} == (
+        {"record_index": {"isPartitioned": "false"}} if layout is LATER else {}
+    )
