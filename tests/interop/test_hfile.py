@@ -17,10 +17,10 @@ import pytest
 from hudi_table.codec.bloom.filters import BloomFilter, BloomFilterSpec
 from hudi_table.codec.hfile import write_hfile
 from hudi_table.codec.metadata.records import metadata_schema
-from hudi_table.model.table.layouts import layout_of
+from hudi_table.model.table.version_properties import RECORDS
 from tests.interop.conftest import Hudis
 
-RECORD = layout_of(6).metadata_record
+RECORD = RECORDS[6][0]
 
 pytestmark = pytest.mark.interop
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from hudi_table.metadata.delta.commit import log_bytes
+from hudi_table.codec.log.rows import delete_block
 from hudi_table.metadata.table import context_of
 from hudi_table.model.metadata_table import (
     EMPTY_LOG_TOKEN,
@@ -56,8 +56,7 @@ def begin(
 
 def first_logs(own: TableContext, partition: MetadataPartition, instant: str, of: str | None, count: int) -> None:
     """An empty log in each of `count` file groups: there writers find where their logs go."""
-    empty = pa.table({"key": pa.array([], pa.string())})
-    data = log_bytes(own, empty, pa.array([], pa.string()), partition, instant)
+    data = delete_block(pa.array([], pa.string()), partition, instant)
     for number in range(count):
         log = LogFileName(group_file_id(partition, number, of), instant, 1, EMPTY_LOG_TOKEN)
         retry.put(own.storage, join(partition, str(log)), data)

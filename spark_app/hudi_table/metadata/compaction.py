@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from hudi_table.codec.hfile import write_hfile
 from hudi_table.codec.metadata.records import encode_metadata, metadata_schema
 from hudi_table.errors import WriteConflictError
-from hudi_table.metadata.delta.commit import completed_body
+from hudi_table.metadata.delta.commit import completed_body, record_of
 from hudi_table.metadata.merging import listed
 from hudi_table.metadata.reading import latest_of, slice_parts, widest_of
 from hudi_table.metadata.records import file_records
@@ -189,15 +189,17 @@ def _execute(table: MetadataTable, instant: Instant) -> None:
     """
     storage, begun = table.ctx.storage, table.ctx.clock.boot_seconds()
     retry.put(storage, table.ctx.layout.timeline_path(instant.with_state(State.INFLIGHT).file_name), b"")
-    stats = [_merge(table, item, instant.time) for item in planned_slices(table.ctx, instant)]
-    done = completed_body(table.ctx, stats, OPERATION, compacted=True)
+    before = [i for i in table.timeline.commits if i.moment < instant.time]
+    record = record_of(table.ctx, before[-1] if before else None)
+    stats = [_merge(table, item, instant.time, record) for item in planned_slices(table.ctx, instant)]
+    done = completed_body(table.ctx, record, stats, OPERATION, compacted=True)
     refuse_late(table.ctx, begun, "compacting", "the next write goes on")
     name = table.ctx.layout.completed(instant).file_name
     retry.put(storage, table.ctx.layout.timeline_path(name), done)
     withdraw_if_late(table.ctx, instant.time, name, begun)
 
 
-def _merge(table: MetadataTable, planned: PlannedSlice, time: str) -> WriteStat:
+def _merge(table: MetadataTable, planned: PlannedSlice, time: str, record: str) -> WriteStat:
     item = _slice_of(planned)
     # What was planned counts, though its instant may have been archived since.
     mine = {log.instant for log in item.logs if log.instant is not None}
@@ -210,7 +212,7 @@ def _merge(table: MetadataTable, planned: PlannedSlice, time: str) -> WriteStat:
     else:
         rows = latest_of(parts)
     name = HFileName(planned.file_id, EMPTY_LOG_TOKEN, time)
-    schema = metadata_schema(table.ctx.layout.metadata_record)
+    schema = metadata_schema(record)
     data = write_hfile(rows["key"], encode_metadata(rows, schema, file_name=str(name)), schema=schema)
     path = join(planned.partition, str(name))
     retry.put(table.ctx.storage, path, data)

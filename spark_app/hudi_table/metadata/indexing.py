@@ -43,7 +43,7 @@ from hudi_table.metadata.building_plans import (
     ready_partitions,
 )
 from hudi_table.metadata.definitions import define_column_stats, define_record_index, noted_by_partition
-from hudi_table.metadata.delta.commit import by_group, publish
+from hudi_table.metadata.delta.commit import by_group, publish, record_of
 from hudi_table.metadata.delta.entries import entries_of_table, stored_schema
 from hudi_table.metadata.lifecycle import (
     OF_KEYS,
@@ -73,7 +73,7 @@ from hudi_table.model.timeline.instants import Action, State
 from hudi_table.table.commit.snapshot import caught_up
 from hudi_table.table.metadata_dropping import drop_metadata_table, refuse_late
 from hudi_table.table.store import retry
-from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.active import load_timeline, timeline_of
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import store_now
 from hudi_table.table.timeline.properties import replace_properties
@@ -229,6 +229,9 @@ def _execute(ctx: TableContext, building: Building) -> None:
     if not is_whole(infos) or not all(planned[name] for name in planned if name is not _RECORD_INDEX):
         _complete(ctx, building, ())
         raise gone(ctx)
+    folder = own.layout.timeline_folder
+    before = timeline_of(own, (info for info in infos if info.path.rpartition("/")[0] == folder)).last_commit
+    record = record_of(own, before)
     written: dict[str, list[WriteStat]] = {}
     for partition, instant in building.partitions.items():
         groups = planned[partition]
@@ -237,9 +240,9 @@ def _execute(ctx: TableContext, building: Building) -> None:
                 partition is _RECORD_INDEX and None not in groups and (bool(groups) or noted_by_partition(ctx))
             )
             if by_partition:
-                stats = _by_partition(ctx, own, timeline, instant, groups)
+                stats = _by_partition(ctx, own, timeline, instant, groups, record)
             else:
-                stats = _base_files(own, partition, instant, _parts(ctx, timeline, partition, derive, groups))
+                stats = _base_files(own, partition, instant, _parts(ctx, timeline, partition, derive, groups), record)
         except (InvalidDataError, UnkeptError):
             _give_up(ctx, building)
             raise
@@ -248,7 +251,7 @@ def _execute(ctx: TableContext, building: Building) -> None:
             define_record_index(ctx, by_partition=by_partition)
     for instant, stats in written.items():
         refuse_late(ctx, begun, *_LATE)
-        publish(own, instant, stats, "BULK_INSERT", completion=data_instant(instant))
+        publish(own, instant, record, stats, "BULK_INSERT", completion=data_instant(instant))
     if MetadataPartition.COLUMN_STATS in building.partitions:
         define_column_stats(ctx, stored_schema(ctx, timeline))
     _make_ready(ctx, building, planned)
@@ -281,7 +284,7 @@ def _parts(
 
 
 def _by_partition(
-    ctx: TableContext, own: TableContext, timeline: Timeline, instant: str, planned: Groups
+    ctx: TableContext, own: TableContext, timeline: Timeline, instant: str, planned: Groups, record: str
 ) -> list[WriteStat]:
     """The base files of a record index by partition.
 
@@ -296,7 +299,7 @@ def _by_partition(
         # All that these hold is in the logs of their writers, which lie on no slice of the plan.
         parts = recorded_shards(ctx, timeline, {**planned, **late})
         mine = ((file_id, rows) for file_id, rows in parts if partition_of_shard(file_id) in planned)
-        return _base_files(own, _RECORD_INDEX, instant, mine)
+        return _base_files(own, _RECORD_INDEX, instant, mine, record)
     for of, count in late.items():
         first_logs(own, _RECORD_INDEX, BEGUN_SHARD, of, count)
     parts = recorded_shards(ctx, timeline, {**planned, **late})
@@ -305,7 +308,7 @@ def _by_partition(
         for of, count in late.items()
         for file_id in (group_file_id(_RECORD_INDEX, number, of) for number in range(count))
     }
-    return _base_files(own, _RECORD_INDEX, instant, parts, instants)
+    return _base_files(own, _RECORD_INDEX, instant, parts, record, instants)
 
 
 def _give_up(ctx: TableContext, building: Building) -> None:
@@ -350,11 +353,13 @@ def _base_files(
     partition: MetadataPartition,
     instant: str,
     parts: Iterable[tuple[str, pa.Table]],
+    record: str,
     others: Mapping[str, str] = MappingProxyType({}),
 ) -> list[WriteStat]:
     """The base files of the groups that have entries; a group without any has its log alone, as
-    Hudi's have. `others`: instants of groups that do not begin with this one."""
-    stats, schema = [], metadata_schema(own.layout.metadata_record)
+    Hudi's have. `record`: the schema of entries; `others`: instants of groups that do not
+    begin with this one."""
+    stats, schema = [], metadata_schema(record)
     for file_id, rows in parts:
         name = HFileName(file_id, EMPTY_LOG_TOKEN, others.get(file_id, instant))
         data = write_hfile(rows["key"], encode_metadata(rows, schema, file_name=str(name)), schema=schema)

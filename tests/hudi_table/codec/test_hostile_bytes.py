@@ -31,13 +31,13 @@ from hudi_table.codec.log.rows import avro_block, delete_block, read_deletes, re
 from hudi_table.codec.metadata.records import METADATA_SCHEMA, decode_metadata, encode_metadata, metadata_schema
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.table.java_properties import parse_properties
-from hudi_table.model.table.layouts import layout_of
+from hudi_table.model.table.version_properties import RECORDS
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import parse_instant
 from tests.support import hostile
 from tests.support.scale import scaled
 
-RECORD = layout_of(6).metadata_record
+RECORD = RECORDS[6][0]
 
 ROWS = pa.table({"id": ["a", "bc"], "n": pa.array([1, None], pa.int64()), "l": [[1, 2], []]})
 CHECKSUM_KIND = 24

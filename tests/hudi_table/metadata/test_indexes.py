@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from hudi_table.api import HudiTable, open_table
+from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.codec.hfile import HFile
 from hudi_table.codec.metadata.entries import joined_file_ids
 from hudi_table.codec.metadata.records import PARTITION_STATS
 from hudi_table.metadata.compaction import compact_metadata
@@ -23,7 +25,7 @@ from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import FILE_NAME, METADATA_TABLE, PARTITION_PATH, RECORD_KEY
 from hudi_table.model.table.config import IndexType, TableType
 from hudi_table.model.table.properties import METADATA_DROPPED
-from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.write.checks.create_table import create
 from tests.support import golden, metadata_files
 from tests.support.crashes import (
@@ -201,3 +203,24 @@ def test_an_index_that_is_not_kept_goes_with_its_definition_and_leaves_the_other
     assert "secondary_index_idx_name" in table.context.config.extra[METADATA_DROPPED]
     assert located(table) == stored(table)
     assert differences(table.context) == []
+
+
+def test_records_go_on_in_the_schema_that_a_metadata_table_has(tmp_path: Path) -> None:
+    """That of 1.0.2 on a table of its own, that of 1.1.1 on a new one."""
+    made = {"theirs": golden.unpack("v8_rli_sec", tmp_path).base, "ours": tmp_path / "ours"}
+    table = create_table(made["ours"], rows().schema, record_key="id", version=8)
+    table.upsert(rows(("a", "x", 1)), options={"hoodie.metadata.enable": "true"})
+    for whose, base in made.items():
+        table = open_table(str(base))
+        some = table.scan().to_arrow().slice(0, 1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MetadataDroppedWarning)
+            table.write(some, operation="upsert", options={"hoodie.index.type": "SIMPLE"})
+        compact_metadata(table.context, 1)
+        told = loaded(table)
+        schemas = {commit_metadata(told.ctx, each).avro_schema or "" for each in told.timeline.commits[-2:]}
+        assert {"valueType" in schema for schema in schemas} == {whose == "ours"}
+        (group,) = told.groups["files"]
+        with told.ctx.storage.open_read(group.latest.base.path if group.latest.base else "") as source:
+            assert ("valueType" in HFile.open(source, path="").schema) == (whose == "ours")
+        assert differences(open_table(str(base)).context) == []

@@ -33,10 +33,12 @@ from hudi_table.metadata.records import Derive, Entries, UnkeptError
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition, group_file_id
 from hudi_table.model.names import META_COLUMNS, METADATA_TABLE, join
+from hudi_table.model.table.version_properties import RECORDS
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.timeline.conflict_keys import METADATA, metadata_conflict_key
 from hudi_table.model.timeline.instants import Action, Instant, State, next_instant_time, parse_instant
 from hudi_table.table.store import retry
+from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext, WritePermit
 from hudi_table.table.timeline.layout import encode_commit
 from hudi_table.table.timeline.timeline import Timeline
@@ -71,7 +73,8 @@ class Delta:
             table = standing(self.ctx, self.timeline)
             if table is None or not table.partitions.all:
                 return frozenset({METADATA})
-            logs = self._all_logs(table)
+            record = record_of(table.ctx, table.timeline.last_commit)
+            logs = self._all_logs(table, record)
         except (CorruptTableError, UnsupportedTableError) as error:
             # Without it the table is as right as with it; with a part of it, it is not.
             drop(self.ctx, error.message)
@@ -79,7 +82,7 @@ class Delta:
         self.ctx.metadata_deltas = table.deltas + bool(logs)
         if logs:
             self.permit.renew_if_due()
-            publish_delta(table, self.time, [stat for _, _, stat in logs])
+            publish_delta(table, self.time, record, [stat for _, _, stat in logs])
         self.wrote_logs = bool(logs)
         for place, data, _ in logs:
             self.permit.put_file(join(METADATA_TABLE, place.path), data)
@@ -121,18 +124,18 @@ class Delta:
             base_path=self.ctx.base_path,
         )
 
-    def _all_logs(self, table: MetadataTable) -> list[tuple[Place, bytes, WriteStat]]:
+    def _all_logs(self, table: MetadataTable, record: str) -> list[tuple[Place, bytes, WriteStat]]:
         places = Places(table, self.time)
         logs: list[tuple[Place, bytes, WriteStat]] = []
         for name in map(MetadataPartition, table.partitions.all):
             try:
-                logs += self._logs(places, name, by_partition=table.by_partition)
+                logs += self._logs(places, name, record, by_partition=table.by_partition)
             except UnkeptError as error:
                 drop_partitions(self.ctx, {error.partition}, error.message)
         return logs
 
     def _logs(
-        self, places: Places, partition: MetadataPartition, *, by_partition: bool
+        self, places: Places, partition: MetadataPartition, record: str, *, by_partition: bool
     ) -> list[tuple[Place, bytes, WriteStat]]:
         kind = (partition, by_partition)
         if kind not in self._entries:
@@ -145,24 +148,51 @@ class Delta:
             for number in sorted(parts.keys() | begun):
                 rows, deleted = parts.get(number, nothing)
                 place = places.of(partition, group_file_id(partition, number, entries.of), begins=number in begun)
-                data = log_bytes(self.ctx, rows, deleted, partition, self.time)
+                data = log_bytes(record, rows, deleted, partition, self.time)
                 logs.append((place, data, _stat(place, len(data), len(rows), len(deleted))))
         return logs
 
 
+def record_of(own: TableContext, newest: Instant | None) -> str:
+    """The schema of records that are written to a metadata table, of those that its version has:
+    that of its `newest` commit, so that all of it has one; of a new one the first. `own`: its
+    context.
+
+    hudi-rs 0.5 reads no metadata table with records of two schemas (measured).
+    """
+    names = RECORDS[own.config.version]
+    if len(names) == 1 or newest is None:
+        return names[0]
+    told = _fields(commit_metadata(own, newest).avro_schema or "{}")
+    return next((name for name in names if _fields(_plain_schema(name)) == told), names[0])
+
+
+def _fields(schema: str) -> frozenset[str]:
+    """The fields of the statistics in a record, by which its schemas differ."""
+    record = json.loads(schema)
+    found = (field["type"][1] for field in record.get("fields", ()) if field["name"] == "ColumnStatsMetadata")
+    return frozenset(field["name"] for stats in found for field in stats["fields"])
+
+
 def publish(
-    ctx: TableContext, time: str, stats: list[WriteStat], operation: str = OPERATION, *, completion: str = ""
+    ctx: TableContext,
+    time: str,
+    record: str,
+    stats: list[WriteStat],
+    operation: str = OPERATION,
+    *,
+    completion: str = "",
 ) -> None:
-    """The instant's three files on the metadata table's timeline. `completion`: when it completes
-    there, where that is told."""
+    """The instant's three files on the metadata table's timeline. `record`: the schema of what it
+    has written; `completion`: when it completes there, where that is told."""
     instant = Instant(time, Action.DELTA_COMMIT, State.REQUESTED)
     done = ctx.layout.completed(instant, completion)
     files = [(instant, b""), (instant.with_state(State.INFLIGHT), b"")]
-    for state, data in (*files, (done, completed_body(ctx, stats, operation))):
+    for state, data in (*files, (done, completed_body(ctx, record, stats, operation))):
         retry.put(ctx.storage, ctx.layout.timeline_path(state.file_name), data)
 
 
-def publish_delta(table: MetadataTable, time: str, stats: list[WriteStat]) -> None:
+def publish_delta(table: MetadataTable, time: str, record: str, stats: list[WriteStat]) -> None:
     """The same of a delta: it completes behind every compaction of the metadata table, for what
     those take was decided before it. What other attempts at it said stays if that is as late, else
     it goes first."""
@@ -175,19 +205,21 @@ def publish_delta(table: MetadataTable, time: str, stats: list[WriteStat]) -> No
         for name, moment in said.items():
             if moment != completion:
                 retry.delete(table.ctx.storage, table.ctx.layout.timeline_path(name))
-    publish(table.ctx, time, stats, completion=completion)
+    publish(table.ctx, time, record, stats, completion=completion)
 
 
-def completed_body(ctx: TableContext, stats: Iterable[WriteStat], operation: str, *, compacted: bool = False) -> bytes:
+def completed_body(
+    ctx: TableContext, record: str, stats: Iterable[WriteStat], operation: str, *, compacted: bool = False
+) -> bytes:
     """The commit metadata of an instant of the metadata table."""
-    schema = {SCHEMA_KEY: _plain_schema(ctx.layout.metadata_record)}
+    schema = {SCHEMA_KEY: _plain_schema(record)}
     return encode_commit(ctx.layout, CommitMetadata(operation, tuple(stats), schema, compacted=compacted))
 
 
-def log_bytes(ctx: TableContext, rows: pa.Table, deleted: pa.Array, partition: str, instant: str) -> bytes:
+def log_bytes(record: str, rows: pa.Table, deleted: pa.Array, partition: str, instant: str) -> bytes:
     """A log of the rows, sorted by key, and of deleted keys; of neither, an empty delete block.
-    `ctx`: of either table."""
-    schema = metadata_schema(ctx.layout.metadata_record)
+    `record`: the schema of the rows."""
+    schema = metadata_schema(record)
     data = hfile_block(rows["key"], encode_metadata(rows, schema), schema, instant) if len(rows) else b""
     if len(deleted) or not data:
         data += delete_block(deleted, partition, instant)

@@ -41,14 +41,14 @@ class Layout:
     `timeline_folder`: where the files of the active timeline lie, relative to the base path.
     `archive_key` and `archive_default`: the property that names the folder of the archive inside
     it. `tells_completions`: whether the name of each completed file tells when its instant
-    completed; then slices and ranges of changes go by completion. `metadata_record`: the schema of
-    records of the metadata table, `partition_stats`: whether it has statistics of whole partitions
-    where it has those of files. `logs_tell_writers`: whether the instant in the name of a log is
-    the one that wrote it, and not that of its slice. `avro_commits`: whether the file of a
-    completed write is an Avro container, and no JSON. `clustering`: the action of the plan of a
-    clustering. `log_marker`: with which logs are marked before they are there. `colon_rule`: whose
-    rule for colons in keys the hash of a bucket follows, unless the table says. `merging`: how log
-    entries merge, where properties tell it in the words of version 8 and later."""
+    completed; then slices and ranges of changes go by completion. `partition_stats`: whether the
+    metadata table has statistics of whole partitions where it has those of files.
+    `logs_tell_writers`: whether the instant in the name of a log is the one that wrote it, and not
+    that of its slice. `avro_commits`: whether the file of a completed write is an Avro container,
+    and no JSON. `clustering`: the action of the plan of a clustering. `log_marker`: with which logs
+    are marked before they are there. `colon_rule`: whose rule for colons in keys the hash of a
+    bucket follows, unless the table says. `merging`: how log entries merge, where properties tell
+    it in the words of version 8 and later."""
 
     versions: frozenset[int]
     timeline_folder: str
@@ -56,7 +56,6 @@ class Layout:
     archive_key: str
     archive_default: str
     tells_completions: bool
-    metadata_record: str
     partition_stats: bool
     logs_tell_writers: bool
     avro_commits: bool
@@ -118,7 +117,6 @@ LAYOUT_1 = Layout(
     archive_key="hoodie.archivelog.folder",
     archive_default="archived",
     tells_completions=False,
-    metadata_record="HoodieMetadataRecord",
     partition_stats=False,
     logs_tell_writers=False,
     avro_commits=False,
@@ -134,7 +132,6 @@ LAYOUT_2 = Layout(
     archive_key="hoodie.timeline.history.path",
     archive_default="history",
     tells_completions=True,
-    metadata_record="HoodieMetadataRecordLater",
     partition_stats=True,
     logs_tell_writers=True,
     avro_commits=True,

@@ -170,6 +170,13 @@ def of_metadata_table(version: int, name: str) -> Properties:
 STATISTICS: Mapping[int, str] = {6: "V1", 8: "V1", 9: "V2"}
 """How column statistics of a new metadata table are kept, as their definition says it, by table
 version."""
+RECORDS: Mapping[int, tuple[str, ...]] = {
+    6: ("HoodieMetadataRecord",),
+    8: ("HoodieMetadataRecordLater", "HoodieMetadataRecordOf10"),
+    9: ("HoodieMetadataRecordLater",),
+}
+"""The schemas that records of a metadata table have, by table version, that of new ones first:
+those of Hudi 0.15.0, 1.1.1 and 1.0.2."""
 _METADATA_OF_6 = {
     LAYOUT_VERSION: "1",
     GENERATOR: "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",

@@ -70,6 +70,7 @@ def test_the_golden_tables_hold_a_container_of_each_schema_that_we_write(tmp_pat
         "HoodieArchivedMetaEntry",
         "HoodieMetadataRecord",
         "HoodieMetadataRecordLater",
+        "HoodieMetadataRecordOf10",
     }
     elsewhere |= {"HoodieCommitMetadata", "HoodieReplaceCommitMetadata"}
     assert set(NAMES) - elsewhere - {"HoodieIndexPlan", "HoodieIndexCommitMetadata"} <= met

@@ -37,11 +37,11 @@ from hudi_table.codec.metadata.entries import (
 )
 from hudi_table.codec.metadata.records import decode_metadata, encode_metadata, metadata_schema
 from hudi_table.model.names import META_COLUMNS, parse_base_file
-from hudi_table.model.table.layouts import layout_of
+from hudi_table.model.table.version_properties import RECORDS
 from tests.support import metadata_files
 from tests.support.scale import scaled
 
-RECORD = layout_of(6).metadata_record
+RECORD = RECORDS[6][0]
 
 META_OF_015 = {"_hoodie_commit_seqno", "_hoodie_file_name"}
 
