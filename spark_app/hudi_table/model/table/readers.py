@@ -100,7 +100,7 @@ FACTS = (
     Fact("Hudi", "1.0", (Feature.VERSION_6, Feature.VERSION_8, Feature.COMMIT_TIME_LOGS), Reads.YES, _FURTHER),
     Fact("Hudi", "1.0", (Feature.EVENT_TIME_LOGS,), Reads.YES, _FURTHER,
          "it fails where a key was deleted and written again since the last compaction, unless the ordering column is an int"),
-    Fact("Hudi", "1.0", (Feature.FILES, Feature.RECORD_INDEX), Reads.YES, _FURTHER),
+    Fact("Hudi", "1.0", (Feature.FILES, Feature.COLUMN_STATS, Feature.PARTITION_STATS, Feature.RECORD_INDEX), Reads.YES, _FURTHER),
     Fact("Hudi", "1.1", (Feature.VERSION_6, *BOTH_LOGS), Reads.YES, _MATRIX),
     Fact("Hudi", "1.1", (Feature.VERSION_8, Feature.VERSION_9), Reads.YES, _LATER),
     Fact("Hudi", "1.1", GLOBAL_METADATA, Reads.YES, _METADATA),
