@@ -244,8 +244,7 @@ def _in_order(data: pa.Array) -> pa.Array:
     turned = raw[:, ::-1].copy()
     turned[:, 0] ^= 0x80
     wide = pa.Array.from_buffers(pa.binary(_WIDE_BYTES), len(turned), [None, pa.py_buffer(turned.tobytes())])
-    places = np.cumsum(fits) - 1
-    return wide.cast(pa.binary()).take(pa.array(np.maximum(places, 0), mask=~fits))
+    return _spread(wide.cast(pa.binary()), fits)
 
 
 def _plain_decimals(bounds: pa.StructArray, kinds: pa.StructArray) -> pa.Array:
@@ -350,8 +349,12 @@ def _decimals(data: pa.Array, scale: int = DECIMAL_SCALE) -> pa.Array:
     than they can be."""
     fits, raw = _sign_extended(data)
     wide = pa.Array.from_buffers(pa.decimal256(76, scale), len(raw), [None, pa.py_buffer(raw.tobytes())])
-    places = np.cumsum(fits) - 1
-    return wide.take(pa.array(np.maximum(places, 0), mask=~fits))
+    return _spread(wide, fits)
+
+
+def _spread(values: pa.Array, fits: npt.NDArray[np.bool_]) -> pa.Array:
+    """The values where `fits`, one after the other, and nulls elsewhere."""
+    return values.take(pa.array(np.maximum(np.cumsum(fits) - 1, 0), mask=~fits))
 
 
 def _sign_extended(data: pa.Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint8]]:

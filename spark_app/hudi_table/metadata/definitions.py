@@ -11,7 +11,7 @@ is. 0.15.0 asks for no note. On table version 9 (measured there) statistics are 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -74,8 +74,9 @@ def noted_statistics(ctx: TableContext) -> StatisticsNote:
 def define_record_index(ctx: TableContext, *, by_partition: bool) -> None:
     """Note which of the two kinds the record index is. Hudi 1.1 would look keys up amiss in one
     that it takes for the other. On table versions 8 and 9 it notes a global one too."""
-    is_noted = not ctx.layout.partition_stats or MetadataPartition.RECORD_INDEX in _read(ctx)
-    if is_noted and noted_by_partition(ctx) == by_partition:
+    found = _read(ctx)
+    is_noted = not ctx.layout.partition_stats or MetadataPartition.RECORD_INDEX in found
+    if is_noted and _says_by_partition(found) == by_partition:
         return
     _note(
         ctx,
@@ -94,16 +95,18 @@ def undefine(ctx: TableContext, names: Collection[str]) -> None:
     """Take the notes of these indexes away. Hudi 1.1.1 fails on a filter by an index that is noted
     and not there, or finds no row (measured)."""
     found = _read(ctx)
-    left = {name: note for name, note in found.items() if name not in names}
-    if left != found:
-        retry.put(ctx.storage, DEFINITIONS, json.dumps({_DEFINED: left}, indent=2).encode())
+    _put(ctx, found, {name: note for name, note in found.items() if name not in names})
 
 
 def noted_by_partition(ctx: TableContext) -> bool:
     """Whether the note says that a record index of the table is one of each partition. One that is
     not noted is global."""
+    return _says_by_partition(_read(ctx))
+
+
+def _says_by_partition(noted: Mapping[str, Any]) -> bool:
     try:
-        options = _read(ctx)[MetadataPartition.RECORD_INDEX]["indexOptions"]
+        options = noted[MetadataPartition.RECORD_INDEX]["indexOptions"]
         return stored_boolean(str(options.get(_BY_PARTITION)))
     except (KeyError, TypeError, AttributeError):
         return False
@@ -111,9 +114,15 @@ def noted_by_partition(ctx: TableContext) -> bool:
 
 def _note(ctx: TableContext, index: dict[str, Any]) -> None:
     """Put one note in the place of that of the same index; those of others stay as they are."""
-    found = _read(ctx) | {index["indexName"]: index}
-    retry.put(ctx.storage, DEFINITIONS, json.dumps({_DEFINED: found}, indent=2).encode())
+    found = _read(ctx)
+    _put(ctx, found, found | {index["indexName"]: index})
     replace_properties(ctx, {_PROPERTY: DEFINITIONS})
+
+
+def _put(ctx: TableContext, found: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
+    """Put these notes in the place of those that were found, unless they are the same."""
+    if notes != found:
+        retry.put(ctx.storage, DEFINITIONS, json.dumps({_DEFINED: notes}, indent=2).encode())
 
 
 def _read(ctx: TableContext) -> dict[str, Any]:

@@ -55,7 +55,7 @@ from hudi_table.metadata.lifecycle import (
 )
 from hudi_table.metadata.record_index.build import recorded_shards
 from hudi_table.metadata.records import Derive, UnkeptError
-from hudi_table.metadata.table import MetadataTable, Partitions, context_of, named, read_partitions
+from hudi_table.metadata.table import MetadataTable, Partitions, context_of, named, own_timeline, read_partitions
 from hudi_table.model.metadata_table import (
     BEGUN_SHARD,
     EMPTY_LOG_TOKEN,
@@ -73,7 +73,7 @@ from hudi_table.model.timeline.instants import Action, State
 from hudi_table.table.commit.snapshot import caught_up
 from hudi_table.table.metadata_dropping import drop_metadata_table, refuse_late
 from hudi_table.table.store import retry
-from hudi_table.table.timeline.active import load_timeline, timeline_of
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import store_now
 from hudi_table.table.timeline.properties import replace_properties
@@ -229,9 +229,7 @@ def _execute(ctx: TableContext, building: Building) -> None:
     if not is_whole(infos) or not all(planned[name] for name in planned if name is not _RECORD_INDEX):
         _complete(ctx, building, ())
         raise gone(ctx)
-    folder = own.layout.timeline_folder
-    before = timeline_of(own, (info for info in infos if info.path.rpartition("/")[0] == folder)).last_commit
-    record = record_of(own, before)
+    record = record_of(own, own_timeline(own, infos).last_commit)
     written: dict[str, list[WriteStat]] = {}
     for partition, instant in building.partitions.items():
         groups = planned[partition]
@@ -316,7 +314,7 @@ def _give_up(ctx: TableContext, building: Building) -> None:
     them is written to any more."""
     found = read_partitions(ctx)
     mine = set(building.partitions) - set(found.ready)
-    left = Partitions(found.ready, tuple(name for name in found.inflight if name not in mine))
+    left = found.without(mine)
     if left.all:
         replace_properties(ctx, named(left))
     else:

@@ -80,16 +80,11 @@ def drop_partitions(ctx: TableContext, names: Collection[str], why: str) -> None
     gone = sorted(set(names) & set(found.all))
     if not gone:
         return
-    left = Partitions(
-        tuple(name for name in found.ready if name not in names),
-        tuple(name for name in found.inflight if name not in names),
-    )
     said = f"its partition {', '.join(gone)}: {why}"
     undefine(ctx, gone)
-    replace_properties(ctx, {**named(left), METADATA_DROPPED: said})
+    replace_properties(ctx, {**named(found.without(gone)), METADATA_DROPPED: said})
     for name in gone:
-        for info in ctx.storage.list(join(METADATA_TABLE, name)):
-            retry.delete(ctx.storage, info.path)
+        retry.delete_all(ctx.storage, [info.path for info in ctx.storage.list(join(METADATA_TABLE, name))])
     warnings.warn(f"of the metadata table of {ctx.base_path} was dropped {said}", MetadataDroppedWarning, stacklevel=2)
 
 

@@ -71,6 +71,11 @@ class Partitions:
         """Both, each once."""
         return tuple(dict.fromkeys([*self.ready, *self.inflight]))
 
+    def without(self, names: Collection[str]) -> Partitions:
+        """Without these, ready or inflight."""
+        ready, inflight = (tuple(n for n in some if n not in names) for some in (self.ready, self.inflight))
+        return Partitions(ready, inflight, self.begun_shards)
+
     def without_ready(self, names: Collection[str]) -> Partitions:
         """With these as inflight ones, if they are ready."""
         if not names:
@@ -287,15 +292,18 @@ def _listed(ctx: TableContext) -> tuple[Objects, Timeline]:
     instant first, so if that is still there after the listing nothing newer had gone. Raises
     ObjectNotFoundError if it is not."""
     infos = ctx.storage.list()
-    folder = ctx.layout.timeline_folder
-    # Of two that say when an instant completed one is of an executor that has slept, and the later one counts.
-    files = sorted(
-        (info for info in infos if info.path.rpartition("/")[0] == folder), key=attrgetter("path"), reverse=True
-    )
-    own = timeline_of(ctx, files)
+    own = own_timeline(ctx, infos)
     if len(own.completed) > ARCHIVING_LEAVES:
         ctx.storage.head(ctx.layout.timeline_path(own.completed[0].file_name))
     return infos, own
+
+
+def own_timeline(ctx: TableContext, infos: Iterable[ObjectInfo]) -> Timeline:
+    """The timeline of the metadata table that a listing of it shows. Of two files that say when an
+    instant completed one is of an executor that has slept, and the later moment counts."""
+    folder = ctx.layout.timeline_folder
+    files = (info for info in infos if info.path.rpartition("/")[0] == folder)
+    return timeline_of(ctx, sorted(files, key=attrgetter("path"), reverse=True))
 
 
 def _has_archive(ctx: TableContext, infos: Iterable[ObjectInfo]) -> bool:

@@ -40,6 +40,9 @@ def test_a_write_beside_a_compaction_writes_its_delta_again_and_not_its_data(lay
     assert hooked.happen is None
     assert agrees(store)
     own = [info.path for info in store.list(METADATA_TABLE) if result.instant[8:] in info.path and ".log." in info.path]
+    # It completed once, behind the compaction: what it had said before is gone.
+    ended = [info for info in store.list(f"{METADATA_TABLE}/.hoodie") if info.path.endswith(".deltacommit")]
+    assert sum(info.path.rpartition("/")[2].startswith(result.instant) for info in ended) == 1
     newest = loaded(store).groups["files"][0].latest
     assert newest.base is not None
     assert own == [f"{METADATA_TABLE}/{log.path}" for log in newest.logs]

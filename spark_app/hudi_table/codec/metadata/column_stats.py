@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_table.codec.bounds import BOUND, NULL_KIND, bounds_of, kind_of, least_of
-from hudi_table.codec.metadata.records import KIND_TYPE, STATS_TYPE
+from hudi_table.codec.metadata.records import KIND_TYPE, STATS_TYPE, stats_with
 from hudi_table.codec.parquet import whole_batches
 from hudi_table.model.names import COMMIT_SEQNO, FILE_NAME, OPERATION_COLUMN
 
@@ -92,12 +92,9 @@ def stats_of_nulls(columns: Sequence[str], file_name: str, rows: int, *, plain: 
         "column": pa.array(columns, pa.string()),
         "value_count": pa.array([rows] * count, pa.int64()),
         "null_count": pa.array([rows] * count, pa.int64()),
-        "deleted": pa.array([False] * count, pa.bool_()),
-        "tight": pa.array([False] * count, pa.bool_()),
         "kind": pa.array([kind] * count, KIND_TYPE),
     }
-    parts = [values.get(field.name, pa.nulls(count, field.type)) for field in STATS_TYPE]
-    return pa.StructArray.from_arrays(parts, fields=list(STATS_TYPE))
+    return stats_with(values, count)
 
 
 def combined(stats: pa.StructArray, begins: npt.NDArray[np.int64]) -> pa.StructArray:
@@ -108,12 +105,12 @@ def combined(stats: pa.StructArray, begins: npt.NDArray[np.int64]) -> pa.StructA
     """
     if not len(stats):
         return stats
-    last = np.append(begins[1:], len(stats)) - 1
+    sizes = np.diff(np.append(begins, len(stats)))
+    last, group = begins + sizes - 1, np.repeat(np.arange(len(begins)), sizes)
     whole = dict(zip((child.name for child in STATS_TYPE), stats.take(pa.array(last)).flatten(), strict=True))
     for name in ("value_count", "null_count", "total_size", "total_uncompressed_size"):
         numbers = np.asarray(stats.field(name).fill_null(0))
         whole[name] = pa.array(np.add.reduceat(numbers, begins))
-    group = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(stats))))
     ordinals = np.asarray(stats.field("kind").field("ordinal").fill_null(0))
     # Of a file without the column the type is not known.
     known = np.where(ordinals > NULL_KIND, np.arange(len(stats)), -1)
@@ -121,8 +118,7 @@ def combined(stats: pa.StructArray, begins: npt.NDArray[np.int64]) -> pa.StructA
     whole["kind"] = stats.field("kind").take(pa.array(np.where(best < 0, last, best)))
     whole["min"] = least_of(stats.field("min"), stats.field("kind"), group)
     whole["max"] = least_of(stats.field("max"), stats.field("kind"), group, greatest=True)
-    alone = np.diff(np.append(begins, len(stats))) == 1
-    whole["tight"] = pc.and_(whole["tight"].fill_null(False), pa.array(alone))
+    whole["tight"] = pc.and_(whole["tight"].fill_null(False), pa.array(sizes == 1))
     return pa.StructArray.from_arrays([whole[child.name] for child in STATS_TYPE], fields=list(STATS_TYPE))
 
 

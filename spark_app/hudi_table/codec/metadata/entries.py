@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.bounds import BOUND
 from hudi_table.codec.metadata.keys import bloom_keys, column_stats_keys, column_stats_prefixes
 from hudi_table.codec.metadata.records import (
     BLOOM_FILTERS,
@@ -30,6 +29,7 @@ from hudi_table.codec.metadata.records import (
     PARTITION_STATS,
     RECORD_INDEX,
     STATS_TYPE,
+    stats_with,
 )
 from hudi_table.model.timeline.instants import parse_instant_time
 
@@ -62,13 +62,9 @@ def column_stats_removals(partition: str, file_name: str, columns: Sequence[str]
     values = {
         "file_name": pa.array([file_name] * count, pa.string()),
         "column": pa.array(columns, pa.string()),
-        "min": pa.nulls(count, BOUND),
-        "max": pa.nulls(count, BOUND),
         "deleted": pa.array([True] * count, pa.bool_()),
-        "tight": pa.array([False] * count, pa.bool_()),
     }
-    parts = [values.get(field.name, pa.nulls(count, field.type)) for field in STATS_TYPE]
-    return column_stats_entries(partition, pa.StructArray.from_arrays(parts, fields=list(STATS_TYPE)))
+    return column_stats_entries(partition, stats_with(values, count))
 
 
 def bloom_entry(partition: str, file_name: str, kind: str, text: str, instant: str) -> pa.Table:

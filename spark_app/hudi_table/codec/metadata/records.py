@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import io
 import json
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any, Final
 
@@ -61,6 +62,22 @@ STATS_TYPE: Final = pa.struct(
         pa.field("kind", KIND_TYPE),
     ]
 )
+
+
+def stats_with(values: Mapping[str, pa.Array], count: int) -> pa.StructArray:
+    """So many STATS_TYPE values with these fields. What is not given is null, or false where that
+    cannot be."""
+    parts = [
+        values[field.name]
+        if field.name in values
+        else pa.nulls(count, field.type)
+        if field.nullable
+        else pa.repeat(pa.scalar(False), count)
+        for field in STATS_TYPE
+    ]
+    return pa.StructArray.from_arrays(parts, fields=list(STATS_TYPE))
+
+
 LOCATION_TYPE: Final = pa.struct(
     [
         pa.field("partition", pa.string()),

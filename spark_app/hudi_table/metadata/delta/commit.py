@@ -100,13 +100,13 @@ class Delta:
         """
         for _ in range(_MOVES_MAX):
             conflict_keys = self.write()
+            if self.ctx.layout.logs_tell_writers:
+                # Published anew, its logs lie behind the plan as they are.
+                return conflict_keys
             table = MetadataTable.load(self.ctx, self.timeline)
             if table is None:
                 return conflict_keys
             places = Places(table, self.time)
-            if table.ctx.layout.logs_tell_writers:
-                # Published anew, they lie behind the plan as they are.
-                return conflict_keys
             stays: set[tuple[str, str]] = set()
             moved: dict[str, tuple[str, str]] = {}
             for log in own_logs(table, self.time):

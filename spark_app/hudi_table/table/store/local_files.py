@@ -74,7 +74,7 @@ def replace_file(path: str, data: bytes, *, fsync: bool) -> None:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        _drop_sums(path)
+        drop_sums(path)
         os.replace(staging, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -82,7 +82,7 @@ def replace_file(path: str, data: bytes, *, fsync: bool) -> None:
         raise
 
 
-def _drop_sums(path: str) -> None:
+def drop_sums(path: str) -> None:
     """Delete the check sums that Hadoop has written beside a file: with those of other bytes no
     Java can read it (measured on Hudi 0.15.0 and 1.1.1)."""
     folder, _, name = path.rpartition("/")
@@ -98,7 +98,7 @@ def delete_file(path: str, *, root: str, fsync: bool) -> None:
     """Delete a file, if it is there, and the folders below `root` that it leaves empty. What Hadoop
     keeps beside it goes first."""
     try:
-        _drop_sums(path)
+        drop_sums(path)
         os.unlink(path)
     except (FileNotFoundError, NotADirectoryError):
         return

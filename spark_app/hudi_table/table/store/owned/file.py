@@ -11,7 +11,7 @@ import fcntl
 import os
 from typing import Self
 
-from hudi_table.table.store.local_files import NewFile, write_all
+from hudi_table.table.store.local_files import NewFile, drop_sums, write_all
 from hudi_table.table.store.owned.versioned import is_named
 
 
@@ -78,8 +78,7 @@ def _delete(descriptor: int, full: str) -> bool:
     lock that would keep it from doing so."""
     if not is_named(descriptor, full):
         return False
-    folder, _, name = full.rpartition("/")
-    for each in (full, f"{folder}/.{name}.crc"):  # beside it Hadoop keeps check sums, where it has written
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(each)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(full)
+    drop_sums(full)
     return True
