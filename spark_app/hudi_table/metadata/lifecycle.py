@@ -14,7 +14,7 @@ from hudi_table.metadata.definitions import undefine
 from hudi_table.metadata.table import MetadataTable, Partitions, check_version, context_of, named, read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import METADATA_TABLE, PROPERTIES, join
-from hudi_table.model.table.properties import METADATA_DROPPED
+from hudi_table.model.table.properties import METADATA_DROPPED, PARTITION_DROPPED
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.store import retry
@@ -80,7 +80,7 @@ def drop_partitions(ctx: TableContext, names: Collection[str], why: str) -> None
     gone = sorted(set(names) & set(found.all))
     if not gone:
         return
-    said = f"its partition {', '.join(gone)}: {why}"
+    said = f"{PARTITION_DROPPED}{', '.join(gone)}: {why}"
     undefine(ctx, gone)
     replace_properties(ctx, {**named(found.without(gone)), METADATA_DROPPED: said})
     for name in gone:

@@ -16,6 +16,7 @@ from hudi_table.model.table.properties import METADATA_DROPPED, METADATA_PARTITI
 from tests.support.plans import CONFIG, FILES, NOW, desired, of, seen, status_of, table
 
 WHY = "a key stands in two file groups, a-0 and b-0"
+ALONE = "its partition expr_index_year: this release does not keep it"
 REST = "; readers list the folders; a TableService of type Indexing builds it again"
 UNSEEN = Observed(problem=Problem("Unavailable", "no answer", retryable=True), failures=1)
 
@@ -57,6 +58,12 @@ class TestTheCondition:
         assert found is not None
         assert found.reason == "Kept"
 
+    def test_tells_of_a_partition_that_was_dropped_alone(self) -> None:
+        found = told(having("files", why=ALONE))
+        assert found is not None
+        assert (found.status, found.reason) == ("True", "PartitionDropped")
+        assert found.message == f"ready: files; a write dropped {ALONE}"
+
     def test_leaves_the_table_ready(self) -> None:
         conditions = {c.type: c.status for c in status_of(plan_table(desired(), seen(having(why=WHY)), NOW)).conditions}
         assert (conditions["Ready"], conditions["MetadataTable"]) == ("True", "False")
@@ -77,7 +84,7 @@ class TestTheCondition:
 
 
 class TestTheEvent:
-    def story(self, *looks: TableObservation | Observed) -> list[list[str]]:
+    def story(self, *looks: TableObservation | Observed, reason: str = "MetadataTableSwitchedOff") -> list[list[str]]:
         """What is told of it at each look."""
         status: dict[str, Any] | None = None
         found = []
@@ -85,7 +92,7 @@ class TestTheEvent:
             effects = plan_table(desired(status), look if isinstance(look, Observed) else seen(look), NOW)
             (document,) = of(SetStatus, effects)
             status = document.status
-            events = [e for e in of(Emit, effects) if e.reason == "MetadataTableSwitchedOff"]
+            events = [e for e in of(Emit, effects) if e.reason == reason]
             assert all(e.type == "Warning" for e in events)
             found.append([e.message for e in events])
         return found
@@ -96,6 +103,12 @@ class TestTheEvent:
 
     def test_comes_where_the_first_look_finds_it_so(self) -> None:
         assert self.story(having(why=WHY)) == [[WHY + REST]]
+
+    def test_tells_once_of_a_partition_that_was_dropped_alone(self) -> None:
+        gone = having("files", why=ALONE)
+        told = f"ready: files; a write dropped {ALONE}"
+        assert self.story(having("files"), gone, gone, reason="MetadataPartitionDropped") == [[], [told], []]
+        assert self.story(gone, having(why=WHY)) == [[], [WHY + REST]]
 
     def test_comes_again_only_after_it_was_built(self) -> None:
         off = having(why=WHY)

@@ -11,6 +11,7 @@ import pytest
 
 from hudi_table import create_table, open_table, write_hudi
 from hudi_table.cli import exits, main
+from hudi_table.metadata.lifecycle import MetadataDroppedWarning, drop_partitions
 
 
 @pytest.fixture
@@ -63,3 +64,13 @@ def test_the_doctor_finds_one_that_is_wrong_and_switches_it_off(base: Path, caps
     assert run(capsys, "doctor", base)[0] == []
     assert "it was switched off: the metadata table is wrong: " in run(capsys, "metadata", base)[1]
     assert open_table(str(base)).scan().count() == 3
+
+
+def test_a_partition_that_a_write_dropped_alone_is_told(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = open_table(str(base))
+    table.build_metadata(["column_stats"])
+    with pytest.warns(MetadataDroppedWarning):
+        drop_partitions(table.context, {"column_stats"}, "its values do not compare")
+    found, said = run(capsys, "metadata", base)
+    assert [item["partition"] for item in found] == ["files"]
+    assert "a write dropped its partition column_stats: its values do not compare" in said

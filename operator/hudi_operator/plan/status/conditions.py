@@ -19,9 +19,10 @@ from hudi_operator.plan.schedule import streams
 from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import SourceFile, waiting
-from hudi_table.model.table.properties import METADATA_DROPPED
+from hudi_table.model.table.properties import METADATA_DROPPED, PARTITION_DROPPED
 
 METADATA_TABLE = "MetadataTable"
+PARTITION_GONE = "PartitionDropped"
 SHARED = "SharedLocation"
 FOREIGN_WRITERS = "ForeignWriters"
 PROPERTIES_LOST = "PropertiesLost"
@@ -89,17 +90,20 @@ def fresh(
 
 
 def metadata_table(table: TableObservation | None) -> tuple[Finding, ...]:
-    """Which partitions of the metadata table are ready, or why a write switched it off; nothing of
-    a table that was given none.
+    """Which partitions of the metadata table are ready, and which a write dropped alone, or why one
+    switched it off; nothing of a table that was given none.
 
     Both are texts of the table's properties, which others write, too.
     """
     if table is None:
         return ()
     ready = ", ".join(sorted(table.config.metadata_partitions))
+    why = " ".join(table.config.extra.get(METADATA_DROPPED, "").split())
+    if ready and why.startswith(PARTITION_DROPPED):
+        message = one_line(f"ready: {ready}; a write dropped {why}", CONDITION_LENGTH_MAX)
+        return (Finding(METADATA_TABLE, "True", PARTITION_GONE, message),)
     if ready:
         return (Finding(METADATA_TABLE, "True", "Kept", one_line(f"ready: {ready}", CONDITION_LENGTH_MAX)),)
-    why = " ".join(table.config.extra.get(METADATA_DROPPED, "").split())
     if not why:
         return ()
     message = one_line(why, CONDITION_LENGTH_MAX - len(_WITHOUT_METADATA)) + _WITHOUT_METADATA

@@ -8,7 +8,7 @@ from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition, RunStatus
 from hudi_operator.api.words import one_line
 from hudi_operator.plan.effects import Emit, EventType
 from hudi_operator.plan.schedule.runs import DONE
-from hudi_operator.plan.status.conditions import METADATA_TABLE
+from hudi_operator.plan.status.conditions import METADATA_TABLE, PARTITION_GONE
 
 
 def changes(
@@ -38,8 +38,14 @@ def changes(
 
 
 def switched_off(before: Iterable[Condition], after: Iterable[Condition]) -> list[Emit]:
-    """An event where the metadata table is switched off since the last status."""
-    if any(c.type == METADATA_TABLE and c.status == "False" for c in before):
+    """An event where the metadata table, or a partition of it alone, is gone since the last
+    status."""
+    old = next((c for c in before if c.type == METADATA_TABLE), None)
+    new = next((c for c in after if c.type == METADATA_TABLE), None)
+    if new is None:
         return []
-    off = [c for c in after if c.type == METADATA_TABLE and c.status == "False"]
-    return [Emit(EventType.WARNING, "MetadataTableSwitchedOff", c.message) for c in off]
+    if new.status == "False" and (old is None or old.status != "False"):
+        return [Emit(EventType.WARNING, "MetadataTableSwitchedOff", new.message)]
+    if new.reason == PARTITION_GONE and (old is None or old.reason != PARTITION_GONE):
+        return [Emit(EventType.WARNING, "MetadataPartitionDropped", new.message)]
+    return []

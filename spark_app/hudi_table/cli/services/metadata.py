@@ -9,7 +9,7 @@ from hudi_table.cli import exits
 from hudi_table.cli.opened import belongs_to, opened, option_arguments
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.metadata.validate import differences
-from hudi_table.model.table.properties import METADATA_DROPPED
+from hudi_table.model.table.properties import METADATA_DROPPED, PARTITION_DROPPED
 from hudi_table.read.output.human import number, size
 from hudi_table.services.metadata.report import PartitionReport, report
 
@@ -38,8 +38,10 @@ def run(args: argparse.Namespace) -> int:
     wrong = differences(table.context) if found else []
     for item in wrong[:3]:
         note(f"{item.path} {item.what}")
+    why = table.context.config.extra.get(METADATA_DROPPED, "")
+    if found and why.startswith(PARTITION_DROPPED):
+        note(f"a write dropped {why}")
     if not found:
-        why = table.context.config.extra.get(METADATA_DROPPED)
         note(f"there is no metadata table{f'; it was switched off: {why}' if why else ''}; --build --yes makes one")
     for line in plan.details if plan is not None else ():
         note(f"would {line}")
