@@ -24,7 +24,14 @@ class WriterBeside(Writer):
     chain does not know is a conflict."""
 
     def in_window(self, at: Location) -> bool:
-        return "window of our decision" not in self.without and at[0] in ("sure", "look", "publish", "relist")
+        return "window of our decision" not in self.without and at[0] in (
+            "sure",
+            "look",
+            "before",
+            "catch",
+            "publish",
+            "relist",
+        )
 
     def fresh_tail(self, at: Location) -> int | None:
         return at[2] if at[0] == "sure" else super().fresh_tail(at)

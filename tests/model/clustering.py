@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.model.engine import Env, Location, Step, create
 from tests.model.planner import Planner
-from tests.model.rights import Guards, expired, gap, is_unmaterialised, live, materialise, prove, unmaterialised
+from tests.model.rights import Guards, expired, gap, live, materialise, prove, unmaterialised
 from tests.model.store import Store, bases_in_view, claimed, committed, decided, meets, tail, timeline
 
 
@@ -109,14 +109,13 @@ class Clusterer(Planner):
             yield Step(f"GET chain/{slot}: decided, {entry[0]}", (to, instant))
         elif self._excluded(entry, seen):
             yield self._gives_up(f"GET chain/{slot}: {self.group} was written", instant)
-        elif is_unmaterialised(store, entry, self.without):
+        elif self.waits(store, entry):
             yield Step(f"GET chain/{slot}: not materialised", ("walk", *at[1:]))
         else:
             yield Step(f"GET chain/{slot}: no conflict", ("decide", instant, slot, seen))
 
     def at_walk(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        label, after = f"{self.name} helps entry {at[2] + 1}", ("decide", at[1], at[2] + 1, at[3])
-        yield from materialise(store, store.get(("h", at[2] + 1)), self, label, after, at)
+        yield from self.help_in_order(at[2] + 1, store, ("decide", at[1], at[2] + 1, at[3]), at)
         yield from expired(at, ("decide", *at[1:]))
 
     def at_fresh(self, at: Location, store: Store, env: Env) -> Iterator[Step]:

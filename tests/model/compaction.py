@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.model.engine import Env, Location, Process, Step
 from tests.model.planner import Planner
-from tests.model.rights import Guards, expired, gap, is_unmaterialised, live, materialise, prove
+from tests.model.rights import Guards, expired, gap, live, materialise, prove
 from tests.model.store import Key, Store, decided, start_of, tail, timeline
 
 
@@ -64,7 +64,7 @@ class Compactor(Planner):
             yield Step(f"GET chain/{slot}: decided by the other executor", ("relist", instant))
         elif entry[:2] == ("P", instant) and "a new plan ends the walk" not in self.without:
             yield Step(f"GET chain/{slot}: planned again", ("failed", instant))
-        elif is_unmaterialised(store, entry, self.without) and "materialise predecessors" not in self.without:
+        elif self.waits(store, entry):
             yield Step(f"GET chain/{slot}: not materialised", ("walk", *at[1:]))
         else:
             # A compaction conflicts with nobody: whoever came later saw its plan.
@@ -72,8 +72,7 @@ class Compactor(Planner):
 
     def at_walk(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         _, instant, known = at
-        label, after = f"{self.name} helps entry {known + 1}", ("decide", instant, known + 1)
-        yield from materialise(store, store.get(("h", known + 1)), self, label, after, at)
+        yield from self.help_in_order(known + 1, store, ("decide", instant, known + 1), at)
         yield from expired(at, ("decide", *at[1:]))
 
     def at_fresh(self, at: Location, store: Store, env: Env) -> Iterator[Step]:

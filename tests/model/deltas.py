@@ -9,7 +9,7 @@ from typing import Any
 from tests.model.engine import Env, Location, Step
 from tests.model.listing import INFLIGHT, READY, cleaned_since, moves, place
 from tests.model.recovery import Recovery
-from tests.model.rights import expired, is_unmaterialised, materialise, prove, unmaterialised
+from tests.model.rights import expired, materialise, prove, unmaterialised
 from tests.model.savepoints import CleanPlanner
 from tests.model.store import Key, Store, tail
 from tests.model.writer import Writer
@@ -111,6 +111,8 @@ class ListedCleaner(CleanPlanner):
     known tail; then the place of the log.
     """
 
+    shows = (*CleanPlanner.shows, "complete")
+
     def follows(self, instant: int, slot: int, draft: Any) -> Location:
         return ("delete", instant, draft, 0, slot)
 
@@ -156,7 +158,7 @@ class ListedCleaner(CleanPlanner):
         if entry is None:
             told = ("P", instant, (f"delta:{instant}",), 1, None, TOLD)
             yield Step(f"PUT chain/{slot}=tombstones of {instant}", ("complete", instant), ((("h", slot), told),))
-        elif is_unmaterialised(store, entry, self.without):
+        elif self.waits(store, entry):
             yield Step(f"GET chain/{slot}: not materialised", ("assist", *at[1:]))
         elif moves(entry) and "deltas again behind a plan" not in self.without:
             yield Step(f"GET chain/{slot}: a plan that moves the group", ("mlist", instant, files, slot))
@@ -164,8 +166,7 @@ class ListedCleaner(CleanPlanner):
             yield Step(f"GET chain/{slot}: another instant", ("enter", instant, files, slot))
 
     def at_assist(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        entry, back = store.get(("h", at[3] + 1)), ("enter", *at[1:])
-        yield from materialise(store, entry, self, f"{self.name} helps entry {at[3] + 1}", back, at)
+        yield from self.help_in_order(at[3] + 1, store, ("enter", *at[1:]), at)
 
     def at_complete(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         yield Step(f"PUT {at[1]}.clean", ("done", at[1]), ((("x", at[1]), None), (("xc", at[1]), 1)))

@@ -101,6 +101,10 @@ class Process:
         fresh listing."""
         return 0
 
+    def publishes(self, at: Location, store: Store) -> set[int]:
+        """All such instants."""
+        return {self.may_publish(at, store)}
+
     def in_window(self, at: Location) -> bool:
         """Whether it has looked for another engine, and what it does upon that is not to be seen
         yet: a moment that the instance leaves out."""

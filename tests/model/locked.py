@@ -39,6 +39,8 @@ class Locked(ChainProcess):
     the instant that is published."""
 
     bit = 0
+    shows = ()
+    """Who holds the lock publishes at once what it comes across."""
 
     def take(self, to: Location) -> Step:
         """The lock, free or expired: nobody can tell a holder that sleeps from one that is dead."""

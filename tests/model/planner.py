@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.model.engine import Env, Location, Step
-from tests.model.rights import ChainProcess, expired, gap, is_unmaterialised, live, materialise, undo, unmaterialised
+from tests.model.rights import ChainProcess, expired, gap, live, materialise, undo, unmaterialised
 from tests.model.store import (
     TABLE,
     Store,
@@ -128,15 +128,14 @@ class Planner(ChainProcess):
             yield Step("PUT plan =412: aborted, or another's", ("failed", instant))
         elif self._moved(entry):
             yield Step("PUT plan =412: it moved, plan again", ("relisting", instant))
-        elif "materialise predecessors" not in self.without and is_unmaterialised(store, entry, self.without):
+        elif self.waits(store, entry):
             yield Step(f"PUT plan =412: entry {slot} is not materialised", ("assist_plan", *at[1:]))
         else:
             yield Step("PUT plan =412", ("plan", instant, slot, draft))
 
     def at_assist_plan(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         _, instant, known, draft = at
-        label, after = f"{self.name} helps entry {known + 1}", ("plan", instant, known + 1, draft)
-        yield from materialise(store, store.get(("h", known + 1)), self, label, after, at)
+        yield from self.help_in_order(known + 1, store, ("plan", instant, known + 1, draft), at)
         yield from expired(at, ("plan", *at[1:]))
 
     def _moved(self, entry: Any) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.model.engine import Env, Location, Step, create
-from tests.model.rights import ChainProcess, Guards, expired, given_up, live, materialise
+from tests.model.rights import ChainProcess, Guards, expired, given_up, live, materialise, slot_of, unmaterialised
 from tests.model.services import may_land
 from tests.model.store import CLAIMS, Store, committed, decided, files_of, is_plan, tail, timeline
 
@@ -40,6 +40,8 @@ class Recovery(ChainProcess):
         # From the listing that found the instant pending on, for H.
         if at[0] in ("scan", "abort"):
             return 0 if "abort needs fresh listing" in self.without else at[1]
+        if at[0] == "ahead":
+            return store.get(("h", at[2]), (0, 0))[1]
         return at[1] if at[0] == "forward" else 0
 
     def fresh_tail(self, at: Location) -> int | None:
@@ -100,12 +102,21 @@ class Recovery(ChainProcess):
         if given_up(store, at[1], self.without):
             yield Step(f"LIST: {at[1]} is aborted meanwhile", ("idle",))
         elif live(store, at[1]) or "late claims never helped" in self.without:
-            yield Step(f"LIST: {at[1]} is live and not published", ("forward", at[1]))
+            before = unmaterialised(store, slot_of(store, ("publish", at[1])) - 1, self.without)
+            if before and "recovery publishes in order" not in self.without:
+                yield Step(f"LIST: entry {before} is not materialised", ("ahead", at[1], before))
+            else:
+                yield Step(f"LIST: {at[1]} is live and not published", ("forward", at[1]))
         else:
             yield Step(f"LIST: {at[1]} is published", ("idle",))
 
     def at_forward(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         yield from materialise(store, committed(store, at[1]), self, f"{self.name} publishes {at[1]}", ("idle",), at)
+        yield from expired(at, ("idle",))
+
+    def at_ahead(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        entry, back = store.get(("h", at[2])), ("relist", at[1])
+        yield from materialise(store, entry, self, f"{self.name} publishes entry {at[2]} first", back, at)
         yield from expired(at, ("idle",))
 
     def at_delete(self, at: Location, store: Store, env: Env) -> Iterator[Step]:

@@ -19,10 +19,66 @@ UNDECIDED, LATE = 1, 0
 
 class ChainProcess(Process):
     """A process of ours. `strict`: nothing relies on time, files and completed files appear by
-    copy."""
+    copy.
+
+    Between its decision and its file it looks whether all that was decided before is published,
+    and publishes what is not: locations before and catch. `shows` are the locations where the file
+    is created.
+    """
+
+    shows: tuple[str, ...] = ("publish", "publish_plan")
 
     def __init__(self, name: str, without: Guards = frozenset(), *, strict: bool = False, timed: bool = False):
         self.name, self.without, self.strict, self.timed = name, without, strict, timed
+
+    def steps(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        for step in super().steps(at, store, env):
+            if step.to[0] in self.shows and at[0] not in (*self.shows, "before") and self._missing(store, step.to):
+                step.to = ("before", step.to)
+            yield step
+
+    def _missing(self, store: Store, shown: Location) -> int | None:
+        """The first decision before the own one that is not published. What is published stays so:
+        a look that would find nothing is left out."""
+        upto = (slot_of(store, shown) or tail(store) + 1) - 1
+        return None if "published in order" in self.without else unmaterialised(store, upto, self.without)
+
+    def instant(self, at: Location) -> int:
+        return super().instant(at[-1] if at[0] in ("before", "catch") else at)
+
+    def publishes(self, at: Location, store: Store) -> set[int]:
+        if at[0] not in ("before", "catch"):
+            return super().publishes(at, store)
+        caught = {store.get(("h", at[1]), (0, 0))[1]} if at[0] == "catch" else set()
+        return {self.may_publish(at[-1], store), *caught}
+
+    def at_before(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        missing = self._missing(store, at[1])
+        if missing:
+            yield Step(f"LIST: entry {missing} is not materialised", ("catch", missing, at[1]))
+        else:
+            yield Step("LIST: all before it is there", at[1])
+
+    def at_catch(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        back: Location = ("before", at[2])
+        yield from materialise(store, store.get(("h", at[1])), self, f"{self.name} helps entry {at[1]}", back, at)
+        yield from expired(at, back)
+
+    def waits(self, store: Store, entry: Any) -> bool:
+        """Whether a walk publishes an entry before it goes on: a plan, or whatever it is where
+        nothing is looked for behind the decision."""
+        if "materialise predecessors" in self.without or (self.shows and entry[0] != "P"):
+            return False
+        return is_unmaterialised(store, entry, self.without)
+
+    def help_in_order(self, slot: int, store: Store, after: Location, at: Location) -> Iterator[Step]:
+        """Materialise a plan that the walk has come to, and before it what was decided before."""
+        missing = slot if "published in order" in self.without else unmaterialised(store, slot, self.without)
+        if missing is None:
+            yield Step(f"HEAD: entry {slot} is there", after)
+            return
+        label, to = f"{self.name} helps entry {missing}", after if missing == slot else at
+        yield from materialise(store, store.get(("h", missing)), self, label, to, at)
 
 
 def gap(store: Store, known: int) -> bool:
@@ -71,6 +127,12 @@ def prove(
         yield Step(f"prove right to {instant} =?", lost)
 
 
+def slot_of(store: Store, shown: Location) -> int:
+    """The number of the decision whose file is created at a location; 0 if it was trimmed."""
+    kind = "C" if shown[0] == "publish" else "P"
+    return max((k[1] for k, v in store.items() if k[0] == "h" and v[:2] == (kind, shown[1])), default=0)
+
+
 def unmaterialised(store: Store, upto: int, without: Guards) -> int | None:
     """First chain entry up to number `upto` whose timeline file is missing though its claim is
     live."""
@@ -80,6 +142,8 @@ def unmaterialised(store: Store, upto: int, without: Guards) -> int | None:
 def is_unmaterialised(store: Store, entry: Any, without: Guards) -> bool:
     """Whether a fresh listing shows that the entry's file must still be created."""
     if entry is None or entry[0] == "A" or not claimed(store, entry[1]) or ("c", entry[1]) in store:
+        return False
+    if entry[0] == "P" and ("q", entry[1]) not in store and "a plan appears under its own claim" not in without:
         return False
     if given_up(store, entry[1], without):
         return False
@@ -180,5 +244,5 @@ def expired(at: Location, to: Location, matters: bool = True) -> Iterator[Step]:
 
 __all__ = [
     "LATE", "UNDECIDED", "ChainProcess", "Env", "Guards", "expired", "gap", "given_up", "is_unmaterialised", "live", "materialise",
-    "prove", "refusal", "undo", "unmaterialised",
+    "prove", "refusal", "slot_of", "undo", "unmaterialised",
 ]  # fmt: skip

@@ -85,7 +85,7 @@ def may_still_appear(instant: int, env: Env, store: Store) -> bool:
     """Whether somebody may still create a file of the instant: not once H has passed since it
     completed."""
     for process, at in zip(env.processes, env.locations, strict=True):
-        if instant in (process.may_write(at), process.may_publish(at, store)):
+        if instant in {process.may_write(at), *process.publishes(at, store)}:
             return True
     return may_land(instant, env, ("d", "l", "c", "k", "ct"))
 

@@ -12,7 +12,6 @@ from tests.model.rights import (
     Guards,
     expired,
     gap,
-    is_unmaterialised,
     live,
     materialise,
     prove,
@@ -276,15 +275,14 @@ class Writer(ChainProcess):
                 yield Step(f"{label}: own commit", ("relist", instant, slot, files))
         elif self._conflicts(entry) and not self._seen(entry, completed):
             yield self._lose(f"{label}: conflict", instant)
-        elif "materialise predecessors" not in self.without and is_unmaterialised(store, entry, self.without):
+        elif self.waits(store, entry):
             yield Step(f"{label}: not materialised", ("walk", *at[1:]))
         else:
             yield Step(f"{label}: no conflict", ("decide", instant, slot, files, completed, sent))
 
     def at_walk(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         slot = at[2] + 1
-        label, after = f"{self.name} helps entry {slot}", ("decide", at[1], slot, *at[3:])
-        yield from materialise(store, store.get(("h", slot)), self, label, after, at)
+        yield from self.help_in_order(slot, store, ("decide", at[1], slot, *at[3:]), at)
         yield from expired(at, ("look", *at[1:]))
 
     # -- step 6 ----------------------------------------------------------------------------------------------------

@@ -130,8 +130,8 @@ MUTANTS = (
         name="the update of a writer of another engine, who knows no lock of ours, is lost",
         bug="#9674",
         file="table/commit/foreign_writers.py",
-        old="quiet = self.claim in now.files and not self._news(now) and not self._metadata_appeared(now)",
-        new="quiet = True",
+        old="new = sorted(name for name in names if name not in self.snapshot.files and name not in self.walked)",
+        new="new: list[str] = []",
         test="hudi_table/table/commit/test_guards.py::test_with_the_guard_the_scenario_holds[timeline listed before the decision]",
     ),
     Mutant(

@@ -210,10 +210,19 @@ class Checker:
         return False
 
     def _open_deletes(self, number: int, pin: str | None) -> dict[str, str]:
-        """Of keys that are not there after so many steps the delete that took them, if it had begun
-        before the row was decided."""
+        """Of keys that are not there after so many steps the delete that took them, if all that
+        did had begun before the row was decided: of several the first."""
         found: dict[str, str] = {}
         decided: dict[str, float] = {}
+
+        def take(key: str, by: Event) -> None:
+            if by.begun < decided[key]:
+                found.setdefault(key, by.write)
+            else:
+                # This one has seen the row, so it is gone whatever the others met.
+                found.pop(key, None)
+                del decided[key]
+
         for step in self._counted(number, pin):
             event = self._writes.get(step.write)
             if event is not None and event.kind == "overwrite":
@@ -221,14 +230,13 @@ class Checker:
                 for key in [
                     key for key in decided if self.place(key) in replaced and (step.write, key) not in self._void
                 ]:
-                    if event.begun < decided.pop(key):
-                        found[key] = step.write
+                    take(key, event)
             for key in event.keys if event is not None else ():
                 if event is None or event.kind != "delete":
                     decided[key] = step.moment
                     found.pop(key, None)
-                elif (step.write, key) not in self._void and event.begun < decided.pop(key, 0.0):
-                    found[key] = step.write
+                elif (step.write, key) not in self._void and key in decided:
+                    take(key, event)
         return found
 
     def _difference(self, event: Event, least: int, most: int) -> str:

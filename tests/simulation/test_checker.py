@@ -189,3 +189,23 @@ def test_a_row_that_is_taken_back_shows_what_was_there_before() -> None:
     told.steps.append(Step(70, "T3", is_removal=True))
     told.read(71, 72, "a=w2@T2", "b=w2@T2")
     assert told.wrong() == []
+
+
+def test_a_delete_that_met_nothing_stays_possible_where_a_later_one_has_deleted() -> None:
+    """The later one explains why the row is not read; as of the first it may be there."""
+    told = Told()
+    told.write("w4", 70, 80, "T4", ["c"])
+    told.write("d1", 72, 90, "T5", ["c"], "delete")
+    told.write("d2", 100, 110, "T6", ["c"], "delete")
+    told.read(120, 121, "a=w3@T3", "b=w2@T2")
+    told.read(122, 123, "a=w3@T3", "b=w2@T2", "c=w4@T4", pin="T5")
+    assert told.wrong() == []
+
+
+def test_a_delete_that_a_read_has_shown_is_no_longer_one_that_met_nothing() -> None:
+    told = Told()
+    told.write("w4", 70, 80, "T4", ["c"])
+    told.write("d1", 72, 90, "T5", ["c"], "delete")
+    told.read(120, 121, "a=w3@T3", "b=w2@T2")
+    told.read(122, 123, "a=w3@T3", "b=w2@T2", "c=w4@T4", pin="T5")
+    assert len(told.wrong()) == 1

@@ -61,7 +61,7 @@ def before_last_listing(patch: pytest.MonkeyPatch, happen: Callable[[str], None]
         listing = getattr(Neighbours, name)
 
         def late(self: Neighbours) -> object:
-            if self.listed is None:
+            if self.listed is None and self.newest is None:
                 happen(self.ctx.storage.base_path)
             return listing(self)
 
@@ -69,6 +69,7 @@ def before_last_listing(patch: pytest.MonkeyPatch, happen: Callable[[str], None]
 
     before("relist")
     before("relist_ahead")
+    before("relist_newest_ahead")
 
 
 def seen_anew(table: HudiTable) -> HudiTable:

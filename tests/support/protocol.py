@@ -91,6 +91,7 @@ class ProtocolMonitor:
         self.entries = dict(entries)
         self.processes: dict[str, Knowledge] = {}
         self.seen: set[str] = set()
+        self.shown: set[str] = set()
 
     def feed(self, step: Step) -> None:
         """Judge one call and remember what it taught its process."""
@@ -142,11 +143,16 @@ class ProtocolMonitor:
             self._read_slot(known, number)
         elif step.call == "list" and step.key == CHAIN:
             self._listed_chain(known, step)
+        elif step.call == "list" and step.key == HOODIE:
+            # What began lately, which is all that a writer asks for that has lost a slot.
+            for attempt in known.attempts.values():
+                attempt.looked = True
         elif step.call == "list_dir" and step.key == HOODIE:
             for attempt in known.attempts.values():
                 attempt.listed = attempt.looked = True
             instants = (parse_instant(path.rpartition("/")[2]) for path in step.keys)
             known.completed = {i.time for i in instants if i is not None and i.completed and i.action in WRITE_ACTIONS}
+            self.shown |= known.completed
         elif step.call == "head" and step.result == DONE:
             for attempt in known.attempts.values():
                 attempt.claims_seen += step.key == attempt.claim
@@ -256,10 +262,21 @@ class ProtocolMonitor:
         instant = _instant(step)
         _require(step.call == "put" and step.condition == "absent", step, "a completed file is created exclusively")
         _require(instant in known.committed, step, "the decision comes before publication (step 6)")
+        self._require_order(instant, step)
+        if step.result in (DONE, EXISTS, UNKNOWN):
+            self.shown.add(instant)
         attempt = known.attempts.get(instant)
         if attempt is not None and step.result in (DONE, EXISTS):
             attempt.decided = attempt.published = True
             attempt.cleared = not attempt.markers
+
+    def _require_order(self, instant: str, step: Step) -> None:
+        """All commits that were decided before are there, but those that an abort takes back."""
+        aborted = {entry.instant for entry in self.entries.values() if entry.kind is Kind.ABORT}
+        commits = [entry.instant for _, entry in sorted(self.entries.items()) if entry.kind is Kind.COMMIT]
+        before = commits[: commits.index(instant)] if instant in commits else []
+        missing = [time for time in before if time not in self.shown | aborted]
+        _require(not missing, step, f"what was decided before, {missing}, is published before it (step 6)")
 
     # -- steps of a recovery (section 2.2) ---------------------------------------------------------------------------
 

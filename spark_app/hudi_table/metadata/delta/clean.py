@@ -58,6 +58,7 @@ def record_clean(
         )  # fmt: skip
         claimed = Claimed((metadata_delta_conflict_key(clean.time),), metadata=written)
         decider.decide(Kind.PLAN, claimed, inflight.file_name, body(ctx, inflight))
+        decider.publish_passed()
     except WriteAbortedError:
         # Its requested file is gone: the clean was completed and archived by another executor.
         return

@@ -8,7 +8,9 @@ everything after it can be done by anybody.
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from hudi_table.errors import (
     CommitStateUnknownError,
@@ -26,11 +28,15 @@ from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.foreign_writers import Neighbours, overtaken
 from hudi_table.table.commit.publish import create_file_of, is_given_up, materialise
 from hudi_table.table.commit.write_permit import RightToWrite, planned_again
+from hudi_table.table.store.at_once import at_once
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.context import ChainTail, TableContext
 from hudi_table.table.timeline.instants import draw_completion
 
 SLOT_ATTEMPTS_MAX = 1_000
+WIDTH, WIDTH_MAX = 4, 16
+"""Slots that are read at once behind one that another took: twice as many each time that all are
+taken."""
 
 
 @dataclass(slots=True)
@@ -52,6 +58,9 @@ class Decider:
     seen: Container[str]
     rewrite: Callable[[], frozenset[str]] | None = None
     neighbours: Neighbours | None = None
+    passed: list[ChainEntry] = field(default_factory=list, init=False)
+    _free: int = field(default=0, init=False, repr=False)
+    _width: int = field(default=0, init=False, repr=False)
 
     def decide(self, kind: Kind, claimed: Claimed, file: Instant | str, data: bytes) -> tuple[ChainEntry, float]:
         """Create the next chain slot, walking every slot that others took first. `data` are the
@@ -65,15 +74,12 @@ class Decider:
         sequence, newest = self.tail.sequence, self.tail.max_instant
         seen = self.tail.seen_boot_seconds
         requested_at: float | None = None
-        walking = False
         if self.neighbours is not None and self.ctx.lock is not None:
             # What was listed before may lack what another engine did as we waited for the lock.
             self.neighbours.listed = None
         for _ in range(SLOT_ATTEMPTS_MAX):
             seen = self._confirm_tail(seen, requested_at)
-            # Behind a slot that others took there may be more: to read them costs less than a listing and a lost request for each.
-            occupant = chain.get_entry(self.ctx, sequence + 1) if walking else None
-            walking = False
+            occupant = self._slot(sequence + 1) if requested_at is None else None
             # A request that is out cannot be taken back: from then on the chain alone decides.
             if occupant is None and requested_at is None:
                 occupant = self._check_neighbours(sequence, claimed)
@@ -87,7 +93,7 @@ class Decider:
                     self._remember(sequence + 1, entry)
                     return entry, requested_at
                 except (ObjectExistsError, OutcomeUnknownError):
-                    occupant = self._read_slot(sequence + 1)
+                    occupant = self._lost_slot(sequence + 1)
             if occupant is None:
                 continue
             if (occupant.instant, occupant.attempt, occupant.kind) == (self.time, self.attempt, kind):
@@ -97,16 +103,60 @@ class Decider:
             if requested_at is not None:
                 # The slot is another's for ever, so what was asked of it is answered; and it was there just now.
                 seen, requested_at = self.ctx.clock.boot_seconds(), None
-            walking = True
-            materialise(self.ctx, occupant)
-            if self.neighbours is not None:
-                self.neighbours.passed(occupant)
+            self._pass(occupant)
             sequence, newest = sequence + 1, max(newest, occupant.max_instant)
             if self.rewrite is not None and claimed.moved_by(occupant):
                 claimed = replace(claimed, metadata=self.rewrite())
         raise UnavailableError(
             f"no chain slot could be taken in {SLOT_ATTEMPTS_MAX} attempts", base_path=self.ctx.base_path
         )
+
+    def _pass(self, entry: ChainEntry) -> None:
+        """Go on behind a decision of another.
+
+        A commit is published by its writer, or behind the own decision: the next slot does not wait
+        for it. A plan may have moved what is written to the metadata table, so it is there before
+        that is written again; and what a lock is held for is seen to at once.
+        """
+        if entry.kind is Kind.COMMIT and self.ctx.lock is None:
+            self.passed.append(entry)
+        elif materialise(self.ctx, entry):
+            self.passed.clear()
+        if self.neighbours is not None:
+            self.neighbours.passed(entry)
+
+    def _slot(self, number: int) -> ChainEntry | None:
+        """Who has the slot, as far as it was read. Behind one that others took there may be more:
+        to read them costs less than a lost request for each."""
+        known = self.ctx.entries.get(number)
+        return known if known is not None or not self._width or number == self._free else self._look(number)
+
+    def _look(self, number: int) -> ChainEntry | None:
+        """Read the slot, at once with those that follow, and with the listing that comes before the
+        next decision."""
+        self._width = min(2 * self._width or WIDTH, WIDTH_MAX)
+        reads = [partial(chain.get_entry, self.ctx, n) for n in range(number, number + self._width)]
+        found = at_once(self.ctx.storage, self._list_ahead, *reads)[1:]
+        if None in found:
+            self._free, self._width = number + found.index(None), WIDTH // 2
+        return found[0]
+
+    def _lost_slot(self, number: int) -> ChainEntry | None:
+        try:
+            return self._look(number)
+        except UnavailableError as error:
+            raise CommitStateUnknownError(
+                f"the store stopped answering while chain entry {number} was read: whether {self.time} is committed "
+                "is not known here; read the timeline before writing again",
+                base_path=self.ctx.base_path,
+                instant=self.time,
+            ) from error
+
+    def _list_ahead(self) -> None:
+        if self.neighbours is not None and self.ctx.lock is None:
+            # What fails is asked again before the decision.
+            with suppress(UnavailableError):
+                self.neighbours.relist_newest_ahead()
 
     def _entry(self, kind: Kind, claimed: Claimed, file: Instant | str, data: bytes, newest: str) -> ChainEntry:
         """The entry that is asked for. When a write completes is said by its slot: later than all
@@ -125,8 +175,9 @@ class Decider:
         start of the timeline back. So does who has lost the lock, and takes it again first. Raises
         WriteConflictError if another engine has overtaken it meanwhile.
         """
-        slept = self.ctx.clock.boot_seconds() - requested_at
         try:
+            self.publish_passed()
+            slept = self.ctx.clock.boot_seconds() - requested_at
             if slept <= self.ctx.settings.quarantine_seconds / 2 and may_decide(self.ctx):
                 stands = create_file_of(self.ctx, entry, requested_at)
             else:
@@ -141,13 +192,19 @@ class Decider:
                 instant=self.time,
             ) from error
 
+    def publish_passed(self) -> None:
+        """Nothing is visible before what was decided before it: all of that is published, once the
+        last of it is."""
+        if self.passed:
+            materialise(self.ctx, self.passed.pop())
+
     def _check_neighbours(self, sequence: int, claimed: Claimed) -> ChainEntry | None:
         """Look for what other engines did since the snapshot. The next slot, if it is taken, may
         say what is new: its entry."""
         now = None if self.neighbours is None else self.neighbours.relist()
         if self.neighbours is None or now is None:
             return None
-        occupant = chain.get_entry(self.ctx, sequence + 1)
+        occupant = self._look(sequence + 1)
         if occupant is None:
             self.neighbours.check(now, claimed, sequence)
         return occupant
@@ -182,17 +239,6 @@ class Decider:
             base_path=self.ctx.base_path,
             instant=self.time,
         )
-
-    def _read_slot(self, sequence: int) -> ChainEntry | None:
-        try:
-            return chain.get_entry(self.ctx, sequence)
-        except UnavailableError as error:
-            raise CommitStateUnknownError(
-                f"the store stopped answering while chain entry {sequence} was read: whether {self.time} is committed "
-                "is not known here; read the timeline before writing again",
-                base_path=self.ctx.base_path,
-                instant=self.time,
-            ) from error
 
     def _check(self, entry: ChainEntry, claimed: Claimed) -> None:
         if entry.instant == self.time and entry.is_plan_of_instant:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from hudi_table.errors import CorruptTableError, WriteAbortedError, WriteConflictError
-from hudi_table.model.names import parse_log_file
+from hudi_table.model.names import METADATA_TABLE, parse_log_file
 from hudi_table.model.table.properties import METADATA_PARTITIONS
 from hudi_table.model.timeline import conflict_keys
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
@@ -22,6 +22,8 @@ from hudi_table.model.timeline.instants import PLANNED_ACTIONS, WRITE_ACTIONS, A
 from hudi_table.table.commit.conflicts import CLUSTER, Claimed, group_conflict_keys
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.commit.undo import planned_undo
+from hudi_table.table.store.at_once import at_once
+from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import commit_metadata, list_timeline, load_timeline
 from hudi_table.table.timeline.context import TableContext
@@ -32,6 +34,7 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import planned_clustering
 from hudi_table.table.view.compaction_plans import planned_slices
 
+_SECOND = len("20260101000000")
 COMMITS_MAX = 50
 """Writes that are looked at to see whether another engine writes: one read of a chain entry each,
 once."""
@@ -53,6 +56,9 @@ class Neighbours:
     walked: set[str] = field(default_factory=set)
     metadata_moved: bool = False
     listed: Timeline | None = field(default=None, repr=False)
+    newest: frozenset[str] | None = field(default=None, repr=False)
+    since: str = ""
+    """Where the second and later listings begin."""
 
     def passed(self, entry: ChainEntry) -> None:
         """A decision of the chain, which is not another engine's."""
@@ -64,11 +70,38 @@ class Neighbours:
         before the decision as well."""
         self.listed = list_timeline(self.ctx)
 
+    def relist_newest_ahead(self) -> None:
+        """The same for a later `relist`, of what began no earlier than the oldest instant that was
+        pending when the whole was listed: little, however long the timeline is.
+
+        It does not show what another engine, whose clock is behind, has begun since under an older
+        instant.
+        """
+        self.listed = self.newest = None
+        if not self.since or isinstance(self.ctx.storage, LocalStorage):
+            # On a local disk all names are read anyway.
+            self.relist_ahead()
+            return
+        folder = self.ctx.layout.timeline_folder
+        infos, metadata = at_once(
+            self.ctx.storage,
+            lambda: self.ctx.storage.list(folder, start_after=f"{folder}/{self.since}", limit=chain.PAGE),
+            lambda: [] if self.snapshot.has_metadata else self.ctx.storage.list(METADATA_TABLE, limit=1),
+        )
+        names = [info.path[len(folder) + 1 :] for info in infos]
+        if not metadata and (len(names) < chain.PAGE or names[-1] > ":"):
+            self.newest = frozenset(names)
+
     def relist(self) -> Timeline | None:
         """List the timeline: None if nothing is there that the snapshot and the chain do not
         tell."""
+        newest, self.newest = self.newest, None
+        if newest is not None and self.claim in newest and not self._unknown(newest):
+            return None
         now, self.listed = self.listed or list_timeline(self.ctx), None
-        quiet = self.claim in now.files and not self._news(now) and not self._metadata_appeared(now)
+        # To the second, of which old releases of Hudi make instants.
+        self.since = min([self.time, *(instant.time for instant in now.pending)])[:_SECOND]
+        quiet = self.claim in now.files and not self._unknown(now.files) and not self._metadata_appeared(now)
         return None if quiet else now
 
     def check(self, now: Timeline, claimed: Claimed, upto: int) -> None:
@@ -101,8 +134,12 @@ class Neighbours:
         return bool(read_properties(self.ctx.storage, self.ctx.clock).get(METADATA_PARTITIONS))
 
     def _news(self, now: Timeline) -> list[Instant]:
-        unknown = (name for name in sorted(now.files.keys() - self.snapshot.files.keys()) if name not in self.walked)
-        return [instant for name in unknown if (instant := parse_instant(name)) is not None and _matters(instant)]
+        return self._unknown(now.files)
+
+    def _unknown(self, names: Iterable[str]) -> list[Instant]:
+        """What matters of a listing and stands neither in the snapshot nor in the chain."""
+        new = sorted(name for name in names if name not in self.snapshot.files and name not in self.walked)
+        return [instant for name in new if (instant := parse_instant(name)) is not None and _matters(instant)]
 
     def _entries(self, now: Timeline, upto: int) -> Iterator[ChainEntry]:
         """The decisions that the chain would hold if the other engine kept it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from operator import itemgetter
 
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, UnavailableError
@@ -13,16 +14,17 @@ from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import list_timeline
-from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.context import ChainTail, TableContext
 from hudi_table.table.timeline.timeline import Timeline
 
 ATTEMPTS_MAX = 5
 
 
 def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
-    """Create the file of a decided entry if its claim is there and it was not archived. Returns
-    whether a listing that shows neither the file nor the instant's end is out of date: the file is
-    there now, whoever created it, or the instant has left the timeline.
+    """Create the file of a decided entry if its claim is there and it was not archived, and before
+    it those of what was decided before. Returns whether a listing that shows neither the file nor
+    the instant's end is out of date: the file is there now, whoever created it, or the instant has
+    left the timeline.
 
     An entry whose claim is gone, or older than the first completed instant, was archived or
     aborted: putting its file back would move the timeline's start backwards and make rows vanish
@@ -40,45 +42,6 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
     return _published(ctx, entry)
 
 
-@under_lock
-def _published(ctx: TableContext, entry: ChainEntry) -> bool:
-    for _ in range(ATTEMPTS_MAX):
-        listed = ctx.clock.boot_seconds()
-        timeline = list_timeline(ctx)
-        if not _may_appear(timeline, entry.instant):
-            return not timeline.claim_names(entry.instant)
-        tail = chain.read_tail(ctx)
-        decision = chain.find_decision(ctx, entry.instant, tail.sequence)
-        if decision is not None and decision[1].kind is Kind.ABORT:
-            return False
-        if entry.kind is Kind.COMMIT and timeline.is_completed(entry.instant):
-            # Another engine has executed the plan, and says itself when.
-            return True
-        if entry.kind is Kind.COMMIT and entry.instant in open_rollbacks(ctx, timeline):
-            # Another engine takes it back: its files go, and some are gone.
-            return False
-        if ctx.clock.boot_seconds() - listed > ctx.settings.fresh_seconds:
-            # Archived meanwhile, perhaps: who slept lists again.
-            continue
-        if (
-            ctx.lock is not None
-            and decision is not None
-            and is_overtaken(ctx, entry, decision[0], timeline, tail.sequence)
-        ):
-            if chain.append_abort(ctx, tail, entry.instant):
-                return False
-            continue
-        stands = create_file_of(ctx, entry, listed)
-        if stands and entry.kind is Kind.PLAN:
-            drop_claim(ctx, entry.instant)
-        return stands
-    raise UnavailableError(
-        f"{entry.name} could not be published: the timeline took longer than {ctx.settings.fresh_seconds:.0f} s to list, "
-        f"{ATTEMPTS_MAX} times; try again",
-        base_path=ctx.base_path,
-    )
-
-
 def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, upto: int) -> bool:
     """Step 3: materialise the decided entries up to number `upto` that are not visible yet, in
     chain order.
@@ -87,18 +50,81 @@ def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, up
     out of date, by whatever was published since, by this process or another: a snapshot of it would
     lack what was decided before its tail, and the walk behind the tail would not meet it.
     """
-    planners = timeline.planner_claims
-    writes = [i.time for i in timeline.pending if i.time != own and i.grouped_action in WRITE_ACTIONS]
-    decisions = chain.find_decisions(ctx, [*planners, *writes], upto)
-    expected = [*((time, Kind.PLAN) for time in planners), *((time, Kind.COMMIT) for time in writes)]
-    waiting = [decisions[time] for time, kind in expected if time in decisions and decisions[time][1].kind is kind]
-    waiting.sort(key=itemgetter(0))
-    moved = [entry for _, entry in waiting if materialise(ctx, entry) and entry.name not in timeline.files]
+    pending = _undecided(timeline, own)
+    waiting = _waiting(pending, chain.find_decisions(ctx, (time for time, _ in pending), upto))
+    # The last one first: before it stands, all that were decided before it do.
+    moved = [entry for _, entry in reversed(waiting) if materialise(ctx, entry) and entry.name not in timeline.files]
     for entry in moved:
         if entry.kind is Kind.PLAN:
             # Its maker may have died before. A plan of the metadata table is on no listing of this timeline: while its claim is, it would be waited for.
             drop_claim(ctx, entry.instant)
     return bool(moved)
+
+
+@under_lock
+def _published(ctx: TableContext, entry: ChainEntry) -> bool:
+    for _ in range(ATTEMPTS_MAX):
+        listed = ctx.clock.boot_seconds()
+        timeline = list_timeline(ctx)
+        tail = chain.read_tail(ctx)
+        pending = _undecided(timeline, entry.instant)
+        decisions = chain.find_decisions(ctx, [*(time for time, _ in pending), entry.instant], tail.sequence)
+        last = decisions[entry.instant][0] if entry.instant in decisions else 0
+        before = [other for number, other in _waiting(pending, decisions) if number < last]
+        found = [_appears(ctx, each, timeline, tail, decisions.get(each.instant), listed) for each in (*before, entry)]
+        if None not in found:
+            return bool(found[-1])
+    raise UnavailableError(
+        f"{entry.name} could not be published: the timeline took longer than {ctx.settings.fresh_seconds:.0f} s to list, "
+        f"{ATTEMPTS_MAX} times; try again",
+        base_path=ctx.base_path,
+    )
+
+
+def _appears(
+    ctx: TableContext,
+    entry: ChainEntry,
+    timeline: Timeline,
+    tail: ChainTail,
+    decision: tuple[int, ChainEntry] | None,
+    listed: float,
+) -> bool | None:
+    """`materialise` of one entry by a listing, of the boot-clock second `listed`, and by the chain
+    as it was read behind it. None where both have to be read again."""
+    if not _may_appear(timeline, entry):
+        return not _claims(timeline, entry)
+    if decision is not None and decision[1].kind is Kind.ABORT:
+        return False
+    if entry.kind is Kind.COMMIT and timeline.is_completed(entry.instant):
+        # Another engine has executed the plan, and says itself when.
+        return True
+    if entry.kind is Kind.COMMIT and entry.instant in open_rollbacks(ctx, timeline):
+        # Another engine takes it back: its files go, and some are gone.
+        return False
+    if ctx.clock.boot_seconds() - listed > ctx.settings.fresh_seconds:
+        # Archived meanwhile, perhaps: who slept lists again.
+        return None
+    if ctx.lock is not None and decision is not None and is_overtaken(ctx, entry, decision[0], timeline, tail.sequence):
+        return False if chain.append_abort(ctx, tail, entry.instant) else None
+    stands = create_file_of(ctx, entry, listed)
+    if stands and entry.kind is Kind.PLAN:
+        drop_claim(ctx, entry.instant)
+    return stands
+
+
+def _undecided(timeline: Timeline, own: str) -> list[tuple[str, Kind]]:
+    """What is pending on a timeline and may be decided, with the entry that decides it: claims of
+    planners, and writes."""
+    writes = (i.time for i in timeline.pending if i.time != own and i.grouped_action in WRITE_ACTIONS)
+    return [*((time, Kind.PLAN) for time in timeline.planner_claims), *((time, Kind.COMMIT) for time in writes)]
+
+
+def _waiting(
+    pending: Iterable[tuple[str, Kind]], decisions: Mapping[str, tuple[int, ChainEntry]]
+) -> list[tuple[int, ChainEntry]]:
+    """Of what is pending the decided, with their numbers in the chain, in its order."""
+    found = (decisions[time] for time, kind in pending if time in decisions and decisions[time][1].kind is kind)
+    return sorted(found, key=itemgetter(0))
 
 
 def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> bool:
@@ -145,7 +171,19 @@ def is_given_up(ctx: TableContext, time: str) -> bool:
     return decision is not None and decision[1].kind is Kind.ABORT
 
 
-def _may_appear(timeline: Timeline, time: str) -> bool:
+def _may_appear(timeline: Timeline, entry: ChainEntry) -> bool:
     # Archiving may be at the oldest: its plan goes before its completed file, and must not come back.
-    is_oldest = bool(timeline.commits) and time == timeline.commits[0].time
-    return bool(timeline.claim_names(time)) and not is_oldest and not timeline.has_passed(time)
+    is_oldest = bool(timeline.commits) and entry.instant == timeline.commits[0].time
+    return bool(_claims(timeline, entry)) and not is_oldest and not timeline.has_passed(entry.instant)
+
+
+def _claims(timeline: Timeline, entry: ChainEntry) -> list[str]:
+    """The claims under which the entry's file may appear: of a plan that of its planner alone.
+
+    That one goes once the plan is there, so a plan without it was there, and may have been deleted
+    since, as a savepoint is. A writer that drew the same time as the planner, and gives it up as
+    soon as it lists, brings nothing back.
+    """
+    if entry.kind is Kind.PLAN:
+        return [planner_claim(entry.instant)] if entry.instant in timeline.planner_claims else []
+    return timeline.claim_names(entry.instant)

@@ -58,6 +58,11 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     mine = "" if own is None else own.partition(".")[0]
     waiting = [i for i in timeline.pending if i.is_write and i.time != mine]
     planners = [time for time in timeline.planner_claims if time != mine]
+    if own is not None and not eager:
+        # What is young is left to who holds it; if it was decided, who comes behind it in the chain publishes it.
+        now = timeline.files[own]
+        waiting = [i for i in waiting if i.time in rollbacks or _is_old(ctx, timeline, i.time, now)]
+        planners = [time for time in planners if _is_old(ctx, timeline, time, now)]
     if not waiting and not rollbacks and not planners:
         return tuple(done)
     now = timeline.files[own] if own is not None else store_now(ctx)
@@ -363,7 +368,15 @@ def _quarantine_over(
     return (now - aborted).total_seconds() >= ctx.settings.quarantine_seconds
 
 
+def _is_old(ctx: TableContext, timeline: Timeline, time: str, now: datetime) -> bool:
+    """Whether the claim alone would let its holder seem dead."""
+    newest = max(timeline.files[name] for name in timeline.claim_names(time))
+    return (now - newest).total_seconds() >= ctx.settings.suspect_after_seconds
+
+
 def _seems_dead(ctx: TableContext, timeline: Timeline, time: str, now: datetime) -> bool:
+    if not _is_old(ctx, timeline, time, now):
+        return False
     signs = [timeline.files[name] for name in timeline.claim_names(time)]
     signs += [info.modified for info in ctx.storage.list(join(TEMP, time))]
     with contextlib.suppress(ObjectNotFoundError):

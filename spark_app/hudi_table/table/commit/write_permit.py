@@ -10,7 +10,7 @@ Markers go before files: a file without one could never be found by a rollback.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -67,6 +67,7 @@ class RightToWrite:
     marks: Marks = field(default_factory=Marks, repr=False)
     _storage: Storage | None = field(default=None, repr=False)
     _clock: Clock = field(default_factory=SystemClock, repr=False)
+    _entries: MutableMapping[int, Entry] | None = field(default=None, repr=False)
     _proved_at: float | None = None
     _lock: threads.Lock = field(default_factory=lambda: threads.lock(), repr=False)  # noqa: PLW0108 - looked up when it is called
 
@@ -78,7 +79,7 @@ class RightToWrite:
         for name, value in state.items():
             setattr(self, name, value)
         self.doubts, self.marks, self._lock, self.is_aborted = [], Marks(), threads.lock(), False
-        self._storage, self._clock, self._proved_at = None, SystemClock(), None
+        self._storage, self._clock, self._entries, self._proved_at = None, SystemClock(), None, None
 
     @property
     def claim(self) -> str:
@@ -113,10 +114,8 @@ class RightToWrite:
         numbers = sorted(n for n in listed if n is not None and n >= self.tail)
         if numbers[:1] != ([max(self.tail, 1)] if self.tail or numbers else []):
             raise self._gone(f"chain entries after {self.tail} were trimmed since it began")
-        for number in numbers:
-            if number == self.tail:
-                continue
-            entry = Entry.from_json(self.storage.get(entry_path(number)))
+        new = [number for number in numbers if number != self.tail]
+        for number, entry in zip(new, all_at_once(self.storage, [partial(self._entry, n) for n in new]), strict=True):
             if entry.instant == self.instant and entry.kind is Kind.ABORT:
                 self.is_aborted = True
                 raise self._gone(f"chain entry {number} aborts it")
@@ -131,6 +130,14 @@ class RightToWrite:
             self.tail = number
         # The proof is as old as its first read, not as its reply.
         self._proved_at = begun
+
+    def _entry(self, number: int) -> Entry:
+        entry = None if self._entries is None else self._entries.get(number)
+        if entry is None:
+            entry = Entry.from_json(self.storage.get(entry_path(number)))
+            if self._entries is not None:
+                self._entries[number] = entry
+        return entry
 
     def renew_if_due(self) -> None:
         """Prove again if the last proof is older than H/4."""
@@ -252,7 +259,7 @@ def right_of(ctx: TableContext, time: str, claim: str, tail: ChainTail, *, is_ow
     return RightToWrite(
         ctx.storage.reopen(), time, ctx.layout.timeline_path(claim), tail.sequence, ctx.settings.renew_seconds,
         is_own=is_own,
-        _storage=ctx.storage, _clock=ctx.clock,
+        _storage=ctx.storage, _clock=ctx.clock, _entries=ctx.entries,
     )  # fmt: skip
 
 

@@ -23,13 +23,14 @@ from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.foreign_writers import Neighbours
 from hudi_table.table.commit.markers import Marks
-from hudi_table.table.commit.transaction import Transaction, begin
+from hudi_table.table.commit.transaction import Transaction, begin, begin_plan
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.store.remote import ObjectStorage
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.view.file_system_view import FileSystemView
+from tests.support.decided import begun, decided_only
 from tests.support.faults import Fault, FaultPlan, FaultyStorage
 from tests.support.tables import TestClock, commit_buckets, finish, new_context, reopen, write_file
 
@@ -87,6 +88,27 @@ def a_snapshot_holds_every_decision_before_it() -> None:
     # By itself, whoever recovers failed writes or not.
     txn = begin(reopen(ours.storage), Action.COMMIT, failed_writes=FailedWrites.NEVER)
     assert decided in {i.time for i in txn.timeline.commits}
+
+
+def nothing_is_visible_before_what_was_decided_before_it() -> None:
+    ours = new_context()
+    commit_buckets(ours, [0])
+    txn, other = begun(ours.storage), begun(ours.storage)
+    decided = decided_only(ours.storage, 1, other)
+    finish(txn, [write_file(txn, 2)], [2])
+    assert decided in commits(ours)
+
+
+def a_deleted_plan_stays_away() -> None:
+    ours = new_context()
+    commit_buckets(ours, [0])
+    planner = begin_plan(ours, Action.SAVEPOINT)
+    planner.plan(b"kept", {"cleaning"})
+    entry = next(e for _, e in chain.entries_after(ours, 0) if e.kind is Kind.PLAN)
+    ours.storage.delete(f".hoodie/{entry.name}")
+    ours.storage.put(f".hoodie/{planner.time}.commit.requested", b"")
+    publish.materialise(ours, entry)
+    assert entry.name not in load_timeline(ours).files
 
 
 def a_write_of_the_same_bucket_meanwhile_is_a_conflict() -> None:
@@ -234,7 +256,7 @@ def without_read_back(patch: Patch) -> None:
     def lost(self: Decider, *_: Any) -> None:
         raise WriteConflictError("412 taken for a failure")
 
-    patch.setattr(Decider, "_read_slot", lost)
+    patch.setattr(Decider, "_lost_slot", lost)
 
 
 def without_an_abort_entry(patch: Patch) -> None:
@@ -294,6 +316,14 @@ GUARDS: dict[str, tuple[Callable[[Patch], Any], Callable[[], None]]] = {
     "materialise predecessors": (
         lambda patch: patch.setattr(snapshot, "materialise_predecessors", lambda *_: False),
         a_snapshot_holds_every_decision_before_it,
+    ),
+    "published in order": (
+        lambda patch: patch.setattr(Decider, "publish_passed", lambda self: None),
+        nothing_is_visible_before_what_was_decided_before_it,
+    ),
+    "a plan appears under its own claim": (
+        lambda patch: patch.setattr(publish, "_claims", lambda timeline, entry: timeline.claim_names(entry.instant)),
+        a_deleted_plan_stays_away,
     ),
     "conflict check": (
         lambda patch: patch.setattr(Claimed, "excluded_by", lambda *_: False),
