@@ -25,6 +25,7 @@ from hudi_table.table.commit.pending_plans import Groups, clustered_groups, refu
 from hudi_table.table.commit.transaction import Transaction, begin, write_action
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.rows.log_scan import VisibleInstants
+from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.ports import is_remote
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.bucket_count import buckets_at
@@ -299,7 +300,7 @@ def begin_attempt(
 
     def listed(timeline: Timeline) -> None:
         view = FileSystemView(ctx, timeline)
-        view.latest_slices(partitions)
+        at_once(ctx.storage, lambda: view.latest_slices(partitions), lambda: table_avro_schema(ctx, timeline))
         views.append(view)
 
     txn = begin(ctx, action, attempt=name, batch=batch, failed_writes=prepared.options.failed_writes, reads=listed)

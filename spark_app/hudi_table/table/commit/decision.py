@@ -26,9 +26,10 @@ from hudi_table.model.timeline.instants import Instant
 from hudi_table.table.commit.beside.locking import lock_lost, may_decide, refuse_if_lost
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.foreign_writers import Neighbours, overtaken
-from hudi_table.table.commit.publish import create_file_of, is_given_up, materialise
+from hudi_table.table.commit.publish import create_file_of, is_given_up, is_there, materialise
 from hudi_table.table.commit.write_permit import RightToWrite, planned_again
 from hudi_table.table.store.at_once import at_once
+from hudi_table.table.store.ports import is_remote
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.context import ChainTail, TableContext
 from hudi_table.table.timeline.instants import draw_completion
@@ -37,6 +38,8 @@ SLOT_ATTEMPTS_MAX = 1_000
 WIDTH, WIDTH_MAX = 4, 16
 """Slots that are read at once behind one that another took: twice as many each time that all are
 taken."""
+LOOKS_MAX, LOOK_SECONDS = 4, 0.01
+"""How often one looks at a store for what was decided before, before one publishes it oneself."""
 
 
 @dataclass(slots=True)
@@ -74,6 +77,9 @@ class Decider:
         sequence, newest = self.tail.sequence, self.tail.max_instant
         seen = self.tail.seen_boot_seconds
         requested_at: float | None = None
+        if sequence + 1 in self.ctx.entries:
+            # Others were faster, as the proof of the right has shown: there may be more of them.
+            self._width = WIDTH // 2
         if self.neighbours is not None and self.ctx.lock is not None:
             # What was listed before may lack what another engine did as we waited for the lock.
             self.neighbours.listed = None
@@ -195,14 +201,30 @@ class Decider:
     def publish_passed(self) -> None:
         """Nothing is visible before what was decided before it: all of that is published, once the
         last of it is."""
-        if self.passed:
-            materialise(self.ctx, self.passed.pop())
+        if not self.passed:
+            return
+        last = self.passed.pop()
+        if is_remote(self.ctx.storage):
+            # Its writer is about to do it: to look again costs less than to do it in its place.
+            for _ in range(LOOKS_MAX):
+                if is_there(self.ctx, last):
+                    return
+                self.ctx.clock.sleep(LOOK_SECONDS)
+        materialise(self.ctx, last)
 
     def _check_neighbours(self, sequence: int, claimed: Claimed) -> ChainEntry | None:
         """Look for what other engines did since the snapshot. The next slot, if it is taken, may
         say what is new: its entry."""
-        now = None if self.neighbours is None else self.neighbours.relist()
-        if self.neighbours is None or now is None:
+        if self.neighbours is None:
+            return None
+        quiet = self.neighbours.is_quiet()
+        if quiet is False:
+            # What is new is another writer's of ours mostly, who was faster.
+            occupant = self._look(sequence + 1)
+            if occupant is not None:
+                return occupant
+        now = None if quiet else self.neighbours.relist()
+        if now is None:
             return None
         occupant = self._look(sequence + 1)
         if occupant is None:

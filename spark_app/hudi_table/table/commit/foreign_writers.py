@@ -92,12 +92,15 @@ class Neighbours:
         if not metadata and (len(names) < chain.PAGE or names[-1] > ":"):
             self.newest = frozenset(names)
 
+    def is_quiet(self) -> bool | None:
+        """Whether the listing of what is new shows nothing that the snapshot and the chain do not
+        tell; None if there is none, or no more."""
+        newest, self.newest = self.newest, None
+        return None if newest is None else self.claim in newest and not self._unknown(newest)
+
     def relist(self) -> Timeline | None:
         """List the timeline: None if nothing is there that the snapshot and the chain do not
         tell."""
-        newest, self.newest = self.newest, None
-        if newest is not None and self.claim in newest and not self._unknown(newest):
-            return None
         now, self.listed = self.listed or list_timeline(self.ctx), None
         # To the second, of which old releases of Hudi make instants.
         self.since = min([self.time, *(instant.time for instant in now.pending)])[:_SECOND]

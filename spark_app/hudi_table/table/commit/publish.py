@@ -34,12 +34,17 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
     """
     if entry.kind is Kind.ABORT:
         return False
+    return is_there(ctx, entry) or _published(ctx, entry)
+
+
+def is_there(ctx: TableContext, entry: ChainEntry) -> bool:
+    """Whether the file of a decided entry, no abort, stands on the timeline; then all that were
+    decided before do, or have left it."""
     try:
         ctx.storage.head(ctx.layout.timeline_path(entry.name))
-        return True
     except ObjectNotFoundError:
-        pass
-    return _published(ctx, entry)
+        return False
+    return True
 
 
 def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, upto: int) -> bool:
