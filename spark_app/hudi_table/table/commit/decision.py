@@ -126,8 +126,10 @@ class Decider:
         """
         if entry.kind is Kind.COMMIT and self.ctx.lock is None:
             self.passed.append(entry)
-        elif materialise(self.ctx, entry):
-            self.passed.clear()
+        elif entry.kind is not Kind.ABORT:
+            # That a plan's file is there says nothing of what was decided before it: a clean's is before its entry.
+            self.publish_passed()
+            materialise(self.ctx, entry)
         if self.neighbours is not None:
             self.neighbours.passed(entry)
 
@@ -203,7 +205,8 @@ class Decider:
         last of it is."""
         if not self.passed:
             return
-        last = self.passed.pop()
+        last = self.passed[-1]
+        self.passed.clear()
         if is_remote(self.ctx.storage):
             # Its writer is about to do it: to look again costs less than to do it in its place.
             for _ in range(LOOKS_MAX):

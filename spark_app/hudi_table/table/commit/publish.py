@@ -38,8 +38,8 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
 
 
 def is_there(ctx: TableContext, entry: ChainEntry) -> bool:
-    """Whether the file of a decided entry, no abort, stands on the timeline; then all that were
-    decided before do, or have left it."""
+    """Whether the file of a decided entry, no abort, stands on the timeline. If it is a commit, all
+    that were decided before it do, or have left it; that of a plan may be older than its entry."""
     try:
         ctx.storage.head(ctx.layout.timeline_path(entry.name))
     except ObjectNotFoundError:
@@ -57,7 +57,7 @@ def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, up
     """
     pending = _undecided(timeline, own)
     waiting = _waiting(pending, chain.find_decisions(ctx, (time for time, _ in pending), upto))
-    # The last one first: before it stands, all that were decided before it do.
+    # The last one first: with it all before it are published.
     moved = [entry for _, entry in reversed(waiting) if materialise(ctx, entry) and entry.name not in timeline.files]
     for entry in moved:
         if entry.kind is Kind.PLAN:
@@ -72,13 +72,13 @@ def _published(ctx: TableContext, entry: ChainEntry) -> bool:
         listed = ctx.clock.boot_seconds()
         timeline = list_timeline(ctx)
         tail = chain.read_tail(ctx)
-        pending = _undecided(timeline, entry.instant)
-        decisions = chain.find_decisions(ctx, [*(time for time, _ in pending), entry.instant], tail.sequence)
-        last = decisions[entry.instant][0] if entry.instant in decisions else 0
-        before = [other for number, other in _waiting(pending, decisions) if number < last]
-        found = [_appears(ctx, each, timeline, tail, decisions.get(each.instant), listed) for each in (*before, entry)]
-        if None not in found:
-            return bool(found[-1])
+        stands: bool | None = None
+        for number, each in _unpublished(ctx, entry, timeline, tail.sequence):
+            stands = _appears(ctx, each, number, timeline, tail, listed)
+            if stands is None:
+                break
+        if stands is not None:
+            return stands
     raise UnavailableError(
         f"{entry.name} could not be published: the timeline took longer than {ctx.settings.fresh_seconds:.0f} s to list, "
         f"{ATTEMPTS_MAX} times; try again",
@@ -86,19 +86,39 @@ def _published(ctx: TableContext, entry: ChainEntry) -> bool:
     )
 
 
+def _unpublished(
+    ctx: TableContext, entry: ChainEntry, timeline: Timeline, upto: int
+) -> list[tuple[int | None, ChainEntry]]:
+    """What was decided before an entry and a listing does not show, in the order of the chain, and
+    at last the entry; with their numbers, None for one that the chain, up to a number, has given up
+    since or holds no more.
+
+    Behind the newest commit that the listing shows nothing is looked for: all before it is there.
+    """
+    decision = chain.find_decision(ctx, entry.instant, upto)
+    own = decision[0] if decision is not None else 0
+    given_up: set[str] = set()
+    found: list[tuple[int | None, ChainEntry]] = []
+    for number in range(upto if own else 0, 0, -1):
+        each = chain.get_entry(ctx, number)
+        if each is None or (number < own and each.kind is Kind.COMMIT and each.name in timeline.files):
+            break
+        if each.kind is Kind.ABORT:
+            given_up.add(each.instant)
+        elif number < own and each.instant not in given_up:
+            found.append((number, each))
+    stands = decision is not None and decision[1].kind is not Kind.ABORT
+    return [*reversed(found), (own if stands else None, entry)]
+
+
 def _appears(
-    ctx: TableContext,
-    entry: ChainEntry,
-    timeline: Timeline,
-    tail: ChainTail,
-    decision: tuple[int, ChainEntry] | None,
-    listed: float,
+    ctx: TableContext, entry: ChainEntry, number: int | None, timeline: Timeline, tail: ChainTail, listed: float
 ) -> bool | None:
     """`materialise` of one entry by a listing, of the boot-clock second `listed`, and by the chain
     as it was read behind it. None where both have to be read again."""
     if not _may_appear(timeline, entry):
         return not _claims(timeline, entry)
-    if decision is not None and decision[1].kind is Kind.ABORT:
+    if number is None:
         return False
     if entry.kind is Kind.COMMIT and timeline.is_completed(entry.instant):
         # Another engine has executed the plan, and says itself when.
@@ -109,7 +129,7 @@ def _appears(
     if ctx.clock.boot_seconds() - listed > ctx.settings.fresh_seconds:
         # Archived meanwhile, perhaps: who slept lists again.
         return None
-    if ctx.lock is not None and decision is not None and is_overtaken(ctx, entry, decision[0], timeline, tail.sequence):
+    if ctx.lock is not None and is_overtaken(ctx, entry, number, timeline, tail.sequence):
         return False if chain.append_abort(ctx, tail, entry.instant) else None
     stands = create_file_of(ctx, entry, listed)
     if stands and entry.kind is Kind.PLAN:

@@ -14,7 +14,7 @@ from contextlib import suppress
 import pytest
 
 from hudi_table.errors import WriteConflictError
-from hudi_table.model.timeline.chain import Kind
+from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit import publish, recovery
@@ -110,6 +110,28 @@ def test_a_plan_that_the_walk_comes_to_is_there_before_the_decision_and_all_that
     assert [n for n in names if n in (f"{before}.commit", plan, slot, f"{ours.time}.commit")] == [
         f"{before}.commit", plan, slot, f"{ours.time}.commit",
     ]  # fmt: skip
+
+
+def test_a_plan_whose_file_is_older_than_its_entry_says_nothing_of_what_was_decided_before():
+    """As that of a clean, which tells the chain what it has deleted."""
+    store = memory_storage()
+    commit_buckets(new_context(store), [9])
+    ours, other = begun(store), begun(store)
+    before = decided_only(store, 1, other)
+    ctx = reopen(store)
+    tail = chain.read_tail(ctx)
+    clean = f"{int(tail.max_instant) + 1}"
+    store.put(f".hoodie/{clean}.clean.inflight", b"")
+    told = ChainEntry.of(Kind.PLAN, clean, "clean", ("delta",), f"{clean}.clean.inflight", b"", max_instant=clean)
+    chain.put_entry(ctx, tail.sequence + 1, told)
+    finish(ours, [write_file(ours, 0)], [0])
+    assert shown(ours.ctx)[1:] == sorted([before, ours.time])
+    last = decided_only(store, 3)
+    store.delete(f".hoodie/{before}.commit")
+    entry = next(e for _, e in chain.entries_after(ctx, 0) if e.instant == last)
+    store.delete(f".hoodie/{ours.time}.commit")
+    publish.materialise(reopen(store), entry)
+    assert shown(reopen(store))[1:] == sorted([before, ours.time, last])
 
 
 def test_a_plan_that_was_deleted_does_not_come_back_under_the_claim_of_a_writer_that_drew_its_time():
