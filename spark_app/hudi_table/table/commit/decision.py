@@ -80,9 +80,9 @@ class Decider:
         if sequence + 1 in self.ctx.entries:
             # Others were faster, as the proof of the right has shown: there may be more of them.
             self._width = WIDTH // 2
-        if self.neighbours is not None and self.ctx.lock is not None:
+        if self.ctx.lock is not None:
             # What was listed before may lack what another engine did as we waited for the lock.
-            self.neighbours.listed = None
+            self._forget_listing()
         for _ in range(SLOT_ATTEMPTS_MAX):
             seen = self._confirm_tail(seen, requested_at)
             occupant = self._slot(sequence + 1) if requested_at is None else None
@@ -113,6 +113,7 @@ class Decider:
             sequence, newest = sequence + 1, max(newest, occupant.max_instant)
             if self.rewrite is not None and claimed.moved_by(occupant):
                 claimed = replace(claimed, metadata=self.rewrite())
+                self._forget_listing()
         raise UnavailableError(
             f"no chain slot could be taken in {SLOT_ATTEMPTS_MAX} attempts", base_path=self.ctx.base_path
         )
@@ -130,6 +131,7 @@ class Decider:
             # That a plan's file is there says nothing of what was decided before it: a clean's is before its entry.
             self.publish_passed()
             materialise(self.ctx, entry)
+            self._forget_listing()
         if self.neighbours is not None:
             self.neighbours.passed(entry)
 
@@ -159,6 +161,11 @@ class Decider:
                 base_path=self.ctx.base_path,
                 instant=self.time,
             ) from error
+
+    def _forget_listing(self) -> None:
+        """What other engines did is listed behind whatever takes its time."""
+        if self.neighbours is not None:
+            self.neighbours.forget()
 
     def _list_ahead(self) -> None:
         if self.neighbours is not None and self.ctx.lock is None:
@@ -246,9 +253,7 @@ class Decider:
         if requested_at is not None:
             raise self._unknown(f"{now - requested_at:.0f} s ago and the chain no longer records what came of it")
         self.right.prove()
-        if self.neighbours is not None:
-            # The proof took its time: what other engines did is listed after it.
-            self.neighbours.listed = None
+        self._forget_listing()
         return now
 
     def _refuse_if_lock_is_lost(self, requested_at: float | None) -> None:

@@ -77,7 +77,7 @@ class Neighbours:
         It does not show what another engine, whose clock is behind, has begun since under an older
         instant.
         """
-        self.listed = self.newest = None
+        self.forget()
         if not self.since or isinstance(self.ctx.storage, LocalStorage):
             # On a local disk all names are read anyway.
             self.relist_ahead()
@@ -91,6 +91,10 @@ class Neighbours:
         names = [info.path[len(folder) + 1 :] for info in infos]
         if not metadata and (len(names) < chain.PAGE or names[-1] > ":"):
             self.newest = frozenset(names)
+
+    def forget(self) -> None:
+        """Something took its time since the last listing: the next `relist` asks again."""
+        self.listed = self.newest = None
 
     def is_quiet(self) -> bool | None:
         """Whether the listing of what is new shows nothing that the snapshot and the chain do not
