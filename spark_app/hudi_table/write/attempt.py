@@ -296,16 +296,18 @@ def begin_attempt(
     checked against them.
     """
     action = Action.REPLACE_COMMIT if prepared.operation.replaces else write_action(ctx.config)
-    views: list[FileSystemView] = []
+    found: list[tuple[FileSystemView, str | None]] = []
 
     def listed(timeline: Timeline) -> None:
         view = FileSystemView(ctx, timeline)
-        at_once(ctx.storage, lambda: view.latest_slices(partitions), lambda: table_avro_schema(ctx, timeline))
-        views.append(view)
+        _, schema = at_once(
+            ctx.storage, lambda: view.latest_slices(partitions), lambda: table_avro_schema(ctx, timeline)
+        )
+        found.append((view, schema))
 
     txn = begin(ctx, action, attempt=name, batch=batch, failed_writes=prepared.options.failed_writes, reads=listed)
-    view = next((view for view in views if view.timeline is txn.timeline), FileSystemView(ctx, txn.timeline))
-    previous = table_avro_schema(ctx, txn.timeline)
+    read = next((each for each in found if each[0].timeline is txn.timeline), None)
+    view, previous = read or (FileSystemView(ctx, txn.timeline), table_avro_schema(ctx, txn.timeline))
     text = avro_text_for(prepared.schema, table_name=ctx.config.name, previous=previous)
     attempt = Attempt(ctx, placing_as_of(ctx, prepared, txn.timeline), txn, view, text, batch)
     if prepared.options.early_conflicts:

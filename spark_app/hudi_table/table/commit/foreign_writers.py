@@ -140,9 +140,6 @@ class Neighbours:
         # Of ours the chain tells before the properties do; an unfinished one is a folder alone.
         return bool(read_properties(self.ctx.storage, self.ctx.clock).get(METADATA_PARTITIONS))
 
-    def _news(self, now: Timeline) -> list[Instant]:
-        return self._unknown(now.files)
-
     def _unknown(self, names: Iterable[str]) -> list[Instant]:
         """What matters of a listing and stands neither in the snapshot nor in the chain."""
         new = sorted(name for name in names if name not in self.snapshot.files and name not in self.walked)
@@ -150,7 +147,7 @@ class Neighbours:
 
     def _entries(self, now: Timeline, upto: int) -> Iterator[ChainEntry]:
         """The decisions that the chain would hold if the other engine kept it."""
-        for instant in _unchained(self.ctx, self._news(now), upto):
+        for instant in _unchained(self.ctx, self._unknown(now.files), upto):
             try:
                 yield self._entry(instant, now)
             except CorruptTableError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from operator import itemgetter
 
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, UnavailableError
@@ -55,8 +54,12 @@ def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, up
     out of date, by whatever was published since, by this process or another: a snapshot of it would
     lack what was decided before its tail, and the walk behind the tail would not meet it.
     """
-    pending = _undecided(timeline, own)
-    waiting = _waiting(pending, chain.find_decisions(ctx, (time for time, _ in pending), upto))
+    planners = timeline.planner_claims
+    writes = [i.time for i in timeline.pending if i.time != own and i.grouped_action in WRITE_ACTIONS]
+    decisions = chain.find_decisions(ctx, [*planners, *writes], upto)
+    expected = [*((time, Kind.PLAN) for time in planners), *((time, Kind.COMMIT) for time in writes)]
+    waiting = [decisions[time] for time, kind in expected if time in decisions and decisions[time][1].kind is kind]
+    waiting.sort(key=itemgetter(0))
     # The last one first: with it all before it are published.
     moved = [entry for _, entry in reversed(waiting) if materialise(ctx, entry) and entry.name not in timeline.files]
     for entry in moved:
@@ -135,21 +138,6 @@ def _appears(
     if stands and entry.kind is Kind.PLAN:
         drop_claim(ctx, entry.instant)
     return stands
-
-
-def _undecided(timeline: Timeline, own: str) -> list[tuple[str, Kind]]:
-    """What is pending on a timeline and may be decided, with the entry that decides it: claims of
-    planners, and writes."""
-    writes = (i.time for i in timeline.pending if i.time != own and i.grouped_action in WRITE_ACTIONS)
-    return [*((time, Kind.PLAN) for time in timeline.planner_claims), *((time, Kind.COMMIT) for time in writes)]
-
-
-def _waiting(
-    pending: Iterable[tuple[str, Kind]], decisions: Mapping[str, tuple[int, ChainEntry]]
-) -> list[tuple[int, ChainEntry]]:
-    """Of what is pending the decided, with their numbers in the chain, in its order."""
-    found = (decisions[time] for time, kind in pending if time in decisions and decisions[time][1].kind is kind)
-    return sorted(found, key=itemgetter(0))
 
 
 def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> bool:

@@ -15,9 +15,8 @@ import pytest
 
 from hudi_table.errors import WriteConflictError
 from hudi_table.model.timeline.chain import ChainEntry, Kind
-from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action
-from hudi_table.table.commit import decision, publish, recovery
+from hudi_table.table.commit import publish, recovery
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.transaction import Transaction, begin, begin_plan
 from hudi_table.table.store.ports import Storage
@@ -223,14 +222,6 @@ def _exists(store: Storage) -> bool:
     return any(info.path == ".hoodie/hoodie.properties" for info in store.list(".hoodie"))
 
 
-def test_an_empty_commit_is_decided_and_published_with_nothing_before_it():
-    ctx = new_context()
-    txn = begin(ctx, Action.COMMIT)
-    txn.inflight()
-    txn.commit(CommitMetadata("UPSERT", ()), ())
-    assert txn.time in shown(ctx)
-
-
 def test_what_another_engine_commits_while_a_plan_is_published_is_a_conflict():
     """What was listed beside the slots is older than that."""
     store = memory_storage()
@@ -240,13 +231,13 @@ def test_what_another_engine_commits_while_a_plan_is_published_is_a_conflict():
     planner = begin_plan(reopen(store), Action.COMPACTION)
     with killed_before_publication(), suppress(Killed):
         planner.plan(b"", {"another group"})
-    real = decision.materialise
+    real = publish.materialise
 
     def slow(ctx: TableContext, entry: ChainEntry) -> bool:
         foreign_commit(store, 0)
         return real(ctx, entry)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decision, "materialise", slow)
+        patch.setattr("hudi_table.table.commit.decision.materialise", slow)
         with pytest.raises(WriteConflictError, match="another engine"):
             finish(ours, [stat], [0])
