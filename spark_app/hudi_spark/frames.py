@@ -19,11 +19,12 @@ from hudi_spark.datasource.save_modes import hand_over_modes, hand_over_partitio
 from hudi_spark.datasource.source import HudiDataSource, LongNamedSource
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
-from hudi_table.api import HudiTable, open_table
+from hudi_table.api import open_table
 from hudi_table.errors import InvalidOptionError
-from hudi_table.read.changes.query import Changes
+from hudi_table.read.changes.plan import ChangesPlan
 from hudi_table.read.changes.rows import step_batches
 from hudi_table.read.files import stream
+from hudi_table.read.plan import ScanPlan
 from hudi_table.table.timeline.context import TableContext
 
 _FILE_NUMBER = "number int"
@@ -88,39 +89,45 @@ def read(
     if query == "cdc":
         if filter is not None or meta:
             raise InvalidOptionError("filter and meta do not go with query='cdc'; leave them out")
-        return _changes(spark, table, table.changes(since, until, columns=columns, full_scan=full_scan))
+        changes = table.changes(since, until, columns=columns, full_scan=full_scan)
+        return changes_frame(spark, table.context, changes.plan)
     plan = table.scan(columns, filter, meta=meta, query=query, since=since, until=until, full_scan=full_scan).plan
+    return scan_frame(spark, table.context, plan)
+
+
+def scan_frame(spark: SparkSession, context: TableContext, plan: ScanPlan) -> DataFrame:
+    """The rows of a plan."""
     bases = [found.base for found in plan.slices if found.base is not None and not found.logs]
-    if _is_local(table.base_path) and plan.bound is None and 0 < len(bases) == len(plan.slices):
-        paths = [f"file://{table.base_path.removeprefix('file://')}/{base.path}" for base in bases]
+    if _is_local(context.base_path) and plan.bound is None and 0 < len(bases) == len(plan.slices):
+        paths = [f"file://{context.base_path.removeprefix('file://')}/{base.path}" for base in bases]
         # Explicit files hold partition-like folder names: base paths would make Spark infer columns from them.
         reader = spark.read.schema(from_arrow_schema(plan.schema)).option("recursiveFileLookup", "true")
         return reader.parquet(*(_escaped(path) for path in paths))
 
-    def slice_rows(context: TableContext, number: int) -> Iterator[pa.RecordBatch]:
-        return stream(context, replace(plan, slices=(plan.slices[number],)))
+    def slice_rows(opened: TableContext, number: int) -> Iterator[pa.RecordBatch]:
+        return stream(opened, replace(plan, slices=(plan.slices[number],)))
 
-    return _in_tasks(spark, table, plan.schema, len(plan.slices), slice_rows)
+    return _in_tasks(spark, context, plan.schema, len(plan.slices), slice_rows)
 
 
-def _changes(spark: SparkSession, table: HudiTable, changes: Changes) -> DataFrame:
-    plan = changes.plan
+def changes_frame(spark: SparkSession, context: TableContext, plan: ChangesPlan) -> DataFrame:
+    """The changes of a plan."""
 
-    def step_rows(context: TableContext, number: int) -> Iterator[pa.RecordBatch]:
-        return step_batches(context, plan, plan.steps[number])
+    def step_rows(opened: TableContext, number: int) -> Iterator[pa.RecordBatch]:
+        return step_batches(opened, plan, plan.steps[number])
 
-    return _in_tasks(spark, table, plan.schema, len(plan.steps), step_rows)
+    return _in_tasks(spark, context, plan.schema, len(plan.steps), step_rows)
 
 
 def _in_tasks(
     spark: SparkSession,
-    table: HudiTable,
+    context: TableContext,
     arrow: pa.Schema,
     parts: int,
     read_part: Callable[[TableContext, int], Iterator[pa.RecordBatch]],
 ) -> DataFrame:
     """One task for each of the numbered parts."""
-    schema, handle = from_arrow_schema(arrow), TableHandle.of(table.context)
+    schema, handle = from_arrow_schema(arrow), TableHandle.of(context)
     if not parts:
         return spark.createDataFrame([], schema)
     numbers = spark.createDataFrame([(number,) for number in range(parts)], _FILE_NUMBER)

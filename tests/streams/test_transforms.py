@@ -59,7 +59,7 @@ def test_tombstones_go_through_a_transform_that_hands_them_on(feed: Feed) -> Non
     feed.broker.produce(feed.topic, [(b"k2", None)])
     assert feed.run(steps(sql), tombstones="Delete").figures["recordsDeleted"] == 1
     refused = feed.run(steps("select * from source where n >= 0"), tombstones="Delete")
-    assert (refused.error_class, "may leave out tombstones" in refused.message) == ("InvalidRequest", True)
+    assert (refused.error_class, "may leave out rows that delete others" in refused.message) == ("InvalidRequest", True)
 
 
 def test_what_is_wrong_is_told_before_a_message_is_read(feed: Feed) -> None:

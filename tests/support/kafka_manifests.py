@@ -134,7 +134,7 @@ KAFKA_BAD = [
         "must be one of Fail, Quarantine, Drop",
     ),
     (table(ingest=[ingest(mode="Continuous")]), "mode Continuous goes with a source of type Kafka or Debezium"),
-    (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka or Debezium"),
+    (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka, Debezium or Hudi"),
 ]
 DATABASE = {"url": "postgresql://db.shop.svc:5432/shop", "table": "public.orders"}
 
@@ -171,4 +171,33 @@ KAFKA_BAD += [
     (jdbc({"mode": "Continuous"}), "mode Continuous goes with"),
     (jdbc({"freshness": "5m"}), "freshness goes with"),
     (jdbc({"onUndecodable": "Quarantine"}), "go with a source of type Kafka"),
+]
+
+
+def upstream(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tuple[str, dict[str, Any]]:
+    """A table that follows another one."""
+    outer = {name: changes.pop(name) for name in ("format", "columns", "path") if name in changes}
+    inner = {"location": "s3://lake/orders"} | changes
+    return table(ingest=[ingest(source={"type": "Hudi", **outer, "hudi": inner}, **(of_ingest or {}))])
+
+
+KAFKA_GOOD += [
+    upstream(),
+    upstream({"freshness": "5m"}, deletes="Delete", maxInstants=10, onDataLoss="Continue", startFrom="Latest"),
+    upstream({"operation": "Insert", "transform": [{"sql": "select * from source"}]}),
+]
+KAFKA_BAD += [
+    (table(ingest=[ingest(source={"type": "Hudi"})]), "needs hudi and no format"),
+    (table(ingest=[ingest(source={**FILES, "hudi": {"location": "s3://lake/orders"}})]), "no other has hudi"),
+    (upstream(format="json"), "needs hudi and no format"),
+    (upstream(path="s3://b/p"), "path belongs to type Files"),
+    (upstream(columns={"n": "bigint"}), "columns belongs to format json or csv"),
+    (upstream(location="orders"), "location"),
+    (upstream(location="s3://lake/flights"), "must be another one"),
+    (upstream(location="s3://lake/flights/more"), "must be another one"),
+    (upstream(location="s3://lake"), "must be another one"),
+    (upstream(maxInstants=0), "maxInstants"),
+    (upstream({"operation": "Insert"}, deletes="Delete"), "go with operation Upsert"),
+    (upstream({"operation": "Insert"}, onDataLoss="Continue"), "go with operation Upsert"),
+    (upstream({"mode": "Continuous"}), "mode Continuous goes with"),
 ]

@@ -83,6 +83,8 @@ class IngestStatus:
         None,
         format="int64",
     )
+    pending_commits: int = prop("of another table: its commits that are not in this one", 0)
+    position: str | None = prop("of another table: the newest of its commits that is in this one", None)
     lag: str = prop("age of the oldest of them; of a stream of which messages wait, of the newest in the table", "0s")
     refused_messages: int = prop(
         "of a stream: messages that went to the error table, since its first commit", 0, format="int64"

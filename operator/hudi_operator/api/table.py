@@ -13,41 +13,20 @@ from hudi_operator.api.fields.locks import FOLDER, LockProvider, LockSpec
 from hudi_operator.api.fields.maintenance import MaintenanceSpec, ServiceMode
 from hudi_operator.api.fields.patterns import (
     COLUMN_LENGTH_MAX,
-    DURATION,
     ENDPOINT,
     LOCATION,
-    NAME,
     OBJECT_NAME,
     QUANTITY,
 )
 from hudi_operator.api.fields.readers import ReaderSpec, cannot_read, cel_cannot_read
 from hudi_operator.api.fields.refused import REFUSED
-from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecodable, TransformSpec
-from hudi_operator.api.fields.sources import STREAMS, SourceSpec, SourceType
 from hudi_operator.api.fields.spark import SparkSpec
+from hudi_operator.api.ingests.ingest import IngestOperation, IngestSpec
+from hudi_operator.api.ingests.source import SourceType
 from hudi_operator.api.locations import overlap
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.table.config import MergeMode, PartitionType, TableType
 from hudi_table.model.table.layouts import VERSIONS
-
-
-class IngestOperation(StrEnum):
-    """What an ingest does with its rows."""
-
-    UPSERT = "Upsert"
-    INSERT = "Insert"
-    BULK_INSERT = "BulkInsert"
-
-
-class IngestMode(StrEnum):
-    """When an ingest runs."""
-
-    ONCE = "Once"
-    CONTINUOUS = "Continuous"
-
-
-COMMIT_INTERVAL, FRESHNESS = "10s", "60s"
-MAX_ERROR_RATIO = "0.05"
 
 KAFKA_ORDERS = frozenset({"_kafka_offset", "_kafka_timestamp"})
 
@@ -142,110 +121,6 @@ class FilesSpec:
     codec: Codec = prop("compression", Codec.ZSTD)
 
 
-@dataclass(frozen=True, slots=True)
-class IngestSpec:
-    """One way of rows into the table."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "self.mode != 'Continuous' || self.source.type in ['Kafka', 'Debezium']",
-            "mode Continuous goes with a source of type Kafka or Debezium",
-            "mode",
-            lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.type in STREAMS,
-        ),
-        Rule(
-            "!has(self.commitInterval) || self.mode == 'Continuous'",
-            "commitInterval belongs to mode Continuous",
-            "commitInterval",
-            lambda i: i.commit_interval is None or i.mode is IngestMode.CONTINUOUS,
-        ),
-        Rule(
-            "!has(self.activeDeadline) || self.mode == 'Once'",
-            "activeDeadline belongs to mode Once: a Continuous ingest has no end",
-            "activeDeadline",
-            lambda i: i.active_deadline is None or i.mode is IngestMode.ONCE,
-        ),
-        Rule(
-            "!has(self.freshness) || self.source.type in ['Kafka', 'Debezium']",
-            "freshness goes with a source of type Kafka or Debezium",
-            "freshness",
-            lambda i: i.freshness is None or i.source.type in STREAMS,
-        ),
-        Rule(
-            "self.source.type in ['Kafka', 'Debezium'] || (size(self.expectations) == 0 && self.onUndecodable == 'Fail')",
-            "expectations and onUndecodable Quarantine go with a source of type Kafka or Debezium",
-            "expectations",
-            lambda i: i.source.type in STREAMS or (not i.expectations and i.on_undecodable is OnUndecodable.FAIL),
-        ),
-        Rule(
-            "!has(self.maxErrorRatio) || self.onUndecodable == 'Quarantine' || self.expectations.exists(e, e.onFail == 'Quarantine')",
-            "maxErrorRatio needs something that is quarantined: onUndecodable or an expectation",
-            "maxErrorRatio",
-            lambda i: i.max_error_ratio is None or i.quarantines,
-        ),
-        Rule(
-            "!has(self.source.kafka) || self.source.kafka.tombstones != 'Delete' || self.operation == 'Upsert'",
-            "tombstones Delete goes with operation Upsert",
-            "operation",
-            lambda i: not i.source.deletes or i.operation is IngestOperation.UPSERT,
-        ),
-        Rule(
-            "!has(self.source.jdbc) || !has(self.source.jdbc.incremental) || self.operation == 'Upsert'",
-            "jdbc.incremental reads some rows again: it goes with operation Upsert",
-            "operation",
-            lambda i: (
-                i.source.jdbc is None or i.source.jdbc.incremental is None or i.operation is IngestOperation.UPSERT
-            ),
-        ),
-    )
-
-    name: str = prop(
-        "name of the ingest, unique in the table: it finds its checkpoint by it", pattern=NAME, max_length=40
-    )
-    source: SourceSpec = prop("where rows come from")
-    operation: IngestOperation = prop("what is done with the rows", IngestOperation.UPSERT)
-    mode: IngestMode = prop(
-        "Once takes what is there, whenever something is; Continuous keeps one driver at work", IngestMode.ONCE
-    )
-    commit_interval: str | None = prop(
-        "of mode Continuous: how long rows are gathered for a commit, 10s if absent; maxRows or maxBytes end it sooner",
-        None,
-        pattern=DURATION,
-        max_length=32,
-    )
-    freshness: str | None = prop(
-        "of a stream: Fresh is False once messages wait and the newest in the table is older, 60s if absent",
-        None,
-        pattern=DURATION,
-        max_length=32,
-    )
-    transform: tuple[TransformSpec, ...] = prop(
-        "steps between source and table, each over what the one before gives", (), max_items=8
-    )
-    expectations: tuple[ExpectationSpec, ...] = prop(
-        "what the rows of the source must hold, before any transform", (), max_items=32, list_key="name"
-    )
-    on_undecodable: OnUndecodable = prop(
-        "a message that cannot be read ends the ingest, or goes to the error table", OnUndecodable.FAIL
-    )
-    max_error_ratio: str | None = prop(
-        "the part of the messages of a commit, and of all that a run has read, that may go to the error table, 0.05 if absent; 10 of a run may in any case",
-        None,
-        pattern="^(0(\\.[0-9]{1,6})?|1(\\.0)?)$",
-        max_length=8,
-    )
-    active_deadline: str | None = prop(
-        "a run that takes longer is stopped and failed, such as 2h", None, pattern=DURATION, max_length=32
-    )
-
-    @property
-    def quarantines(self) -> bool:
-        """Whether messages may go to the error table."""
-        return self.on_undecodable is OnUndecodable.QUARANTINE or any(
-            each.on_fail is OnFail.QUARANTINE for each in self.expectations
-        )
-
-
 def _takes_events(table: HudiTableSpec) -> bool:
     """Whether change events keep their order and their deletes in a table."""
     return (
@@ -316,6 +191,13 @@ class HudiTableSpec:
             "a source's path must not lie in the table's own location, nor the table in a source's path",
             "ingest",
             lambda t: not any(i.source.path and overlap(i.source.path, t.location) for i in t.ingest),
+        ),
+        Rule(
+            f"self.ingest.all(i, !has(i.source.hudi) || (!{_within('i.source.hudi.location', 'self.location')} &&"
+            f" !{_within('self.location', 'i.source.hudi.location')}))",
+            "the table of a source of type Hudi must be another one, that does not lie in this one, nor around it",
+            "ingest",
+            lambda t: not any(i.source.hudi and overlap(i.source.hudi.location, t.location) for i in t.ingest),
         ),
         Rule(
             "self.orderingFields.all(f, f in ['_kafka_offset', '_kafka_timestamp']) || self.ingest.all(i, "

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
+from hudi_operator.api.fields.brokers import TOPIC_LENGTH_MAX
 from hudi_operator.api.fields.patterns import DURATION
-from hudi_operator.api.fields.sources import TOPIC_LENGTH_MAX, KeyFormat, SourceType, is_pattern
+from hudi_operator.api.ingests.ingest import IngestSpec
+from hudi_operator.api.ingests.source import KeyFormat, SourceType, is_pattern
 from hudi_operator.api.schema import Rule, prop
 from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition
-from hudi_operator.api.table import HudiTableSpec, IngestSpec
+from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.templates import KEY
 
 FOLLOWED = "{topic}"

@@ -6,12 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 from hudi_operator.api.fields.shaping import OnUndecodable
+from hudi_operator.api.ingests.ingest import COMMIT_INTERVAL, MAX_ERROR_RATIO, IngestSpec
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.service import RunMode
-from hudi_operator.api.table import COMMIT_INTERVAL, MAX_ERROR_RATIO, HudiTableSpec, IngestSpec
+from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import bytes_of, seconds_of
 from hudi_operator.manifests.services import ServiceWork, resize_wanted
-from hudi_operator.manifests.sources import jdbc_document, kafka_document
+from hudi_operator.manifests.sources import jdbc_document, kafka_document, upstream_document
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.variables import SOURCE_VARIABLES
@@ -120,6 +121,8 @@ def ingest_job(
         work["commitIntervalSeconds"] = seconds_of(ingest.commit_interval or COMMIT_INTERVAL)
     if ingest.source.jdbc is not None:
         work["source"] = {**body["source"], "jdbc": jdbc_document(ingest.source.jdbc)}
+    if ingest.source.hudi is not None:
+        work["source"] = {**body["source"], "hudi": upstream_document(ingest.source.hudi)}
     here = ingest.source.kafka is not None or ingest.source.jdbc is not None
     small = here or (waiting_bytes <= LOCAL_ENGINE_BYTES_MAX and not _needs_spark(ingest))
     return _job(attempt, table_of(name, spec, config), work, spec, local=small)

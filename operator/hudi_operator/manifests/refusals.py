@@ -32,7 +32,8 @@ def refused_places(spec: HudiTableSpec, policy: PodPolicy) -> Iterator[FieldErro
     places = [("spec.location", spec.location)]
     for i, each in enumerate(spec.ingest):
         places.append((f"spec.ingest[{i}].source.path", each.source.path or ""))
-        kafka = each.source.kafka
+        hudi, kafka = each.source.hudi, each.source.kafka
+        places.append((f"spec.ingest[{i}].source.hudi.location", hudi.location if hudi is not None else ""))
         files = {"avro": kafka.avro, "protobuf": kafka.protobuf} if kafka is not None else {}
         for name, codec in files.items():
             path = f"spec.ingest[{i}].source.kafka.{name}.schemaFile"

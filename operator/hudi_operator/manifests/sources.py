@@ -6,8 +6,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hudi_operator.api.fields.databases import JdbcSpec
-from hudi_operator.api.fields.sources import KafkaSpec
+from hudi_operator.api.ingests.databases import JdbcSpec
+from hudi_operator.api.ingests.source import KafkaSpec
+from hudi_operator.api.ingests.upstreams import UpstreamSpec
 from hudi_operator.api.schema import to_document
 from hudi_operator.manifests.quantities import bytes_of, seconds_of
 from hudi_table.model.digits import is_digits
@@ -19,6 +20,13 @@ def kafka_document(kafka: KafkaSpec) -> dict[str, Any]:
     timestamp = found["startFrom"].pop("timestamp", None)
     if timestamp is not None:
         found["startFrom"]["timestampMillis"] = millis_of(timestamp)
+    return found
+
+
+def upstream_document(upstream: UpstreamSpec) -> dict[str, Any]:
+    """`source.hudi` of a JobSpec, as `HudiSettings.of` reads it."""
+    found: dict[str, Any] = to_document(upstream)
+    del found["maxHold"]  # the operator's affair
     return found
 
 

@@ -4,13 +4,14 @@ that exists."""
 from __future__ import annotations
 
 from hudi_operator.api.fields.maintenance import ServiceMode
-from hudi_operator.api.fields.sources import SourceType
+from hudi_operator.api.ingests.ingest import IngestOperation, IngestSpec
+from hudi_operator.api.ingests.source import SourceType
 from hudi_operator.api.options import described_errors
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.service import TableServiceSpec
-from hudi_operator.api.table import HudiTableSpec, IngestOperation, IngestSpec, PartitionFieldSpec
+from hudi_operator.api.table import HudiTableSpec, PartitionFieldSpec
 from hudi_operator.errors import InvalidSpecError
 from hudi_operator.plan.observed import Problem, TableObservation
 from hudi_operator.plan.versions import service_refused, table_refused

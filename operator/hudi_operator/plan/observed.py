@@ -12,6 +12,7 @@ from hudi_operator.api.status import IndexStatus, RunStatus
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile
 from hudi_table.model.job.marks import Mark
 from hudi_table.model.job.positions import Extent, Positions
+from hudi_table.model.job.upstream import Upstream, UpstreamExtent
 from hudi_table.model.service.debt import ArchivingDebt, CompactionDebt
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import TableConfig
@@ -43,7 +44,7 @@ class FileFact:
 class CommittedCheckpoint:
     """The newest checkpoint of an ingest and the instant that holds it."""
 
-    checkpoint: Checkpoint | Positions | Mark
+    checkpoint: Checkpoint | Positions | Mark | Upstream
     instant: str
 
 
@@ -105,6 +106,11 @@ class TableObservation:
         held = self.checkpoints.get(ingest)
         return held.checkpoint if held is not None and isinstance(held.checkpoint, Positions) else None
 
+    def upstream(self, ingest: str) -> Upstream | None:
+        """The same of an ingest from another table."""
+        held = self.checkpoints.get(ingest)
+        return held.checkpoint if held is not None and isinstance(held.checkpoint, Upstream) else None
+
     def trace(self, kind: ServiceType) -> Trace:
         """What a service has left; of one that leaves nothing, every write of the timeline came
         since."""
@@ -129,12 +135,14 @@ class TableObservation:
 
 @dataclass(frozen=True, slots=True)
 class SourceObservation:
-    """Files of an ingest's source, or how far its topics go; or why that could not be seen."""
+    """Files of an ingest's source, or how far its topics go, or what another table holds behind its
+    checkpoint (None where there is no table); or why that could not be seen."""
 
     ingest: str
     files: tuple[SourceFile, ...] = ()
     problem: Problem | None = None
     extent: Extent | None = None
+    upstream: UpstreamExtent | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +159,18 @@ class CallbackObservation:
 
 
 @dataclass(frozen=True, slots=True)
+class Follower:
+    """Another HudiTable of the namespace that takes in what changes in this one. `position`: the
+    newest instant that it has taken, '' if none; `deletes`: whether it takes deletes, too."""
+
+    table: str
+    ingest: str
+    position: str
+    max_hold: str
+    deletes: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """Everything that a plan for one HudiTable goes by. `failures`: reconciles in a row that ended
     in a problem.
@@ -162,7 +182,8 @@ class Observed:
     the index has found. `holdable`: we could let go of the resource whatever becomes of its
     namespace. `upgrade`: the TableService for whose upgrade nothing else is done to the table.
     `refused`: what nobody could do of the manifest. `callbacks`: None where nobody delivers.
-    `sharers`: the other HudiTables that lie where this one does, above or below it.
+    `sharers`: the other HudiTables that lie where this one does, above or below it; `followers`:
+    those that take in what changes here.
     """
 
     table: TableObservation | None = None
@@ -177,6 +198,7 @@ class Observed:
     holdable: bool = True
     refused: Problem | None = None
     sharers: tuple[str, ...] = ()
+    followers: tuple[Follower, ...] = ()
     upgrade: str = ""
     callbacks: tuple[CallbackObservation, ...] | None = None
 
@@ -190,7 +212,7 @@ class ObservedService:
     """Everything that a plan for one TableService goes by. `owner`: its HudiTable, None if there is
     none; `unlaunchable`: why its attempt could not be started just now, by its work; `refused`:
     what nobody could do of its manifest; `streams`: continuous drivers that are at work on the
-    table."""
+    table; `followers`: the tables that take in what changes there."""
 
     owner: DesiredTable | None = None
     table: TableObservation | None = None
@@ -201,3 +223,4 @@ class ObservedService:
     unlaunchable: Mapping[str, Problem] = field(default_factory=dict)
     refused: Problem | None = None
     streams: tuple[RunStatus, ...] = ()
+    followers: tuple[Follower, ...] = ()

@@ -22,6 +22,7 @@ from hudi_operator.manifests.services import ServiceWork, work_of
 from hudi_operator.plan import checks, index, versions
 from hudi_operator.plan.effects import Effect, Emit, EventType, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import ObservedService, Problem, TableObservation
+from hudi_operator.plan.schedule import holds
 from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.schedule.cron import Cron, parse_cron
 from hudi_operator.plan.schedule.due import Due, due_now, extent
@@ -182,7 +183,11 @@ class _Judgement:
             other = beside[0]
             self._wait("Waiting", f"{due.why}; {other.work} runs on the table as {other.name}", appointment=False)
             return
-        self._start(due, owner, table)
+        hold, options = holds.hold_of(work.type, table, self.observed.followers, self.now), options_of(owner.spec)
+        if holds.holds_back(due.work, hold, options):
+            self._wait("HeldBack", f"{due.why}; {hold}", appointment=True)
+            return
+        self._start(replace(due, work=holds.keeping(due.work, hold, options, self.now)), owner, table)
 
     def _approved(self, spec: TableServiceSpec, work: ServiceWork, table: TableObservation) -> Due | None:
         """The run of the plan that was approved, if it can still be run."""

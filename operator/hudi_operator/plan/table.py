@@ -14,12 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from hudi_operator.api.fields.databases import JdbcSpec
-from hudi_operator.api.fields.sources import KafkaSpec
+from hudi_operator.api.ingests.ingest import IngestSpec
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.status import HudiTableStatus, RunStatus
-from hudi_operator.api.table import DeletionPolicy, HudiTableSpec, IngestMode, IngestSpec
+from hudi_operator.api.table import DeletionPolicy, HudiTableSpec
 from hudi_operator.errors import DeadlineExceededError
 from hudi_operator.manifests.jobs import ingest_job, options_of, service_job
 from hudi_operator.manifests.quantities import human_bytes, seconds_of
@@ -27,17 +26,16 @@ from hudi_operator.manifests.services import maintenance_of
 from hudi_operator.plan import checks, index
 from hudi_operator.plan.effects import Effect, Hold, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import Observed, Problem
-from hudi_operator.plan.schedule import queries, streams
+from hudi_operator.plan.schedule import holds, streams
 from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.schedule.due import Due, due_now
+from hudi_operator.plan.schedule.ingests import Asked, Look, asked
 from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, merged, rfc3339, run_line
 from hudi_operator.plan.status import callbacks, conditions, debts, events, report, versions
-from hudi_operator.plan.status.conditions import Finding, empty_sources, waiting_of
+from hudi_operator.plan.status.conditions import Finding, empty_sources
 from hudi_table.errors import AccessDeniedError
 from hudi_table.model.counts import counted
-from hudi_table.model.job.checkpoint import batch_id
 from hudi_table.model.job.jobspec import JobSpec
-from hudi_table.model.job.positions import Extent, behind
 from hudi_table.model.service.services import ServiceType
 
 DEFAULT_POLICY = RetryPolicy()
@@ -205,62 +203,24 @@ class _Judgement:
             if halted is not None:
                 self.halted[work] = halted
             return
-        if ingest.source.kafka is not None:
-            self._stream(spec, ingest, ingest.source.kafka, source.extent)
-            return
-        if ingest.source.jdbc is not None:
-            self._query(spec, ingest, ingest.source.jdbc)
-            return
-        files = waiting_of(source, self.observed.table)
-        if not files:
-            return
-        size = sum(f.size for f in files)
+        look = Look(source, self.observed.table, self.runs, self.desired.identity.generation, self.policy, self.now)
+        match asked(ingest, look):
+            case Problem() as problem:
+                self.halted[work] = problem
+            case RequeueAfter() as again:
+                self.requeues.append(again)
+            case Asked() as found:
+                self._attempt(spec, ingest, work, found)
 
-        def job(attempt: str) -> JobSpec:
-            config = self.observed.table.config if self.observed.table is not None else None
-            return self._measuring(ingest_job(self.desired.identity.key.name, spec, ingest, attempt, size, config))
-
-        doing = ("Ingesting", f"{work} takes {counted(len(files), 'file')}, {human_bytes(size)}")
-        self._start(spec, work, batch_id(ingest.name, files), doing, job)
-
-    def _stream(self, spec: HudiTableSpec, ingest: IngestSpec, kafka: KafkaSpec, extent: Extent | None) -> None:
-        work, table = f"Ingest/{ingest.name}", self.observed.table
-        positions = table.positions(ingest.name) if table is not None else None
-        if extent is None or any(run.work == work and run.phase == "Running" for run in self.runs):
-            return
-        loss = streams.loss(kafka, extent, positions)
-        if loss is not None:
-            self.halted[work] = loss
-            return
+    def _attempt(self, spec: HudiTableSpec, ingest: IngestSpec, work: str, asked: Asked) -> None:
+        table = self.observed.table
 
         def job(attempt: str) -> JobSpec:
             config = table.config if table is not None else None
-            return ingest_job(self.desired.identity.key.name, spec, ingest, attempt, 0, config)
+            found = ingest_job(self.desired.identity.key.name, spec, ingest, attempt, asked.size, config)
+            return self._measuring(found) if asked.measures else found
 
-        if ingest.mode is IngestMode.CONTINUOUS:
-            batch = streams.continuous_batch(work, self.runs, positions)
-            doing = ("Ingesting", f"{work} is started: it follows its topics")
-            self._start(spec, work, batch, doing, job, streams.tirelessly(self.policy))
-            return
-        waits, batch = behind(extent, positions), streams.once_batch(ingest.name, extent, positions)
-        if waits == 0 or streams.found_nothing(work, batch, self.runs):
-            return
-        many = f"at most {counted(waits, 'message')}" if waits is not None else "what its topics hold"
-        self._start(spec, work, batch, ("Ingesting", f"{work} takes {many}"), job)
-
-    def _query(self, spec: HudiTableSpec, ingest: IngestSpec, jdbc: JdbcSpec) -> None:
-        work, table = f"Ingest/{ingest.name}", self.observed.table
-        last = queries.last_of(work, self.desired.identity.generation, self.runs)
-        wait = queries.wait_of(jdbc, last, self.now)
-        if wait > 0:
-            self.requeues.append(RequeueAfter(wait, work, appointment=True))
-            return
-
-        def job(attempt: str) -> JobSpec:
-            config = table.config if table is not None else None
-            return self._measuring(ingest_job(self.desired.identity.key.name, spec, ingest, attempt, 0, config))
-
-        self._start(spec, work, queries.batch_of(last), ("Ingesting", f"{work} asks its database"), job)
+        self._start(spec, work, asked.batch, ("Ingesting", f"{work} {asked.doing}"), job, asked.policy)
 
     def _maintenance(self, spec: HudiTableSpec) -> None:
         """The first service that is due, has not yet done what it could about the table as it is,
@@ -272,9 +232,12 @@ class _Judgement:
             # A TableService of the type takes its place: what that one keeps, this one must not clean away.
             if work.type in self.observed.keepers:
                 continue
-            due = due_now(work, table, options_of(spec))
-            if due is not None and not self._is_done(due):
-                self._service(spec, due)
+            due, options = due_now(work, table, options_of(spec)), options_of(spec)
+            if due is None or self._is_done(due):
+                continue
+            hold = holds.hold_of(work.type, table, self.observed.followers, self.now)
+            if not holds.holds_back(due.work, hold, options):
+                self._service(spec, replace(due, work=holds.keeping(due.work, hold, options, self.now)))
 
     def _is_done(self, due: Due) -> bool:
         """Whether a run found all that there was to do. One that was to execute a plan which still
@@ -344,7 +307,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
     if spec is not None and not unseen:
         findings.append(conditions.fresh(spec, table, observed.sources, now))
         stalled = judgement.stalled.reason if judgement.stalled is not None else None
-        findings += debts.findings(spec, observed, debts.Hindrance(stalled, judgement.busy), runs)
+        findings += debts.findings(spec, observed, debts.Hindrance(stalled, judgement.busy), runs, judgement.now)
         findings += conditions.metadata_table(table)
         findings += conditions.foreign_writers(spec, table)
         findings += versions.findings(spec, observed)

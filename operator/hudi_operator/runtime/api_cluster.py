@@ -132,6 +132,11 @@ class ApiCluster:
         with self._lock:
             return self._places.sharing(key)
 
+    def followers(self, key: Key) -> list[Key]:
+        """The HudiTables of the same namespace that take in what changes in another."""
+        with self._lock:
+            return self._places.followers(key)
+
     def members(self, key: Key) -> list[Mapping[str, Any]]:
         """The HudiTables that bear the label of a set, sorted by name."""
         with self._lock:

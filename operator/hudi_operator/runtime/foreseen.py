@@ -13,10 +13,11 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from hudi_operator.api.fields.sources import SourceType
+from hudi_operator.api.ingests.ingest import IngestOperation, IngestSpec
+from hudi_operator.api.ingests.source import SourceType
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.service import RunMode
-from hudi_operator.api.table import HudiTableSpec, IngestOperation, IngestSpec
+from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.jobs import options_of
 from hudi_operator.manifests.services import ServiceWork
 from hudi_table.errors import HudiError, InvalidRequestError, InvalidSchemaError, InvariantError

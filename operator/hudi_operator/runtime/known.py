@@ -17,10 +17,8 @@ from dataclasses import dataclass, field
 from hudi_operator.plan.observed import CommittedCheckpoint, Problem
 from hudi_table.errors import HudiError
 from hudi_table.model.job.checkpoint import KEY_PREFIX, key_of
-from hudi_table.model.job.marks import is_mark
-from hudi_table.model.job.positions import is_positions
 from hudi_table.model.timeline.instants import Instant, comparable_time
-from hudi_table.sources.checkpoints import archived_checkpoints, read_checkpoint, read_mark, read_positions
+from hudi_table.sources.checkpoints import archived_checkpoints, read_any
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
@@ -154,10 +152,7 @@ class KnownTable:
         damaged: dict[str, Problem] = {}
         for name, held in self._held.items():
             try:
-                read = (
-                    read_mark if is_mark(held.text) else read_positions if is_positions(held.text) else read_checkpoint
-                )
-                found[name] = CommittedCheckpoint(read(ctx, name, held.time, held.text), held.time)
+                found[name] = CommittedCheckpoint(read_any(ctx, name, held.time, held.text), held.time)
             except HudiError as error:
                 damaged[name] = problem_of(error)
         return found, damaged

@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from hudi_operator.api.fields.sources import KafkaSpec
+from hudi_operator.api.ingests.ingest import IngestSpec
+from hudi_operator.api.ingests.source import KafkaSpec
 from hudi_operator.api.resources import DesiredTable
-from hudi_operator.api.table import HudiTableSpec, IngestSpec
+from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.jobs import options_of
 from hudi_operator.manifests.services import ServiceWork
 from hudi_operator.manifests.sources import kafka_document
@@ -24,6 +25,7 @@ from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import HudiError, InvalidRequestError, TableNotFoundError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.bounded import Bounded, Shelf
+from hudi_table.model.job.upstream import Upstream
 from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.names import HOODIE
 from hudi_table.model.table.config import TableConfig
@@ -33,6 +35,7 @@ from hudi_table.model.timeline.instants import PLANNED_ACTIONS, parse_instant_ti
 from hudi_table.services.cleaning.debt import bytes_to_clean
 from hudi_table.services.compaction.debt import compaction_debt
 from hudi_table.sources.files.source import list_source
+from hudi_table.sources.hudi.source import extent_of
 from hudi_table.table.commit.foreign_writers import foreign_commits
 from hudi_table.table.commit.pending_plans import live_clusterings
 from hudi_table.table.store.opening import open_storage
@@ -145,12 +148,18 @@ class Observer:
         self._answers[owner] = look.answers
         return found
 
-    def source(self, spec: HudiTableSpec, ingest: IngestSpec, secret: Mapping[str, str]) -> SourceObservation:
-        """What an ingest's source holds: files, or how far its topics go."""
+    def source(
+        self, spec: HudiTableSpec, ingest: IngestSpec, secret: Mapping[str, str], table: TableObservation | None = None
+    ) -> SourceObservation:
+        """What an ingest's source holds: files, how far its topics go, or what waits in another
+        table behind the checkpoint that `table` holds."""
         if ingest.source.kafka is not None:
             return self._topics(ingest, ingest.source.kafka, secret)
         if ingest.source.jdbc is not None:
             return SourceObservation(ingest.name)  # its jobs ask the database
+        if ingest.source.hudi is not None:
+            held = table.upstream(ingest.name) if table is not None else None
+            return self._upstream(spec, ingest.name, ingest.source.hudi.location, secret, held)
         path = ingest.source.path or ""
         try:
             return SourceObservation(ingest.name, list_source(open_storage(path, storage_options(spec, path, secret))))
@@ -168,6 +177,23 @@ class Observer:
         except HudiError as error:
             return SourceObservation(ingest.name, problem=problem_of(error))
         return SourceObservation(ingest.name, extent=extent)
+
+    def _upstream(
+        self, spec: HudiTableSpec, name: str, location: str, secret: Mapping[str, str], held: Upstream | None
+    ) -> SourceObservation:
+        owner = ("upstream", location, hash(tuple(sorted(secret.items()))))
+        # What fails is asked anew the next time.
+        before = self._answers.pop(owner, None)
+        try:
+            look = Look(open_storage(location, storage_options(spec, location, secret)), self.clock, before)
+            context = self._context(owner, look)
+            if context is None:
+                return SourceObservation(name)
+            found = SourceObservation(name, upstream=extent_of(context, held))
+        except HudiError as error:
+            return SourceObservation(name, problem=problem_of(error))
+        self._answers[owner] = look.answers
+        return found
 
     def _context(self, owner: Hashable, storage: Storage) -> TableContext | None:
         """The table's context, its caches kept; the properties are read each time, for they may

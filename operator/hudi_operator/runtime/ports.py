@@ -27,6 +27,10 @@ class Cluster(Protocol):
         """The other HudiTables that lie where this one does, or above or below it, sorted."""
         ...
 
+    def followers(self, key: Key) -> list[Key]:
+        """The HudiTables of the same namespace that take in what changes in this one, sorted."""
+        ...
+
     def get(self, key: Key) -> Mapping[str, Any] | None:
         """The stored document with uid and generation, or None."""
         ...

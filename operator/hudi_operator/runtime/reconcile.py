@@ -32,14 +32,23 @@ from hudi_operator.plan.deletion import WORK as PURGE
 from hudi_operator.plan.deletion import ObservedDeletion, plan_deletion
 from hudi_operator.plan.effects import Effect, Emit, Hold, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.index import newest
-from hudi_operator.plan.observed import Observed, ObservedService, Problem, SourceObservation, TableObservation
+from hudi_operator.plan.observed import (
+    Follower,
+    Observed,
+    ObservedService,
+    Problem,
+    SourceObservation,
+    TableObservation,
+)
 from hudi_operator.plan.schedule.attempts import QUEUED
+from hudi_operator.plan.schedule.holds import followers_of
 from hudi_operator.plan.schedule.runs import RetryPolicy
 from hudi_operator.plan.schedule.streams import is_continuous
 from hudi_operator.plan.service import plan_service
 from hudi_operator.plan.status.failed import failed_status
 from hudi_operator.plan.table import plan_table
 from hudi_operator.plan.versions import holder_of
+from hudi_operator.runtime.masking import masked, masked_problem
 from hudi_operator.runtime.observe import Observer
 from hudi_operator.runtime.parse_cache import Parsed
 from hudi_operator.runtime.ports import Cluster, Couriers, Meter, NoCouriers, NoMeter, NoSets, Sets
@@ -51,8 +60,6 @@ from hudi_table.table.store.ports import Clock
 
 _log = logging.getLogger(__name__)
 FAILURES_MAX = 20_000
-SECRET_LENGTH_MIN = 4
-"""Shorter values are not masked in messages: they would mask ordinary words."""
 
 
 @dataclass(slots=True)
@@ -109,6 +116,7 @@ class Reconciler:
         observed = replace(
             self._observe(desired, secret, attempts, self._refusal(desired, sharers)),
             sharers=tuple(str(each.key) for each in sharers),
+            followers=self._followers(desired),
             others=attempts.others,
             keepers=_keepers(siblings),
             measured=attempts.measured,
@@ -155,6 +163,11 @@ class Reconciler:
         stay = [identity_of(document) for document in found if "deletionTimestamp" not in document["metadata"]]
         return sorted(stay, key=_age)
 
+    def _followers(self, table: DesiredTable) -> tuple[Follower, ...]:
+        """The tables that take in what changes in another, as far as their status tells."""
+        found = [self.cluster.get(each) for each in self.cluster.followers(table.identity.key)]
+        return tuple(each for one in found if one is not None for each in followers_of(self._tables(one), table))
+
     def _refusal(self, desired: DesiredTable, sharers: Sequence[Identity]) -> Problem | None:
         """What keeps a table from being reconciled: its manifest, or an older table at its
         place."""
@@ -194,6 +207,7 @@ class Reconciler:
             streams=tuple(run for run in attempts.others if is_continuous(run)),
             failures=self._failed(identity.key, bad=problem is not None),
             refused=refused,
+            followers=self._followers(owner),
         )
 
         def plan(unlaunchable: Mapping[str, Problem]) -> list[Effect]:
@@ -249,7 +263,7 @@ class Reconciler:
         table = None if isinstance(seen, Problem) else seen
         sources: tuple[SourceObservation, ...] = ()
         if problem is None:
-            sources = tuple(self.observer.source(desired.spec, ingest, secret) for ingest in desired.spec.ingest)
+            sources = tuple(self.observer.source(desired.spec, ingest, secret, table) for ingest in desired.spec.ingest)
             unknown = table.unknown_checkpoints if table is not None else {}
             # What is waiting there cannot be told without the checkpoint.
             config = table.config if table is not None else None
@@ -375,16 +389,3 @@ def _keepers(services: list[DesiredService]) -> dict[ServiceType, str]:
     """The TableServices that keep a table all the time, by type."""
     lasting = [s for s in services if s.spec is not None and (s.spec.schedule is not None or s.spec.when is not None)]
     return {s.spec.type: s.identity.key.name for s in lasting if s.spec is not None and s.spec.mode is not RunMode.PLAN}
-
-
-def masked(message: str | None, secret: Mapping[str, str]) -> str | None:
-    """A message without any value of the secret."""
-    for value in secret.values():
-        if message is not None and len(value) >= SECRET_LENGTH_MIN:
-            message = message.replace(value, "***")
-    return message
-
-
-def masked_problem(problem: Problem, secret: Mapping[str, str]) -> Problem:
-    """A problem whose message holds no value of the secret."""
-    return replace(problem, message=masked(problem.message, secret) or "")

@@ -1,7 +1,7 @@
 """An ingest: what waits in a source becomes commits that also record that it is in the table.
 
 Of files the engine `Local` makes one in this process, `Spark` one in tasks (`ingest_spark`); of
-Kafka see `ingest_kafka`.
+other sources see the folder `ingests`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,20 @@ def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
     """Do one attempt. Raises HudiError; nothing of the batch is visible then."""
     kind = spec.work["source"].get("type")
     if kind in ("Kafka", "Debezium"):
-        from hudi_spark.jobs.ingest_kafka import run_kafka
+        from hudi_spark.jobs.ingests.kafka import run_kafka
 
         return run_kafka(spec, progress)
     if kind == "Jdbc":
-        from hudi_spark.jobs.ingest_jdbc import run_jdbc
+        from hudi_spark.jobs.ingests.jdbc import run_jdbc
 
         return run_jdbc(spec, progress)
+    if kind == "Hudi":
+        from hudi_spark.jobs.ingests.hudi import run_hudi
+
+        return run_hudi(spec, progress)
     if kind != "Files":
         raise InvalidRequestError(
-            f"source type {kind!r} is not read by this release; it reads Files, Kafka, Debezium and Jdbc"
+            f"source type {kind!r} is not read by this release; it reads Files, Kafka, Debezium, Jdbc and Hudi"
         )
     clock = SystemClock()
     start = clock.boot_seconds()

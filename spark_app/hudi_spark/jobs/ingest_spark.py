@@ -16,13 +16,15 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 import hudi_spark
 from hudi_spark.arrow_schemas import written_schema
 from hudi_spark.errors import as_hudi_errors
-from hudi_spark.jobs.batch import Batch, write_options
+from hudi_spark.frames import changes_frame, scan_frame
+from hudi_spark.jobs.batch import Batch, operation_of, write_options
+from hudi_spark.jobs.decoding import needed_of
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.session import session
 from hudi_spark.jobs.target import storage_options, target_of
@@ -31,11 +33,16 @@ from hudi_table.api import CommitResult, HudiTable
 from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError
 from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.model.names import IS_DELETED
+from hudi_table.model.table.cdc import BEFORE, DELETE, OP
+from hudi_table.services.ingesting import Behind
 from hudi_table.services.select_check import SOURCE
 from hudi_table.sources.files.reading import file_batches, file_schema, parquet_batches, unified_schema
+from hudi_table.sources.hudi.source import HudiBatch
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.context import TableContext
 
 SPLIT_BYTES = 64 << 20
 REPORT_SECONDS = 5.0
@@ -54,16 +61,65 @@ class Split:
     stop: int = -1
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a commit records of its ingest, and behind which one it stands."""
+
+    extra_metadata: Mapping[str, str]
+    place: Behind
+
+
 def write_spark(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:
     """Read, transform, write. Raises HudiError; a transform that Spark refuses is an
     InvalidRequestError."""
+    spark = _started(spec, progress, short=batch.size <= SHORT_BYTES_MAX)
+    with _data_errors():
+        rows = transformed(spark, source_frame(spark, spec, batch), batch.transform)
+        return _write(spark, spec, table, rows, Recorded(batch.extra_metadata, batch.behind), progress)
+
+
+def write_upstream(
+    spec: JobSpec,
+    table: HudiTable | None,
+    context: TableContext,
+    batch: HudiBatch,
+    recorded: Recorded,
+    progress: Progress,
+) -> CommitResult:
+    """The same of what changed in the table of `context`. Of a key that was deleted there and is
+    written again only the row is taken."""
+    spark = _started(spec, progress, short=False)
+    with _data_errors():
+        chain = spec.work.get("transform", ())
+        rows = scan_frame(spark, context, batch.scan.plan)
+        if batch.marks:
+            rows = rows.withColumn(IS_DELETED, functions.lit(False))
+        rows = transformed(spark, rows, chain)
+        if batch.changes is not None:
+            gone = (
+                changes_frame(spark, context, batch.changes.plan)
+                .where(functions.col(OP) == DELETE)
+                .select(f"{BEFORE}.*")
+            )
+            gone = gone.withColumn(IS_DELETED, functions.lit(True))
+            gone = transformed(spark, gone, chain)
+            rows = rows.unionByName(gone.join(rows, needed_of(spec), "left_anti"))
+        return _write(spark, spec, table, rows, recorded, progress)
+
+
+def _started(spec: JobSpec, progress: Progress, *, short: bool) -> SparkSession:
     progress.say("starting Spark")
     began = SystemClock().now().timestamp()
-    spark = session(spec, short=batch.size <= SHORT_BYTES_MAX)
+    spark = session(spec, short=short)
     progress.say(f"Spark runs; its JVM was there after {spark.sparkContext.startTime / 1000 - began:.1f} s")
+    return spark
+
+
+@contextmanager
+def _data_errors() -> Iterator[None]:
     try:
         with as_hudi_errors():
-            return _write(spark, spec, table, batch, progress)
+            yield
     except PySparkException as error:
         if (error.getSqlState() or "").startswith(DATA_EXCEPTION):
             raise InvalidDataError(f"the transform fails on some row: {_first_line(error)}") from error
@@ -75,20 +131,24 @@ def _first_line(error: PySparkException) -> str:
 
 
 def _write(
-    spark: SparkSession, spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress
+    spark: SparkSession,
+    spec: JobSpec,
+    table: HudiTable | None,
+    rows: DataFrame,
+    recorded: Recorded,
+    progress: Progress,
 ) -> CommitResult:
-    rows = transformed(spark, source_frame(spark, spec, batch), batch.transform)
-    tasks = spark.sparkContext.defaultParallelism
-    progress.say(f"{batch.operation} into {spec.table['location']} on Spark, {tasks} tasks at once")
+    operation, tasks = operation_of(spec), spark.sparkContext.defaultParallelism
+    progress.say(f"{operation} into {spec.table['location']} on Spark, {tasks} tasks at once")
     with target_of(spec, table, arrow_schema(rows)) as target, _report_tasks(spark, progress):
         return hudi_spark.write(
             rows,
             target,
-            batch.operation,
+            operation,
             options=write_options(spec),
-            extra_metadata=batch.extra_metadata,
-            batch=batch.behind.batch,
-            follows=batch.behind.follows,
+            extra_metadata=recorded.extra_metadata,
+            batch=recorded.place.batch,
+            follows=recorded.place.follows,
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from heapq import nsmallest
 from typing import Any
 
@@ -19,6 +19,7 @@ from hudi_table.callbacks.position import OPEN_MAX, Position, key_of
 from hudi_table.model.job.checkpoint import KEY_PREFIX
 from hudi_table.model.job.marks import Mark, is_mark
 from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, Positions, is_positions, streamer_text
+from hudi_table.model.job.upstream import Upstream, is_upstream
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import ALL_META_COLUMNS
 from hudi_table.model.timeline.commits import CommitMetadata
@@ -28,8 +29,9 @@ from hudi_table.model.timeline.instants import (
     Instant,
     State,
     comparable_time,
-    parse_instant_time,
 )
+from hudi_table.model.timeline.rewrites import is_rewrite
+from hudi_table.model.timeline.utc import utc_of
 from hudi_table.table.timeline.active import commit_metadata, fetch_bodies, load_timeline
 from hudi_table.table.timeline.archived import (
     archived_completions,
@@ -45,7 +47,6 @@ from hudi_table.table.timeline.timeline import Timeline
 PAGE = 200
 BODIES_AHEAD = 16
 """Commit bodies fetched at once: waiting for a store, not work; each may have megabytes."""
-_REWRITES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "BUCKET_RESCALE"})
 _STREAMER_KEYS = (STREAMER_KEY_V2, STREAMER_KEY)
 
 
@@ -216,13 +217,12 @@ def _commit(ctx: TableContext, found: _Found, schemas: _Schemas) -> Commit:
     instant = found.instant
     metadata = found.kept if found.kept is not None else commit_metadata(ctx, instant)
     stats = metadata.stats
-    rewrites = metadata.compacted or metadata.operation_type in _REWRITES
     return Commit(
         instant=instant.time,
         action=instant.action.value,
         operation=metadata.operation_type,
-        kind=CommitKind.REWRITE if rewrites else CommitKind.WRITE,
-        completed=moment_of(ctx, instant.moment),
+        kind=CommitKind.REWRITE if is_rewrite(metadata) else CommitKind.WRITE,
+        completed=utc_of(instant.moment, ctx.config.timezone),
         rows_written=sum(s.num_writes for s in stats),
         rows_inserted=sum(s.num_inserts for s in stats),
         rows_updated=sum(s.num_update_writes for s in stats),
@@ -233,12 +233,6 @@ def _commit(ctx: TableContext, found: _Found, schemas: _Schemas) -> Commit:
         schema_changed=None if found.kept is not None else schemas.changed(instant, metadata.avro_schema),
         checkpoints=tuple(_checkpoints(metadata.extra_metadata)),
     )
-
-
-def moment_of(ctx: TableContext, time: str) -> datetime:
-    """An instant's time as a moment of UTC, read in the timeline's zone."""
-    naive = parse_instant_time(comparable_time(time))
-    return naive.astimezone(UTC) if ctx.config.timezone == "LOCAL" else naive.replace(tzinfo=UTC)
 
 
 def _checkpoints(extra: Mapping[str, str]) -> Iterator[dict[str, Any]]:
@@ -260,6 +254,9 @@ def _checkpoint(text: str) -> dict[str, Any]:
         if is_mark(text):
             mark = Mark.from_text(text)
             return {"source": "Jdbc", "position": mark.value, "batch": mark.batch}
+        if is_upstream(text):
+            upstream = Upstream.from_text(text)
+            return {"source": "Hudi", "position": upstream.instant, "batch": upstream.batch}
         raw = parse_json(text)
         return {"source": "Files", "files": int(raw["fileCount"]), "batch": str(raw["batch"])}
     except (ValueError, KeyError, TypeError):

@@ -3,13 +3,14 @@ Hudi Streamer's."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.job.checkpoint import KEY_PREFIX, Checkpoint, find, key_of
 from hudi_table.model.job.marks import Mark, is_mark
 from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, Positions, is_positions, of_streamer
+from hudi_table.model.job.upstream import Upstream, is_upstream
 from hudi_table.table.commit.publish import materialise_predecessors
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
@@ -42,6 +43,25 @@ class HeldMark:
 
     mark: Mark
     instant: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeldUpstream:
+    """The checkpoint of an ingest from another table, and the instant of the commit that holds
+    it."""
+
+    upstream: Upstream
+    instant: str
+
+
+@relists
+def held_upstream(ctx: TableContext, ingest: str) -> HeldUpstream | None:
+    """The newest checkpoint of an ingest from another table, None before its first commit.
+
+    Raises CorruptTableError for a damaged checkpoint, and for one of another source.
+    """
+    found = _newest(ctx, under(key_of(ingest)))
+    return HeldUpstream(read_upstream(ctx, ingest, *found), found[0]) if found is not None else None
 
 
 @relists
@@ -122,9 +142,7 @@ def read_checkpoint(ctx: TableContext, ingest: str, time: str, text: str) -> Che
             raise ValueError(f"refers to {path}, which is gone: restore that file") from None
 
     try:
-        if is_positions(text) or is_mark(text):
-            other = "Kafka" if is_positions(text) else "a database"
-            raise ValueError(f"is of {other}, and its source is of type Files now: give the ingest another name")
+        _check_source(text, "Files")
         found = find({key_of(ingest): text}, ingest, load)
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(ctx, ingest, time, error) from error
@@ -138,9 +156,7 @@ def read_positions(ctx: TableContext, ingest: str, time: str, text: str) -> Posi
     try:
         if not text.startswith("{"):
             return of_streamer(text)
-        if not is_positions(text):
-            other = "a database" if is_mark(text) else "files"
-            raise ValueError(f"is of {other}, and its source is of type Kafka now: give the ingest another name")
+        _check_source(text, "Kafka")
         return Positions.from_text(text)
     except ValueError as error:
         raise _damaged(ctx, ingest, time, error) from error
@@ -149,11 +165,49 @@ def read_positions(ctx: TableContext, ingest: str, time: str, text: str) -> Posi
 def read_mark(ctx: TableContext, ingest: str, time: str, text: str) -> Mark:
     """The checkpoint of a commit's text. Raises CorruptTableError if it is damaged."""
     try:
-        if not is_mark(text):
-            raise ValueError("is of another source, and its source is of type Jdbc now: give the ingest another name")
+        _check_source(text, "Jdbc")
         return Mark.from_text(text)
     except ValueError as error:
         raise _damaged(ctx, ingest, time, error) from error
+
+
+def read_upstream(ctx: TableContext, ingest: str, time: str, text: str) -> Upstream:
+    """The checkpoint of a commit's text. Raises CorruptTableError if it is damaged."""
+    try:
+        _check_source(text, "Hudi")
+        return Upstream.from_text(text)
+    except ValueError as error:
+        raise _damaged(ctx, ingest, time, error) from error
+
+
+def read_any(ctx: TableContext, ingest: str, time: str, text: str) -> Checkpoint | Positions | Mark | Upstream:
+    """The checkpoint of a commit's text, of whatever source. Raises CorruptTableError if it is
+    damaged."""
+    return _READERS[source_of(text)](ctx, ingest, time, text)
+
+
+def source_of(text: str) -> str:
+    """Of which type of source a checkpoint is; Files for what is none at all."""
+    if is_positions(text):
+        return "Kafka"
+    if is_mark(text):
+        return "Jdbc"
+    return "Hudi" if is_upstream(text) else "Files"
+
+
+def _check_source(text: str, wanted: str) -> None:
+    found = source_of(text)
+    if found != wanted:
+        raise ValueError(f"is of {_WORDS[found]}, and its source is of type {wanted} now: give the ingest another name")
+
+
+_WORDS = {"Files": "files", "Kafka": "Kafka", "Jdbc": "a database", "Hudi": "another table"}
+_READERS: dict[str, Callable[[TableContext, str, str, str], Checkpoint | Positions | Mark | Upstream]] = {
+    "Files": read_checkpoint,
+    "Kafka": read_positions,
+    "Jdbc": read_mark,
+    "Hudi": read_upstream,
+}
 
 
 def _damaged(ctx: TableContext, ingest: str, time: str, error: Exception) -> CorruptTableError:

@@ -20,10 +20,11 @@ from hudi_operator.api.fields.sections import (
     SavepointSpec,
     UpgradeSpec,
 )
+from hudi_operator.api.ingests.ingest import IngestSpec
 from hudi_operator.api.schema import camel
 from hudi_operator.api.service import ConcurrencyPolicy, RunMode, TableServiceSpec
 from hudi_operator.api.status import PlanStatus
-from hudi_operator.api.table import HudiTableSpec, IngestSpec
+from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.plan.schedule.runs import RETRYABLE
 from hudi_table.model.service.services import ServiceType
 

@@ -351,3 +351,43 @@ def test_a_published_plan_is_executed_by_the_next_look(place: Place) -> None:
     # An ingest that found nothing may have begun in the same second.
     assert [run["instants"] for run in done["status"]["runs"] if run["work"] == "Compaction"] == [[plan.instant]]
     assert done["status"]["timeline"]["pending"] == []
+
+
+def cities(place: Place, *, suspend: bool = False, **hudi: str) -> dict[str, Any]:
+    """A table that follows the one of `place`."""
+    source = {"type": "Hudi", "hudi": {"location": f"file://{place.location}", "deletes": "Delete", **hudi}}
+    return manifest(
+        "cities", location=f"file://{place.folder}/lake/cities", recordKey=["id"], suspend=suspend,
+        index={"type": "Bucket", "buckets": 2}, ingest=[ingest(source=source)],
+    )  # fmt: skip
+
+
+def keys(table: Path) -> list[str]:
+    found: pa.Table = open_table(str(table)).scan(["id"]).to_arrow()
+    return sorted(found.column("id").to_pylist())
+
+
+def test_a_table_follows_another_one_with_its_deletes(place: Place) -> None:
+    place.land("1.parquet")
+    place.apply(place.table(), cities(place))
+    below = place.folder / "lake" / "cities"
+    assert keys(below) == ["a", "b", "c"]
+    open_table(str(place.location)).delete(ROWS.slice(0, 1).select(["id", "ts"]))
+    place.apply(place.table(), cities(place))
+    assert keys(below) == ["b", "c"]
+
+
+@pytest.mark.parametrize(("hold", "kept"), [("24h", True), ("0s", False)])
+def test_cleaning_leaves_what_a_table_has_not_taken_yet(place: Place, hold: str, *, kept: bool) -> None:
+    place.land("1.parquet")
+    place.apply(place.table(), cities(place, maxHold=hold))
+    above = open_table(str(place.location))
+    above.delete(ROWS.slice(0, 1).select(["id", "ts"]))
+    for n in range(10, 24):
+        above.upsert(pa.table({"id": ["b"], "ts": pa.array([n], pa.int64()), "city": ["y"]}))
+    resting = cities(place, suspend=True, maxHold=hold)
+    place.apply(place.table(maintenance={"cleaning": {"keepCommits": 2}}), resting)
+    assert bool(list(place.location.glob(".hoodie/*.clean"))) is not kept
+    place.apply(place.table(), cities(place, maxHold=hold))
+    below = place.folder / "lake" / "cities"
+    assert keys(below) == (["b", "c"] if kept else ["a", "b", "c"])

@@ -66,3 +66,28 @@ def test_a_document_that_is_no_table_harms_nobody(broken: object) -> None:
     document = {**table("c"), "spec": broken}
     assert names(known(table("a"), document), document) == []
     assert Places().sharing(Key("HudiTable", "lake", "nobody")) == []
+
+
+def following(name: str, *locations: str, namespace: str = "lake", **changes: Any) -> dict[str, Any]:
+    sources = [{"type": "Hudi", "hudi": {"location": each}} for each in locations]
+    ingests = [{"name": f"i{n}", "source": source} for n, source in enumerate(sources)]
+    return table(name, namespace, location=f"s3://lake/{name}", ingest=ingests, **changes)
+
+
+def test_who_follows_a_table_is_known_within_its_namespace() -> None:
+    above, below = table("a"), following("b", "s3a://lake/flights/", "s3://lake/others")
+    elsewhere = following("c", "s3://lake/flights", namespace="other")
+    other_store = following("d", "s3://lake/flights", storage={"endpoint": "http://other:9000"})
+    places = known(above, below, elsewhere, other_store)
+    assert [key.name for key in places.followers(key_of(above))] == ["b"]
+    places.remove(key_of(below))
+    assert places.followers(key_of(above)) == []
+    for document in (above, elsewhere, other_store):
+        places.remove(key_of(document))
+    assert places == Places()
+
+
+@pytest.mark.parametrize("ingests", [None, "x", ["x"], [{"source": "x"}], [{"source": {"hudi": {"location": 7}}}]])
+def test_ingests_that_are_none_follow_nobody(ingests: object) -> None:
+    above, below = table("a"), {**table("b"), "spec": {"location": "s3://lake/b", "ingest": ingests}}
+    assert known(above, below).followers(key_of(above)) == []

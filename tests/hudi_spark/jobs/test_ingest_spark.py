@@ -21,7 +21,8 @@ from hudi_spark.jobs import ingest
 from hudi_spark.jobs.__main__ import main
 from hudi_spark.jobs.batch import next_batch
 from hudi_spark.jobs.session import FIXED
-from hudi_table.api import open_table
+from hudi_table.api import create_table, open_table, write_hudi
+from hudi_table.arguments import TableTypeName
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from tests.support.s3 import ACCESS, running_s3
 
@@ -202,3 +203,41 @@ def test_an_attempt_that_looked_before_another_committed_takes_no_file_twice(
     late = run(tmp_path, job())[1]
     assert late.error_class == "WriteConflict", late.message
     assert open_table(str(tmp_path / "lake")).scan().count() == 4
+
+
+def upstream_spec(folder: Path, attempt: str, **table: Any) -> JobSpec:
+    source = {"type": "Hudi", "hudi": {"location": f"file://{folder}/above", "deletes": "Delete"}}
+    sql = "select id, city, n * 2 n, _hoodie_is_deleted from source"
+    work = {"type": "Ingest", "name": "feed", "operation": "Upsert", "source": source, "transform": [{"sql": sql}]}
+    told = {
+        "name": "below",
+        "location": f"file://{folder}/below",
+        "recordKey": ["id"],
+        "index": {"type": "Simple"},
+        **table,
+    }
+    return JobSpec(attempt, told, work, engine="Spark", progress=str(folder / "progress.jsonl"))
+
+
+@pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
+@pytest.mark.parametrize("by", [[{"field": "city", "type": "Simple"}], []], ids=["partitioned", "flat"])
+def test_another_table_is_followed_with_its_deletes_and_its_moves(
+    tmp_path: Path, kind: TableTypeName, by: list[dict[str, str]]
+) -> None:
+    def rows(*found: tuple[str, str, int]) -> pa.Table:
+        return pa.Table.from_pylist([dict(zip(("id", "city", "n"), each, strict=True)) for each in found])
+
+    above = create_table(
+        str(tmp_path / "above"), rows(("a", "x", 1)).schema, record_key="id", partition_by="city", type=kind,
+        index={"type": "GlobalSimple"},
+    )  # fmt: skip
+    write_hudi(above, rows(("a", "x", 1), ("b", "x", 2), ("c", "y", 3), ("d", "y", 4)))
+    run(tmp_path, upstream_spec(tmp_path, "one", partitionBy=by))
+    write_hudi(above, rows(("a", "y", 5)))
+    above.delete(rows(("b", "x", 0), ("c", "y", 0)))
+    write_hudi(above, rows(("c", "y", 6), ("e", "x", 7)))
+    code, result = run(tmp_path, upstream_spec(tmp_path, "two", partitionBy=by))
+    assert (code, result.figures["instantsTaken"], result.figures["commits"]) == (0, 3, 1), result.message
+    found = open_table(str(tmp_path / "below")).scan(["id", "city", "n"]).to_arrow().to_pylist()
+    wanted = [("a", "y", 10), ("c", "y", 12), ("d", "y", 8), ("e", "x", 14)]
+    assert sorted((row["id"], row["city"], row["n"]) for row in found) == wanted

@@ -173,8 +173,8 @@ def test_which_statements_keep_the_order_of_a_stream(sql: str, keeps: bool) -> N
     [
         ("select * from source", ""),
         ("select id, day, _hoodie_is_deleted, n + 1 m from source where n > 0 or _hoodie_is_deleted", ""),
-        ("select * from source where n > 0", "may leave out tombstones"),
-        ("select *, explode(l) e from source", "may leave out tombstones"),
+        ("select * from source where n > 0", "may leave out rows that delete others"),
+        ("select *, explode(l) e from source", "may leave out rows that delete others"),
         ("select id, day from source", "does not hand on _hoodie_is_deleted as it is"),
         ("select * except (day), 'mo' day from source", "does not hand on day as it is"),
     ],

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hudi_operator.api.fields.brokers import BROKERS, TOPIC_LENGTH_MAX, SaslMechanism, SecurityProtocol
 from hudi_operator.api.fields.patterns import ENDPOINT, NAME, OBJECT_NAME
-from hudi_operator.api.fields.sources import BROKERS, TOPIC_LENGTH_MAX, SaslMechanism, SecurityProtocol
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.callbacks.kinds import CommitKind
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from hudi_operator.api.fields.databases import JdbcSpec
+from hudi_operator.api.ingests.databases import JdbcSpec
 from hudi_operator.api.status import RunStatus
 from hudi_operator.manifests.quantities import seconds_of
 from hudi_operator.plan.schedule.runs import DONE

@@ -13,9 +13,10 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from hudi_operator.api.fields.sources import KafkaSpec, OnDataLoss
+from hudi_operator.api.ingests.ingest import FRESHNESS, IngestMode, IngestSpec
+from hudi_operator.api.ingests.source import KafkaSpec, OnDataLoss
 from hudi_operator.api.status import RunStatus
-from hudi_operator.api.table import FRESHNESS, HudiTableSpec, IngestMode, IngestSpec
+from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import seconds_of
 from hudi_operator.plan.observed import Problem, SourceObservation, TableObservation
 from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, rfc3339

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from hudi_operator.api.fields.sources import SourceType
+from hudi_operator.api.ingests.source import SourceType
 from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.words import one_line
 from hudi_operator.plan.observed import SourceObservation, TableObservation
-from hudi_operator.plan.schedule import streams
+from hudi_operator.plan.schedule import streams, upstreams
+from hudi_operator.plan.schedule.ingests import waiting_of
 from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_table.model.counts import counted
-from hudi_table.model.job.checkpoint import SourceFile, waiting
 from hudi_table.model.table.properties import METADATA_DROPPED, PARTITION_DROPPED
 
 METADATA_TABLE = "MetadataTable"
@@ -79,6 +79,14 @@ def fresh(
     late = [found for each in spec.ingest if (found := streams.late(each, table, sources, now))]
     if late:
         return Finding("Fresh", "False", "MessagesWaiting", "; ".join(late))
+    behind = [found for each in spec.ingest if (found := upstreams.late(each, sources, now))]
+    if behind:
+        return Finding("Fresh", "False", "CommitsWaiting", "; ".join(behind))
+    missing = [found for each in spec.ingest if (found := upstreams.missing(each, sources))]
+    if missing:
+        return Finding(
+            "Fresh", "Unknown", "NoUpstream", f"no table at {', '.join(missing)} yet: once there is one it is taken in"
+        )
     empty = empty_sources(spec, table, sources)
     if empty:
         return Finding(
@@ -160,8 +168,3 @@ def empty_sources(
     seen = {s.ingest for s in sources if s.problem is None and not s.files and s.ingest not in taken}
     files = (ingest for ingest in spec.ingest if ingest.source.type is SourceType.FILES)
     return tuple(ingest.source.path or "" for ingest in files if ingest.name in seen)
-
-
-def waiting_of(source: SourceObservation, table: TableObservation | None) -> tuple[SourceFile, ...]:
-    """Files of a source that the table does not hold yet."""
-    return waiting(source.files, table.files_held(source.ingest) if table is not None else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from hudi_operator.api.fields.maintenance import ServiceMode
 from hudi_operator.api.status import RunStatus
@@ -14,6 +15,7 @@ from hudi_operator.manifests.quantities import human_bytes
 from hudi_operator.manifests.services import ServiceWork, maintenance_of, resize_wanted
 from hudi_operator.plan.figures import SMALL_FILE_COUNT_MIN, SMALL_FILE_RATIO_MAX, small_files
 from hudi_operator.plan.observed import Observed, TableObservation
+from hudi_operator.plan.schedule import holds
 from hudi_operator.plan.schedule.due import due_now
 from hudi_operator.plan.status import predict
 from hudi_operator.plan.status.conditions import Finding
@@ -41,11 +43,11 @@ class Hindrance:
 
 
 def findings(
-    spec: HudiTableSpec, observed: Observed, hindrance: Hindrance, runs: Sequence[RunStatus]
+    spec: HudiTableSpec, observed: Observed, hindrance: Hindrance, runs: Sequence[RunStatus], now: datetime
 ) -> tuple[Finding, ...]:
     """Compacted, WellSized, Clean, Archived, and ResizeNeedsApproval where one is wanted."""
     table = observed.table
-    debts = _Debts(spec, observed, hindrance)
+    debts = _Debts(spec, observed, hindrance, now)
     found = (
         _compacted(spec, table, debts),
         _well_sized(spec, table, debts),
@@ -60,6 +62,7 @@ class _Debts:
     spec: HudiTableSpec
     observed: Observed
     hindrance: Hindrance
+    now: datetime
 
     def why(self, kind: ServiceType) -> str | None:
         """Why a service is due, whether or not anything runs it."""
@@ -72,7 +75,17 @@ class _Debts:
         """`; due: why; what it waits for`, as the end of a message."""
         why = self.why(kind)
         due = f"; {kind.value} is due: {why}" if why is not None else ""
-        return due + "".join(f"; {said}" for said in [self._keeper(kind, due=why is not None)] if said)
+        return (
+            due
+            + self.held_text(kind)
+            + "".join(f"; {said}" for said in [self._keeper(kind, due=why is not None)] if said)
+        )
+
+    def held_text(self, kind: ServiceType) -> str:
+        """`; what is kept for whom`, where another table holds what this service would take."""
+        table = self.observed.table
+        hold = holds.hold_of(kind, table, self.observed.followers, self.now) if table is not None else None
+        return f"; {hold}" if hold is not None else ""
 
     def _keeper(self, kind: ServiceType, *, due: bool) -> str | None:
         name = self.observed.keepers.get(kind)
@@ -128,7 +141,8 @@ def _clean(table: TableObservation | None, debts: _Debts) -> Finding:
         freed = table.bytes_to_clean if table is not None else None
         size = "file slices that nobody needs" if freed is None else f"{human_bytes(freed)} that nobody needs"
         return Finding("Clean", "False", "OldSlices", f"{size} may wait{debts.due_text(ServiceType.CLEANING)}")
-    return Finding("Clean", "True", "NoFailedWrites", "no failed write lies on the timeline")
+    message = f"no failed write lies on the timeline{debts.held_text(ServiceType.CLEANING)}"
+    return Finding("Clean", "True", "NoFailedWrites", message)
 
 
 def _archived(table: TableObservation | None, debts: _Debts) -> Finding:

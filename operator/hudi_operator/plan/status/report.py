@@ -18,12 +18,13 @@ from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.words import one_line
 from hudi_operator.manifests.quantities import human_bytes
 from hudi_operator.plan.figures import small_files
-from hudi_operator.plan.observed import Observed, TableObservation
+from hudi_operator.plan.observed import CommittedCheckpoint, Observed, TableObservation
 from hudi_operator.plan.schedule import streams
+from hudi_operator.plan.schedule.ingests import waiting_of
 from hudi_operator.plan.schedule.runs import rfc3339
-from hudi_operator.plan.status.conditions import waiting_of
 from hudi_table.model.counts import counted
 from hudi_table.model.job.positions import behind
+from hudi_table.model.job.upstream import Upstream, UpstreamExtent
 from hudi_table.model.options.write_options import COLON_RULE
 
 __all__ = ["RUNS_MAX", "data", "human_duration", "ingests", "notes", "services", "summary", "timeline"]
@@ -99,6 +100,9 @@ def ingests(spec: HudiTableSpec, observed: Observed, now: datetime) -> tuple[Ing
             statuses.append(_stream(ingest.name, observed, now))
             continue
         held = observed.table.checkpoints.get(ingest.name) if observed.table is not None else None
+        if ingest.source.hudi is not None:
+            statuses.append(_follower(ingest.name, source.upstream if source is not None else None, held, now))
+            continue
         files = waiting_of(source, observed.table) if source is not None and source.problem is None else ()
         lag = max((now - f.modified for f in files), default=timedelta(0))
         statuses.append(
@@ -128,6 +132,21 @@ def _stream(name: str, observed: Observed, now: datetime) -> IngestStatus:
         pending_messages=waits,
         lag=human_duration(age if waits and age is not None else timedelta(0)),
         refused_messages=positions.refused if positions is not None else 0,
+        checkpoint=held.checkpoint.batch if held is not None else None,
+        last_commit=held.instant if held is not None else None,
+    )
+
+
+def _follower(
+    name: str, extent: UpstreamExtent | None, held: CommittedCheckpoint | None, now: datetime
+) -> IngestStatus:
+    extent = extent or UpstreamExtent()
+    return IngestStatus(
+        name=name,
+        pending_commits=extent.commits,
+        position=held.checkpoint.instant if held is not None and isinstance(held.checkpoint, Upstream) else None,
+        pending_bytes=extent.size if extent.commits else 0,
+        lag=human_duration(now - extent.oldest if extent.oldest is not None else timedelta(0)),
         checkpoint=held.checkpoint.batch if held is not None else None,
         last_commit=held.instant if held is not None else None,
     )

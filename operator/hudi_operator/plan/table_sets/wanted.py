@@ -8,7 +8,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_operator.api.fields.sources import TOPIC_LENGTH_MAX, SourceType
+from hudi_operator.api.fields.brokers import TOPIC_LENGTH_MAX
+from hudi_operator.api.ingests.source import SourceType
 from hudi_operator.api.locations import segments
 from hudi_operator.api.names import API_VERSION, SET, TOPIC
 from hudi_operator.api.options import described_errors, option_errors

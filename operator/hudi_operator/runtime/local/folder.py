@@ -103,10 +103,17 @@ class FolderCluster:
 
     def sharing(self, key: Key) -> list[Key]:
         """The HudiTables at the place of another, or above or below it."""
-        places = Places()
+        return self._places().sharing(key)
+
+    def followers(self, key: Key) -> list[Key]:
+        """The HudiTables of the same namespace that take in what changes in another."""
+        return self._places().followers(key)
+
+    def _places(self) -> Places:
+        found = Places()
         for each in self.keys():
-            places.add(each, self._read(self._path(each)))
-        return places.sharing(key)
+            found.add(each, self._read(self._path(each)))
+        return found
 
     def get(self, key: Key) -> Mapping[str, Any] | None:
         """The stored document, or None."""

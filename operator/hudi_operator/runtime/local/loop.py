@@ -120,7 +120,7 @@ class LocalRuntime:
 
     def _wait(self, keys: list[Key]) -> None:
         """Until something is due. Meanwhile the progress of jobs is reported, and the end of one
-        makes all resources of its table due."""
+        makes all resources of its table due, and the tables that follow it."""
         while self._due:
             for key, names in list(self._awaited.items()):
                 for line in self.launcher.progress(names):
@@ -129,7 +129,9 @@ class LocalRuntime:
                     del self._awaited[key]
                     self._turns[key] = self.clock.boot_seconds()
                     table = self._table_of(key)
-                    self._due |= {other: 0.0 for other in keys if self._table_of(other) == table}
+                    self._due |= {
+                        other: 0.0 for other in keys if self._table_of(other) == table or self._follows(other, key)
+                    }
             pause = min(self._due.values()) - self.clock.boot_seconds()
             if pause <= 0:
                 return
@@ -140,6 +142,12 @@ class LocalRuntime:
         if key.kind == "HudiTable":
             return key.namespace, key.name
         return key.namespace, str(value_at(self.cluster.get(key), ".spec.tableRef.name"))
+
+    def _follows(self, key: Key, other: Key) -> bool:
+        """Whether a HudiTable takes in what changes in that of another resource."""
+        above = value_at(self.cluster.get(Key("HudiTable", *self._table_of(other))), ".spec.location")
+        ingests = value_at(self.cluster.get(key), ".spec.ingest") or [] if key.kind == "HudiTable" else []
+        return any(value_at(each, ".source.hudi.location") == above for each in ingests)
 
     def _print_event(self, key: Key, event: Emit) -> None:
         mark = "" if event.type is EventType.NORMAL else "warning: "

@@ -35,9 +35,9 @@ from hudi_operator.plan.observed import Problem
 from hudi_operator.plan.table_sets.plan import AGAIN_SECONDS, LISTED_SECONDS, ObservedSet, plan_set, topics_of
 from hudi_operator.plan.table_sets.wanted import keyless, names_of
 from hudi_operator.runtime.known import problem_of
+from hudi_operator.runtime.masking import masked_problem
 from hudi_operator.runtime.parse_cache import Parsed
 from hudi_operator.runtime.ports import TableCluster
-from hudi_operator.runtime.reconcile import masked_problem
 from hudi_operator.runtime.sets.keys import SetKeys
 from hudi_table.errors import AccessDeniedError, HudiError, InvalidRequestError, ObjectExistsError, ObjectNotFoundError
 from hudi_table.model.bounded import Bounded

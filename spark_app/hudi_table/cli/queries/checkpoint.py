@@ -12,11 +12,12 @@ from hudi_table.cli.opened import opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.counts import counted
-from hudi_table.model.job.checkpoint import KEY_PREFIX
-from hudi_table.model.job.marks import is_mark
-from hudi_table.model.job.positions import is_positions, streamer_text
+from hudi_table.model.job.checkpoint import KEY_PREFIX, Checkpoint
+from hudi_table.model.job.marks import Mark
+from hudi_table.model.job.positions import Positions, streamer_text
+from hudi_table.model.job.upstream import Upstream
 from hudi_table.services.ingesting import set_positions
-from hudi_table.sources.checkpoints import all_checkpoints, read_checkpoint, read_mark, read_positions
+from hudi_table.sources.checkpoints import all_checkpoints, read_any, source_of
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import with_relists
 
@@ -60,11 +61,14 @@ def _told(ctx: TableContext, name: str, instant: str, text: str) -> tuple[str, s
     """(source, checkpoint in few words)."""
     if not name:
         return "HudiStreamer", text
-    if is_mark(text):
-        mark = read_mark(ctx, name, instant, text)
-        return "Jdbc", f"{mark.column} {mark.value}" if mark.column else counted(mark.rows, "row")
-    if not is_positions(text):
-        return "Files", counted(len(read_checkpoint(ctx, name, instant, text).consumed), "file")
-    positions = read_positions(ctx, name, instant, text)
-    each = [streamer_text(type(positions)("", {topic: held})) for topic, held in sorted(positions.topics.items())]
-    return "Kafka", "; ".join(said for said in each if said is not None)
+    held, source = read_any(ctx, name, instant, text), source_of(text)
+    match held:
+        case Mark():
+            return source, f"{held.column} {held.value}" if held.column else counted(held.rows, "row")
+        case Upstream():
+            return source, f"{held.table} {held.instant}"
+        case Checkpoint():
+            return source, counted(len(held.consumed), "file")
+    topics = sorted(held.topics.items())
+    each = [streamer_text(Positions("", {name: topic})) for name, topic in topics]
+    return source, "; ".join(said for said in each if said is not None)

@@ -11,9 +11,16 @@ from hudi_table.model.names import IS_DELETED
 from hudi_table.services.transforming.dialect import Select, to_duckdb
 
 
-def check_chain(chain: Sequence[Mapping[str, Any]], *, arrival_decides: bool, deletes: Sequence[str] = ()) -> None:
+def check_chain(
+    chain: Sequence[Mapping[str, Any]],
+    *,
+    arrival_decides: bool,
+    deletes: Sequence[str] = (),
+    setting: str = "kafka.tombstones",
+) -> None:
     """Check the chain of a stream. `arrival_decides`: of two rows with one key the later one wins.
-    `deletes`: the columns by which tombstones name rows, empty where none delete.
+    `deletes`: the columns by which those that delete others name them, empty where none do;
+    `setting`: what asks for them.
 
     Raises InvalidRequestError that says what is wrong and what to do.
     """
@@ -21,30 +28,30 @@ def check_chain(chain: Sequence[Mapping[str, Any]], *, arrival_decides: bool, de
         if raw.get("sql") is None:
             if deletes and raw.get("function") is not None:
                 raise InvalidRequestError(
-                    "a transform function beside kafka.tombstones Delete might lose tombstones: give SQL, or another kafka.tombstones"
+                    f"a transform function beside {setting} Delete might lose deletes: give SQL, or another {setting}"
                 )
             continue
         select = to_duckdb(str(raw["sql"]))
         if arrival_decides and not select.keeps_order:
             raise InvalidRequestError(
                 f"transform {number + 1} groups, sorts, unites or nests, after which rows have no order, and the table has no orderingFields, so the "
-                "latest of a key wins: give kafka.metadata offset and orderingFields _kafka_offset, or a plain SELECT"
+                "latest of a key wins: give a plain SELECT, or orderingFields (of Kafka such as _kafka_offset, with kafka.metadata offset)"
             )
-        _check_deletes(select, deletes, number + 1)
+        _check_deletes(select, deletes, number + 1, setting)
 
 
-def _check_deletes(select: Select, needed: Sequence[str], number: int) -> None:
+def _check_deletes(select: Select, needed: Sequence[str], number: int, setting: str) -> None:
     if not needed:
         return
     if not select.keeps_deletes:
         raise InvalidRequestError(
-            f"transform {number} may leave out tombstones, whose columns are null but for their keys, and kafka.tombstones is Delete: "
+            f"transform {number} may leave out rows that delete others, and {setting} is Delete (a tombstone of Kafka holds its key alone): "
             f"let its WHERE say OR {IS_DELETED}, and give no GROUP BY, DISTINCT or explode"
         )
     missing = {*needed, IS_DELETED} - select.keeps([*needed, IS_DELETED])
     if missing:
         raise InvalidRequestError(
-            f"transform {number} does not hand on {', '.join(sorted(missing))} as it is, which tombstones need: select it, or give another kafka.tombstones"
+            f"transform {number} does not hand on {', '.join(sorted(missing))} as it is, which deletes need: select it, or give another {setting}"
         )
 
 

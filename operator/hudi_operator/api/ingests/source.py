@@ -8,15 +8,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
-from hudi_operator.api.fields.codecs import AvroSpec, CsvSpec, ProtobufSpec
-from hudi_operator.api.fields.databases import Infinite, JdbcSpec
+from hudi_operator.api.fields.brokers import BROKERS, TOPIC_LENGTH_MAX, SaslMechanism, SecurityProtocol
 from hudi_operator.api.fields.patterns import LOCATION, QUANTITY
+from hudi_operator.api.ingests.codecs import AvroSpec, CsvSpec, ProtobufSpec
+from hudi_operator.api.ingests.databases import Infinite, JdbcSpec
+from hudi_operator.api.ingests.upstreams import UpstreamSpec
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.job.positions import parse_streamer
-
-BROKERS = r"^[A-Za-z0-9._-]+:[0-9]{1,5}(,[A-Za-z0-9._-]+:[0-9]{1,5})*$"
-"""Hosts and ports: no user, no key."""
-TOPIC_LENGTH_MAX = 249
 
 
 class SourceType(StrEnum):
@@ -26,6 +24,7 @@ class SourceType(StrEnum):
     KAFKA = "Kafka"
     DEBEZIUM = "Debezium"
     JDBC = "Jdbc"
+    HUDI = "Hudi"
 
 
 STREAMS = (SourceType.KAFKA, SourceType.DEBEZIUM)
@@ -87,23 +86,6 @@ class OnDataLoss(StrEnum):
 
     STOP = "Stop"
     CONTINUE = "Continue"
-
-
-class SecurityProtocol(StrEnum):
-    """How brokers are spoken to."""
-
-    PLAINTEXT = "Plaintext"
-    TLS = "Tls"
-    SASL_PLAINTEXT = "SaslPlaintext"
-    SASL_TLS = "SaslTls"
-
-
-class SaslMechanism(StrEnum):
-    """How a user proves to be one."""
-
-    PLAIN = "PLAIN"
-    SCRAM_SHA_256 = "SCRAM-SHA-256"
-    SCRAM_SHA_512 = "SCRAM-SHA-512"
 
 
 def _are_offsets(texts: tuple[str, ...]) -> bool:
@@ -299,6 +281,15 @@ class SourceSpec:
             ),
         ),
         Rule(
+            "(self.type == 'Hudi') == has(self.hudi) && (self.type != 'Hudi' || !has(self.format))",
+            "a source of type Hudi needs hudi and no format, and no other has hudi",
+            "",
+            lambda s: (
+                (s.type is SourceType.HUDI) == (s.hudi is not None)
+                and (s.type is not SourceType.HUDI or s.format is None)
+            ),
+        ),
+        Rule(
             "self.type != 'Debezium' || (has(self.kafka) && has(self.format) && (self.format == 'json' || "
             "(self.format == 'avro' && has(self.kafka.avro) && has(self.kafka.avro.registry))))",
             "a source of type Debezium needs kafka and format json, or avro with kafka.avro.registry",
@@ -360,6 +351,7 @@ class SourceSpec:
     debezium: DebeziumSpec | None = prop("of type Debezium: how change events are read", None)
     kafka: KafkaSpec | None = prop("of type Kafka or Debezium: which topics, and how they are read", None)
     jdbc: JdbcSpec | None = prop("of type Jdbc: which rows of a database", None)
+    hudi: UpstreamSpec | None = prop("of type Hudi: which other table, and what of it", None)
 
     @property
     def deletes(self) -> bool:

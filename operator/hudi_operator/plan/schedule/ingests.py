@@ -1,0 +1,110 @@
+"""Whether an attempt at an ingest is wanted, by what its source holds; a judgement for each type of
+source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from hudi_operator.api.ingests.databases import JdbcSpec
+from hudi_operator.api.ingests.ingest import IngestMode, IngestSpec
+from hudi_operator.api.ingests.source import KafkaSpec
+from hudi_operator.api.ingests.upstreams import UpstreamSpec
+from hudi_operator.api.status import RunStatus
+from hudi_operator.manifests.quantities import human_bytes
+from hudi_operator.plan.effects import RequeueAfter
+from hudi_operator.plan.observed import Problem, SourceObservation, TableObservation
+from hudi_operator.plan.schedule import queries, streams, upstreams
+from hudi_operator.plan.schedule.runs import RetryPolicy
+from hudi_table.model.counts import counted
+from hudi_table.model.job.checkpoint import SourceFile, batch_id, waiting
+from hudi_table.model.job.positions import Extent, behind
+from hudi_table.model.job.upstream import UpstreamExtent
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An attempt that is wanted. `batch`: what it is for; `doing`: what it does, in words; `size`:
+    bytes that it is likely to read; `policy`: how it is repeated, as others are if None.
+    `measures`: whether its job may look at the table's index, too."""
+
+    batch: str
+    doing: str
+    size: int = 0
+    policy: RetryPolicy | None = None
+    measures: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a judgement goes by: the runs so far, newest first, and the manifest's generation."""
+
+    source: SourceObservation
+    table: TableObservation | None
+    runs: tuple[RunStatus, ...]
+    generation: int
+    policy: RetryPolicy
+    now: datetime
+
+
+def asked(ingest: IngestSpec, look: Look) -> Asked | Problem | RequeueAfter | None:
+    """The attempt that is wanted; why there can be none; when it is asked again; or nothing."""
+    source = ingest.source
+    if source.kafka is not None:
+        return _of_stream(ingest, source.kafka, look.source.extent, look)
+    if source.jdbc is not None:
+        return _of_database(ingest, source.jdbc, look)
+    if source.hudi is not None:
+        return _of_upstream(ingest, source.hudi, look.source.upstream, look)
+    files = waiting_of(look.source, look.table)
+    if not files:
+        return None
+    size = sum(f.size for f in files)
+    return Asked(batch_id(ingest.name, files), f"takes {counted(len(files), 'file')}, {human_bytes(size)}", size)
+
+
+def waiting_of(source: SourceObservation, table: TableObservation | None) -> tuple[SourceFile, ...]:
+    """Files of a source that the table does not hold yet."""
+    return waiting(source.files, table.files_held(source.ingest) if table is not None else None)
+
+
+def _of_stream(ingest: IngestSpec, kafka: KafkaSpec, extent: Extent | None, look: Look) -> Asked | Problem | None:
+    work, runs = f"Ingest/{ingest.name}", look.runs
+    positions = look.table.positions(ingest.name) if look.table is not None else None
+    if extent is None or any(run.work == work and run.phase == "Running" for run in runs):
+        return None
+    loss = streams.loss(kafka, extent, positions)
+    if loss is not None:
+        return loss
+    if ingest.mode is IngestMode.CONTINUOUS:
+        batch = streams.continuous_batch(work, runs, positions)
+        return Asked(batch, "is started: it follows its topics", policy=streams.tirelessly(look.policy), measures=False)
+    waits, batch = behind(extent, positions), streams.once_batch(ingest.name, extent, positions)
+    if waits == 0 or streams.found_nothing(work, batch, runs):
+        return None
+    many = f"at most {counted(waits, 'message')}" if waits is not None else "what its topics hold"
+    return Asked(batch, f"takes {many}", measures=False)
+
+
+def _of_database(ingest: IngestSpec, jdbc: JdbcSpec, look: Look) -> Asked | RequeueAfter:
+    work = f"Ingest/{ingest.name}"
+    last = queries.last_of(work, look.generation, look.runs)
+    wait = queries.wait_of(jdbc, last, look.now)
+    if wait > 0:
+        return RequeueAfter(wait, work, appointment=True)
+    return Asked(queries.batch_of(last), "asks its database")
+
+
+def _of_upstream(
+    ingest: IngestSpec, upstream: UpstreamSpec, extent: UpstreamExtent | None, look: Look
+) -> Asked | Problem | None:
+    if extent is None or not (extent.commits or extent.lost):
+        return None
+    loss = upstreams.loss(upstream, extent)
+    if loss is not None:
+        return loss
+    batch = upstreams.batch_of(ingest.name, extent, look.table.upstream(ingest.name) if look.table else None)
+    if streams.found_nothing(f"Ingest/{ingest.name}", batch, look.runs):
+        return None
+    many = f"{counted(extent.commits, 'commit')} of {upstream.location}, {human_bytes(extent.size)}"
+    return Asked(batch, f"takes {many}", extent.size)

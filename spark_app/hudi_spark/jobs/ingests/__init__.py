@@ -1,0 +1,7 @@
+"""Ingests from what is no folder of files: topics of Kafka, databases, other Hudi tables.
+
+Here belongs one attempt at an ingest from one type of source. What knows the source itself is
+`hudi_table.sources`; files are `ingest.py`'s, beside this folder.
+
+Begin with `jdbc.py`, the shortest.
+"""

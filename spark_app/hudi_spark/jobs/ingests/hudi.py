@@ -1,0 +1,133 @@
+"""An ingest from another Hudi table: what changed there becomes commits here, each with how far it
+is, until nothing waits.
+
+`Local` reads and writes in this process, `Spark` in tasks. There rows have no order, so a row that
+was deleted and written again is told by its key: its delete is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+
+from hudi_spark.jobs.batch import commit_rows, operation_of
+from hudi_spark.jobs.decoding import needed_of
+from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.target import find_table, storage_options
+from hudi_table.api import CommitResult, HudiTable, open_table
+from hudi_table.errors import InvalidRequestError, TableNotFoundError, WriteConflictError
+from hudi_table.model.counts import counted
+from hudi_table.model.job.checkpoint import key_of
+from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.table.config import MergeMode
+from hudi_table.services.ingesting import Behind, behind
+from hudi_table.services.transforming.chain_check import check_chain
+from hudi_table.services.transforming.steps import Chain, Transforms
+from hudi_table.sources.checkpoints import held_upstream
+from hudi_table.sources.hudi.settings import HudiSettings
+from hudi_table.sources.hudi.source import HudiBatch, HudiSource
+from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.timeline.archived import under
+from hudi_table.table.timeline.context import TableContext
+
+
+@dataclass(slots=True)
+class _Done:
+    """What a run has come to."""
+
+    commits: list[CommitResult] = field(default_factory=list)
+    taken: int = 0
+
+    def add(self, batch: HudiBatch, commit: CommitResult) -> None:
+        """Count a commit."""
+        self.commits.append(commit)
+        self.taken += batch.commits
+
+
+def run_hudi(spec: JobSpec, progress: Progress) -> JobResult:
+    """Do one attempt. Raises HudiError; what was committed before stays."""
+    clock = SystemClock()
+    start, done = clock.boot_seconds(), _Done()
+    settings = HudiSettings.of(spec.work["source"])
+    check_request(spec, settings)
+    try:
+        upstream = open_table(settings.location, storage_options=storage_options(spec, settings.location))
+    except TableNotFoundError:
+        return JobResult(spec.attempt, "NothingToDo", message=f"there is no table at {settings.location} yet")
+    source = HudiSource(upstream.context, settings, spec.attempt)
+    checkpoint = ""
+    while True:
+        table, name = find_table(spec), str(spec.work["name"])
+        held = held_upstream(table.context, name) if table is not None else None
+        batch = source.plan(source.discover(), held.upstream if held is not None else None)
+        if batch is None:
+            break
+        progress.say(f"taking {_words(batch)} of the table at {settings.location}")
+        place = behind(name, under(key_of(name)), held.instant if held is not None else None)
+        commit = _write(spec, table, source.context, batch, place, progress)
+        if commit.replayed:
+            raise WriteConflictError(f"another attempt has committed what comes next of {name} as {commit.instant}")
+        done.add(batch, commit)
+        checkpoint = batch.name
+    return _result(spec, done, checkpoint, clock.boot_seconds() - start)
+
+
+def check_request(spec: JobSpec, settings: HudiSettings) -> None:
+    """Raises InvalidRequestError for what would lose deletes, or take rows twice."""
+    operation_of(spec)
+    if spec.work["operation"] != "Upsert" and (settings.deletes or settings.continues):
+        raise InvalidRequestError("hudi.deletes Delete and hudi.onDataLoss Continue go with operation Upsert alone")
+    table = spec.table
+    arrival = not table.get("orderingFields") or table.get("mergeMode") == MergeMode.COMMIT_TIME.value
+    check_chain(
+        spec.work.get("transform", ()),
+        arrival_decides=settings.deletes and arrival,
+        deletes=needed_of(spec) if settings.deletes else (),
+        setting="hudi.deletes",
+    )
+
+
+def _write(
+    spec: JobSpec, table: HudiTable | None, above: TableContext, batch: HudiBatch, place: Behind, progress: Progress
+) -> CommitResult:
+    rows, known = batch.read(), table.schema() if table is not None else None
+    metadata = {key_of(str(spec.work["name"])): rows.checkpoint.to_text()}
+    if spec.engine != "Local" and not batch.is_start:
+        # Spark is started only by jobs that need it.
+        from hudi_spark.jobs.ingest_spark import Recorded, write_upstream
+
+        return write_upstream(spec, table, above, batch, Recorded(metadata, place), progress)
+    chain = Chain(Transforms.of(spec.work.get("transform", ())))
+    with contextlib.closing(chain):
+        return commit_rows(spec, table, chain.apply(rows.batches, known), metadata, place)
+
+
+def _words(batch: HudiBatch) -> str:
+    if batch.is_start:
+        return "the place to begin at"
+    return "all rows" if batch.is_whole else counted(batch.commits, "commit")
+
+
+def _result(spec: JobSpec, done: _Done, checkpoint: str, seconds: float) -> JobResult:
+    if not done.commits:
+        return JobResult(spec.attempt, "NothingToDo", message="what the other table holds is in this one")
+    inserted = sum(each.rows_inserted for each in done.commits)
+    updated = sum(each.rows_updated for each in done.commits)
+    deleted = sum(each.rows_deleted for each in done.commits)
+    figures = {
+        "recordsInserted": float(inserted),
+        "recordsUpdated": float(updated),
+        "recordsDeleted": float(deleted),
+        "commits": float(len(done.commits)),
+        "instantsTaken": float(done.taken),
+        "bytesWritten": float(sum(each.bytes_written for each in done.commits)),
+        "seconds": round(seconds, 3),
+    }
+    message = (
+        f"{counted(done.taken, 'commit')} of the other table in {counted(len(done.commits), 'commit')}: {inserted:,} inserted, {updated:,} updated, "
+        f"{deleted:,} deleted in {seconds:.1f} s"
+    )
+    instants = (done.commits[-1].instant,) if done.commits[-1].instant else ()
+    return JobResult(
+        spec.attempt, "Succeeded", message=message, instants=instants, figures=figures, checkpoint=checkpoint
+    )

@@ -1,0 +1,65 @@
+"""How far an ingest from another Hudi table is: the checkpoint that its commits hold under
+`lakeops.ingest.<name>`, and what waits behind it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+
+from hudi_table.model.json_text import parse_json
+
+UPSTREAM_FORMAT = "hudi-1"
+LOSS_REMEDY = "give hudi.onDataLoss: Continue to take all rows again, as they are now"
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """`instant`: the newest write of the other table whose changes were taken; `moment`: that by
+    which ranges of changes go there, when it completed where names tell that, else its own time.
+    `table`: name of the other table."""
+
+    batch: str
+    attempt: str
+    table: str
+    instant: str
+    moment: str
+
+    def to_text(self) -> str:
+        """The value in extra metadata: compact JSON."""
+        document = {"format": UPSTREAM_FORMAT, **{name: getattr(self, name) for name in self.__slots__}}
+        return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+
+    @classmethod
+    def from_text(cls, text: str) -> Upstream:
+        """Parse. Raises ValueError for anything that `to_text` did not write."""
+        if not is_upstream(text):
+            raise ValueError(f"is no checkpoint of another table: {text[:80]!r}")
+        raw = parse_json(text)
+        try:
+            return cls(*(str(raw[name]) for name in cls.__slots__))
+        except KeyError as error:
+            raise ValueError(f"is no checkpoint of another table: {text[:80]!r}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamExtent:
+    """What another table holds behind a checkpoint. `newest`: the newest instant that can be taken,
+    '' if there is none; `commits`: how many wait, `size` the bytes of their files, `oldest` when
+    the first of them was made. `lost`: why the changes behind the checkpoint can no longer be
+    told."""
+
+    newest: str = ""
+    commits: int = 0
+    size: int = 0
+    oldest: datetime | None = None
+    lost: str = ""
+
+
+def is_upstream(text: str) -> bool:
+    """Whether a checkpoint is one of another table; false for what is none at all."""
+    try:
+        raw = parse_json(text)
+    except ValueError:
+        return False
+    return isinstance(raw, dict) and raw.get("format") == UPSTREAM_FORMAT

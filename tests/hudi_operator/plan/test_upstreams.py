@@ -1,0 +1,98 @@
+"""What is planned for ingests from another table: a run whenever commits wait there, what its loss
+does, and what the status says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from hudi_operator.api.status import RunStatus
+from hudi_operator.plan.effects import Effect, Launch
+from hudi_operator.plan.observed import CommittedCheckpoint, Observed, SourceObservation, TableObservation
+from hudi_operator.plan.schedule.runs import rfc3339
+from hudi_operator.plan.table import plan_table
+from hudi_table.model.job.upstream import Upstream, UpstreamExtent
+from tests.support.manifests import ingest
+from tests.support.plans import COMMIT, NOW, desired, status_of, table
+
+LOCATION = "s3://lake/orders"
+HELD = CommittedCheckpoint(Upstream("b1", "a", "orders", "20260101000000000", "20260101000000000"), COMMIT.time)
+WAITS = UpstreamExtent("20260101120000000", 3, 5 << 20, NOW - timedelta(seconds=30))
+REST = UpstreamExtent("20260101000000000")
+
+
+def planned(
+    found: TableObservation | None, extent: UpstreamExtent | None, *runs: RunStatus, **changes: Any
+) -> list[Effect]:
+    more = {name: changes.pop(name) for name in ("freshness", "operation") if name in changes}
+    source = {"type": "Hudi", "hudi": {"location": LOCATION, **changes}}
+    wanted = desired(ingest=[ingest(source=source, **more)])
+    sources = (SourceObservation("feed", upstream=extent),)
+    return plan_table(wanted, Observed(table=found, sources=sources, runs=runs), NOW)
+
+
+def launches(effects: list[Effect]) -> list[Launch]:
+    return [effect for effect in effects if isinstance(effect, Launch)]
+
+
+def conditions(effects: list[Effect]) -> dict[str, tuple[str, str, str]]:
+    return {c.type: (c.status, c.reason, c.message) for c in status_of(effects).conditions}
+
+
+def test_commits_that_wait_are_taken_in_and_the_job_is_told_how() -> None:
+    effects = planned(table(checkpoints={"feed": HELD}), WAITS, deletes="Delete")
+    (launch,) = launches(effects)
+    assert launch.spec.engine == "Local"
+    assert launch.spec.work["source"]["hudi"] == {
+        "location": LOCATION, "startFrom": "Earliest", "deletes": "Delete", "onDataLoss": "Stop"
+    }  # fmt: skip
+    assert "takes 3 commits of s3://lake/orders, 5.0 MiB" in conditions(effects)["Reconciling"][2]
+
+
+def test_many_bytes_are_taken_in_by_spark() -> None:
+    (launch,) = launches(planned(None, replace(WAITS, size=1 << 30)))
+    assert launch.spec.engine == "Spark"
+
+
+def test_nothing_runs_while_nothing_waits() -> None:
+    effects = planned(table(checkpoints={"feed": HELD}), REST)
+    assert not launches(effects)
+    assert conditions(effects)["Fresh"][:2] == ("True", "UpToDate")
+
+
+def test_what_a_run_found_nothing_in_is_not_looked_at_again() -> None:
+    found = table(checkpoints={"feed": HELD})
+    (launch,) = launches(planned(found, WAITS))
+    nothing = replace(launch.run, phase="NothingToDo", finished=rfc3339(NOW))
+    assert not launches(planned(found, WAITS, nothing))
+    assert launches(planned(found, replace(WAITS, newest="20260101130000000"), nothing))
+
+
+def test_changes_that_can_no_longer_be_told_stop_the_ingest_unless_all_rows_are_to_come_again() -> None:
+    found, lost = table(checkpoints={"feed": HELD}), replace(WAITS, lost="the table can no longer tell")
+    effects = planned(found, lost)
+    assert not launches(effects)
+    assert conditions(effects)["Stalled"][1] == "DataLoss"
+    assert "hudi.onDataLoss: Continue" in conditions(effects)["Stalled"][2]
+    assert launches(planned(found, lost, onDataLoss="Continue"))
+
+
+def test_a_table_that_is_not_there_yet_is_waited_for() -> None:
+    effects = planned(None, None)
+    assert not launches(effects)
+    assert conditions(effects)["Fresh"] == (
+        "Unknown", "NoUpstream", "no table at s3://lake/orders yet: once there is one it is taken in",
+    )  # fmt: skip
+
+
+def test_the_status_says_how_far_it_is_and_how_late() -> None:
+    found = table(checkpoints={"feed": HELD})
+    (feed,) = status_of(planned(found, WAITS)).ingest
+    assert (feed.pending_commits, feed.pending_bytes, feed.lag) == (3, 5 << 20, "30s")
+    assert (feed.checkpoint, feed.last_commit) == ("b1", COMMIT.time)
+    assert conditions(planned(found, WAITS))["Fresh"][:2] == ("True", "UpToDate"), "30 seconds are not late"
+    late = conditions(planned(found, WAITS, freshness="10s"))["Fresh"]
+    assert late == (
+        "False", "CommitsWaiting", "3 commits of feed not in the table yet, the oldest for longer than 10s"
+    )  # fmt: skip
