@@ -20,7 +20,7 @@ from tests.support.kafka import Broker
 from tests.support.page_blocks import Block, every_block
 from tests.tidy.sources import ROOT
 
-ADDRESS, MANIFEST, DATA = "localhost:9092", "orders.yaml", "tests/data/debezium"
+ADDRESS, DATA = "localhost:9092", "tests/data/debezium"
 
 
 class _Interrupted(SystemClock):
@@ -60,6 +60,7 @@ class _Reader:
     monkeypatch: pytest.MonkeyPatch
     capsys: pytest.CaptureFixture[str]
     names: dict[str, Any] = field(default_factory=dict)
+    manifest: str = "orders.yaml"
 
     def follow(self, page: str, blocks: int) -> None:
         """The lesson, which has so many blocks."""
@@ -79,7 +80,7 @@ class _Reader:
             exec(compile(block.text, str(block), "exec"), self.names)
             return
         if block.kind == "yaml":
-            Path(MANIFEST).write_text(block.text)
+            Path(self.manifest).write_text(block.text)
             return
         printed = block.printed()
         for number, command in enumerate(block.commands()):
@@ -114,3 +115,14 @@ def test_the_lesson_about_kafka_runs_from_its_first_block_to_its_last(
         == 0
     )
     assert capsys.readouterr().out == '{"id":"c","price":210}\n', "the driver has followed the topic"
+
+
+def test_the_lesson_about_a_job_of_hudi_streamer_runs_from_its_first_block_to_its_last(
+    reader: _Reader, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader.manifest = "rides.yaml"
+    reader.follow("docs/tutorials/migrate-from-hudi-streamer.md", 6)
+    told = capsys.readouterr().out
+    assert [line.split()[-1] for line in told.splitlines()[1:]] == ["rides,0:3", "rides,0:3"]
+    history = open_table("lake/rides").history()
+    assert (sum(history["inserted"].to_pylist()), sum(history["updated"].to_pylist())) == (3, 0), "none came twice"
