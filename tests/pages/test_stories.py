@@ -30,7 +30,11 @@ ON_SPARK = {"docs/reference/spark-sql.md", "docs/how-to/coming-from-hudi.md", "d
 """Pages that tests/hudi_spark runs as a whole."""
 SPARK_BLOCKS = {"docs/how-to/reading.md#5", "docs/reference/compatibility.md#1"}
 """Blocks that tests/hudi_spark/test_page_blocks.py runs."""
-ON_KAFKA = {"docs/tutorials/kafka.md", "docs/tutorials/cdc.md"}
+ON_KAFKA = {
+    "docs/tutorials/kafka.md",
+    "docs/tutorials/cdc.md",
+    "docs/tutorials/migrate-from-hudi-streamer.md",
+}
 """Pages that tests/streams/test_page.py runs, beside a broker."""
 FINDINGS = {"hudictl doctor lake/flights": 3}
 """Commands that end with another exit code than 0."""

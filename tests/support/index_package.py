@@ -1,5 +1,5 @@
-"""Packages that offer indexes: `tests/data/index_package`, built and installed by pip, and small
-ones written by a test."""
+"""Packages that offer indexes, or sources of ingests: `tests/data/index_package`, built and
+installed by pip, and small ones written by a test."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ def installed_package() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def written_package(folder: Path, module: str, source: str, entry_points: str) -> Iterator[None]:
+def written_package(
+    folder: Path, module: str, source: str, entry_points: str, group: str = "hudi_table.indexes"
+) -> Iterator[None]:
     """A package of one module, as an installer leaves it: the module, and its metadata with the
     entry points."""
     metadata = folder / f"{module}-1.0.dist-info"
     metadata.mkdir(parents=True)
     (folder / f"{module}.py").write_text(source)
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(f"[hudi_table.indexes]\n{entry_points}\n")
+    (metadata / "entry_points.txt").write_text(f"[{group}]\n{entry_points}\n")
     with on_the_path(folder, module):
         yield
 

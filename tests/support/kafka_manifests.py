@@ -201,3 +201,22 @@ KAFKA_BAD += [
     (upstream({"operation": "Insert"}, onDataLoss="Continue"), "go with operation Upsert"),
     (upstream({"mode": "Continuous"}), "mode Continuous goes with"),
 ]
+
+
+def custom(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tuple[str, dict[str, Any]]:
+    """A table that is fed by a source of a package."""
+    outer = {name: changes.pop(name) for name in ("format", "columns") if name in changes}
+    inner = {"name": "shop.api"} | changes
+    return table(ingest=[ingest(source={"type": "Custom", **outer, "custom": inner}, **(of_ingest or {}))])
+
+
+KAFKA_GOOD += [custom(), custom({"operation": "Insert"}, options={"site": "x"}, every="30s")]
+KAFKA_BAD += [
+    (table(ingest=[ingest(source={"type": "Custom"})]), "needs custom and no format"),
+    (table(ingest=[ingest(source={**FILES, "custom": {"name": "a"}})]), "no other has custom"),
+    (custom(format="json"), "needs custom and no format"),
+    (custom(name="a b"), "name"),
+    (custom(options={"n": 7}), "options"),
+    (custom(every="soon"), "every"),
+    (custom({"mode": "Continuous"}), "mode Continuous goes with"),
+]

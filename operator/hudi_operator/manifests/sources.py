@@ -6,6 +6,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from hudi_operator.api.ingests.custom import CustomSpec
 from hudi_operator.api.ingests.databases import JdbcSpec
 from hudi_operator.api.ingests.source import KafkaSpec
 from hudi_operator.api.ingests.upstreams import UpstreamSpec
@@ -21,6 +22,11 @@ def kafka_document(kafka: KafkaSpec) -> dict[str, Any]:
     if timestamp is not None:
         found["startFrom"]["timestampMillis"] = millis_of(timestamp)
     return found
+
+
+def custom_document(custom: CustomSpec) -> dict[str, Any]:
+    """`source.custom` of a JobSpec, as `run_custom` reads it."""
+    return {"name": custom.name, "options": dict(custom.options)}
 
 
 def upstream_document(upstream: UpstreamSpec) -> dict[str, Any]:

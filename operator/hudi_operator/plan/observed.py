@@ -10,6 +10,7 @@ from datetime import datetime
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.status import IndexStatus, RunStatus
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile
+from hudi_table.model.job.custom import CustomMark
 from hudi_table.model.job.marks import Mark
 from hudi_table.model.job.positions import Extent, Positions
 from hudi_table.model.job.upstream import Upstream, UpstreamExtent
@@ -44,7 +45,7 @@ class FileFact:
 class CommittedCheckpoint:
     """The newest checkpoint of an ingest and the instant that holds it."""
 
-    checkpoint: Checkpoint | Positions | Mark | Upstream
+    checkpoint: Checkpoint | Positions | Mark | Upstream | CustomMark
     instant: str
 
 

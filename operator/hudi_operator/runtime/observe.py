@@ -155,8 +155,8 @@ class Observer:
         table behind the checkpoint that `table` holds."""
         if ingest.source.kafka is not None:
             return self._topics(ingest, ingest.source.kafka, secret)
-        if ingest.source.jdbc is not None:
-            return SourceObservation(ingest.name)  # its jobs ask the database
+        if ingest.source.jdbc is not None or ingest.source.custom is not None:
+            return SourceObservation(ingest.name)  # its jobs ask
         if ingest.source.hudi is not None:
             held = table.upstream(ingest.name) if table is not None else None
             return self._upstream(spec, ingest.name, ingest.source.hudi.location, secret, held)

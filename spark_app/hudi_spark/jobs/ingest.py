@@ -7,6 +7,9 @@ other sources see the folder `ingests`.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
+from importlib import import_module
+from typing import cast
 
 from hudi_spark.jobs.batch import Batch, commit_rows, next_batch
 from hudi_spark.jobs.progress import Progress
@@ -19,25 +22,26 @@ from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.table.store.clock import SystemClock
 
+Ingesting = Callable[[JobSpec, Progress], JobResult]
+_ELSEWHERE = {
+    "Kafka": ("hudi_spark.jobs.ingests.kafka", "run_kafka"),
+    "Debezium": ("hudi_spark.jobs.ingests.kafka", "run_kafka"),
+    "Jdbc": ("hudi_spark.jobs.ingests.jdbc", "run_jdbc"),
+    "Hudi": ("hudi_spark.jobs.ingests.hudi", "run_hudi"),
+    "Custom": ("hudi_spark.jobs.ingests.custom", "run_custom"),
+}
+"""What is loaded by the jobs alone that need it."""
+
 
 def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
     """Do one attempt. Raises HudiError; nothing of the batch is visible then."""
-    kind = spec.work["source"].get("type")
-    if kind in ("Kafka", "Debezium"):
-        from hudi_spark.jobs.ingests.kafka import run_kafka
-
-        return run_kafka(spec, progress)
-    if kind == "Jdbc":
-        from hudi_spark.jobs.ingests.jdbc import run_jdbc
-
-        return run_jdbc(spec, progress)
-    if kind == "Hudi":
-        from hudi_spark.jobs.ingests.hudi import run_hudi
-
-        return run_hudi(spec, progress)
+    kind = str(spec.work["source"].get("type"))
+    if kind in _ELSEWHERE:
+        module, name = _ELSEWHERE[kind]
+        return cast("Ingesting", getattr(import_module(module), name))(spec, progress)
     if kind != "Files":
         raise InvalidRequestError(
-            f"source type {kind!r} is not read by this release; it reads Files, Kafka, Debezium, Jdbc and Hudi"
+            f"source type {kind!r} is not read by this release; it reads {', '.join(('Files', *_ELSEWHERE))}"
         )
     clock = SystemClock()
     start = clock.boot_seconds()

@@ -17,6 +17,7 @@ from typing import Any
 from hudi_table.callbacks.kinds import CommitKind
 from hudi_table.callbacks.position import OPEN_MAX, Position, key_of
 from hudi_table.model.job.checkpoint import KEY_PREFIX
+from hudi_table.model.job.custom import CustomMark, is_custom
 from hudi_table.model.job.marks import Mark, is_mark
 from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, Positions, is_positions, streamer_text
 from hudi_table.model.job.upstream import Upstream, is_upstream
@@ -257,6 +258,9 @@ def _checkpoint(text: str) -> dict[str, Any]:
         if is_upstream(text):
             upstream = Upstream.from_text(text)
             return {"source": "Hudi", "position": upstream.instant, "batch": upstream.batch}
+        if is_custom(text):
+            custom = CustomMark.from_text(text)
+            return {"source": "Custom", "position": custom.position, "batch": custom.batch}
         raw = parse_json(text)
         return {"source": "Files", "files": int(raw["fileCount"]), "batch": str(raw["batch"])}
     except (ValueError, KeyError, TypeError):

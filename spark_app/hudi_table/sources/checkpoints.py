@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.job.checkpoint import KEY_PREFIX, Checkpoint, find, key_of
+from hudi_table.model.job.custom import CustomMark, is_custom
 from hudi_table.model.job.marks import Mark, is_mark
 from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, Positions, is_positions, of_streamer
 from hudi_table.model.job.upstream import Upstream, is_upstream
@@ -18,6 +19,7 @@ from hudi_table.table.timeline.archived import Holds, archived_with, newest_with
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
 
+AnyCheckpoint = Checkpoint | Positions | Mark | Upstream | CustomMark
 STREAMER_KEYS = (STREAMER_KEY_V2, STREAMER_KEY)
 
 
@@ -52,6 +54,25 @@ class HeldUpstream:
 
     upstream: Upstream
     instant: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCustom:
+    """The checkpoint of an ingest from a package's source, and the instant of the commit that holds
+    it."""
+
+    mark: CustomMark
+    instant: str
+
+
+@relists
+def held_custom(ctx: TableContext, ingest: str) -> HeldCustom | None:
+    """The newest checkpoint of an ingest from a package's source, None before its first commit.
+
+    Raises CorruptTableError for a damaged checkpoint, and for one of another source.
+    """
+    found = _newest(ctx, under(key_of(ingest)))
+    return HeldCustom(read_custom(ctx, ingest, *found), found[0]) if found is not None else None
 
 
 @relists
@@ -180,7 +201,16 @@ def read_upstream(ctx: TableContext, ingest: str, time: str, text: str) -> Upstr
         raise _damaged(ctx, ingest, time, error) from error
 
 
-def read_any(ctx: TableContext, ingest: str, time: str, text: str) -> Checkpoint | Positions | Mark | Upstream:
+def read_custom(ctx: TableContext, ingest: str, time: str, text: str) -> CustomMark:
+    """The checkpoint of a commit's text. Raises CorruptTableError if it is damaged."""
+    try:
+        _check_source(text, "Custom")
+        return CustomMark.from_text(text)
+    except ValueError as error:
+        raise _damaged(ctx, ingest, time, error) from error
+
+
+def read_any(ctx: TableContext, ingest: str, time: str, text: str) -> AnyCheckpoint:
     """The checkpoint of a commit's text, of whatever source. Raises CorruptTableError if it is
     damaged."""
     return _READERS[source_of(text)](ctx, ingest, time, text)
@@ -192,7 +222,9 @@ def source_of(text: str) -> str:
         return "Kafka"
     if is_mark(text):
         return "Jdbc"
-    return "Hudi" if is_upstream(text) else "Files"
+    if is_upstream(text):
+        return "Hudi"
+    return "Custom" if is_custom(text) else "Files"
 
 
 def _check_source(text: str, wanted: str) -> None:
@@ -201,12 +233,13 @@ def _check_source(text: str, wanted: str) -> None:
         raise ValueError(f"is of {_WORDS[found]}, and its source is of type {wanted} now: give the ingest another name")
 
 
-_WORDS = {"Files": "files", "Kafka": "Kafka", "Jdbc": "a database", "Hudi": "another table"}
-_READERS: dict[str, Callable[[TableContext, str, str, str], Checkpoint | Positions | Mark | Upstream]] = {
+_WORDS = {"Files": "files", "Kafka": "Kafka", "Jdbc": "a database", "Hudi": "another table", "Custom": "a package"}
+_READERS: dict[str, Callable[[TableContext, str, str, str], AnyCheckpoint]] = {
     "Files": read_checkpoint,
     "Kafka": read_positions,
     "Jdbc": read_mark,
     "Hudi": read_upstream,
+    "Custom": read_custom,
 }
 
 

@@ -86,3 +86,20 @@ def test_the_status_says_how_far_it_is() -> None:
     assert (feed.checkpoint, feed.last_commit, feed.pending_files) == ("b1", COMMIT.time, 0)
     assert conditions(effects)["Fresh"][:2] == ("True", "UpToDate")
     assert conditions(planned(table()))["Fresh"][:2] == ("True", "UpToDate"), "no file is missed"
+
+
+def test_a_source_of_a_package_is_asked_as_often_as_it_says() -> None:
+    source = {"type": "Custom", "custom": {"name": "shop.api", "options": {"site": "x"}, "every": "1m"}}
+    wanted = desired(ingest=[ingest(source=source)])
+
+    def plan(*runs: RunStatus) -> list[Effect]:
+        return plan_table(wanted, Observed(sources=(SourceObservation("feed"),), runs=runs), NOW)
+
+    (launch,) = launches(plan())
+    assert (launch.spec.engine, launch.spec.work["source"]["custom"]) == (
+        "Local", {"name": "shop.api", "options": {"site": "x"}}
+    )  # fmt: skip
+    assert "asks shop.api" in conditions(plan())["Reconciling"][2]
+    done = replace(launch.run, phase="Succeeded", finished=rfc3339(NOW - timedelta(seconds=59)))
+    assert not launches(plan(done))
+    assert launches(plan(replace(done, finished=rfc3339(NOW - timedelta(seconds=60)))))

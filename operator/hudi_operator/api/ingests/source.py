@@ -11,6 +11,7 @@ from typing import ClassVar
 from hudi_operator.api.fields.brokers import BROKERS, TOPIC_LENGTH_MAX, SaslMechanism, SecurityProtocol
 from hudi_operator.api.fields.patterns import LOCATION, QUANTITY
 from hudi_operator.api.ingests.codecs import AvroSpec, CsvSpec, ProtobufSpec
+from hudi_operator.api.ingests.custom import CustomSpec
 from hudi_operator.api.ingests.databases import Infinite, JdbcSpec
 from hudi_operator.api.ingests.upstreams import UpstreamSpec
 from hudi_operator.api.schema import Rule, prop
@@ -25,6 +26,7 @@ class SourceType(StrEnum):
     DEBEZIUM = "Debezium"
     JDBC = "Jdbc"
     HUDI = "Hudi"
+    CUSTOM = "Custom"
 
 
 STREAMS = (SourceType.KAFKA, SourceType.DEBEZIUM)
@@ -281,6 +283,15 @@ class SourceSpec:
             ),
         ),
         Rule(
+            "(self.type == 'Custom') == has(self.custom) && (self.type != 'Custom' || !has(self.format))",
+            "a source of type Custom needs custom and no format, and no other has custom",
+            "",
+            lambda s: (
+                (s.type is SourceType.CUSTOM) == (s.custom is not None)
+                and (s.type is not SourceType.CUSTOM or s.format is None)
+            ),
+        ),
+        Rule(
             "(self.type == 'Hudi') == has(self.hudi) && (self.type != 'Hudi' || !has(self.format))",
             "a source of type Hudi needs hudi and no format, and no other has hudi",
             "",
@@ -351,6 +362,7 @@ class SourceSpec:
     debezium: DebeziumSpec | None = prop("of type Debezium: how change events are read", None)
     kafka: KafkaSpec | None = prop("of type Kafka or Debezium: which topics, and how they are read", None)
     jdbc: JdbcSpec | None = prop("of type Jdbc: which rows of a database", None)
+    custom: CustomSpec | None = prop("of type Custom: which source of which package", None)
     hudi: UpstreamSpec | None = prop("of type Hudi: which other table, and what of it", None)
 
     @property

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from hudi_operator.api.ingests.databases import JdbcSpec
 from hudi_operator.api.ingests.ingest import IngestMode, IngestSpec
 from hudi_operator.api.ingests.source import KafkaSpec
 from hudi_operator.api.ingests.upstreams import UpstreamSpec
@@ -53,7 +52,9 @@ def asked(ingest: IngestSpec, look: Look) -> Asked | Problem | RequeueAfter | No
     if source.kafka is not None:
         return _of_stream(ingest, source.kafka, look.source.extent, look)
     if source.jdbc is not None:
-        return _of_database(ingest, source.jdbc, look)
+        return _of_query(ingest, source.jdbc.every, "asks its database", look)
+    if source.custom is not None:
+        return _of_query(ingest, source.custom.every, f"asks {source.custom.name}", look)
     if source.hudi is not None:
         return _of_upstream(ingest, source.hudi, look.source.upstream, look)
     files = waiting_of(look.source, look.table)
@@ -86,13 +87,13 @@ def _of_stream(ingest: IngestSpec, kafka: KafkaSpec, extent: Extent | None, look
     return Asked(batch, f"takes {many}", measures=False)
 
 
-def _of_database(ingest: IngestSpec, jdbc: JdbcSpec, look: Look) -> Asked | RequeueAfter:
+def _of_query(ingest: IngestSpec, every: str, doing: str, look: Look) -> Asked | RequeueAfter:
     work = f"Ingest/{ingest.name}"
     last = queries.last_of(work, look.generation, look.runs)
-    wait = queries.wait_of(jdbc, last, look.now)
+    wait = queries.wait_of(every, last, look.now)
     if wait > 0:
         return RequeueAfter(wait, work, appointment=True)
-    return Asked(queries.batch_of(last), "asks its database")
+    return Asked(queries.batch_of(last), doing)
 
 
 def _of_upstream(

@@ -1,11 +1,10 @@
-"""Ingests from a database: when it is asked again. The operator itself asks no database: a job
-finds out whether there is anything new."""
+"""Ingests from a database, or from a source of a package: when it is asked again. The operator
+itself asks none: a job finds out whether there is anything new."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from hudi_operator.api.ingests.databases import JdbcSpec
 from hudi_operator.api.status import RunStatus
 from hudi_operator.manifests.quantities import seconds_of
 from hudi_operator.plan.schedule.runs import DONE
@@ -17,12 +16,12 @@ def last_of(work: str, generation: int, runs: tuple[RunStatus, ...]) -> RunStatu
     return next(same, None)
 
 
-def wait_of(jdbc: JdbcSpec, last: RunStatus | None, now: datetime) -> float:
-    """Seconds until the database is asked again."""
+def wait_of(every: str, last: RunStatus | None, now: datetime) -> float:
+    """Seconds until it is asked again."""
     ended = (last.finished or last.started) if last is not None else None
     if ended is None:
         return 0.0
-    return max(0.0, seconds_of(jdbc.every) - (now - datetime.fromisoformat(ended)).total_seconds())
+    return max(0.0, seconds_of(every) - (now - datetime.fromisoformat(ended)).total_seconds())
 
 
 def batch_of(last: RunStatus | None) -> str:

@@ -13,6 +13,7 @@ from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import KEY_PREFIX, Checkpoint
+from hudi_table.model.job.custom import CustomMark
 from hudi_table.model.job.marks import Mark
 from hudi_table.model.job.positions import Positions, streamer_text
 from hudi_table.model.job.upstream import Upstream
@@ -67,6 +68,8 @@ def _told(ctx: TableContext, name: str, instant: str, text: str) -> tuple[str, s
             return source, f"{held.column} {held.value}" if held.column else counted(held.rows, "row")
         case Upstream():
             return source, f"{held.table} {held.instant}"
+        case CustomMark():
+            return source, f"{held.source} {held.position}"
         case Checkpoint():
             return source, counted(len(held.consumed), "file")
     topics = sorted(held.topics.items())
