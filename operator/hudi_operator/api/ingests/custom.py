@@ -16,6 +16,6 @@ class CustomSpec:
 
     name: str = prop("name of the entry point", pattern="^[A-Za-z0-9_.-]+$", min_length=1, max_length=128)
     options: dict[str, str] = prop(
-        "what the package is told, no secret among it", dict, max_items=64, item_max_length=4096
+        "settings of the package, no secret among them", dict, max_items=64, item_max_length=4096
     )
     every: str = prop("how often the source is asked", EVERY, pattern=DURATION, max_length=32)

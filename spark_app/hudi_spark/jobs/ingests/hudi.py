@@ -2,7 +2,7 @@
 is, until nothing waits.
 
 `Local` reads and writes in this process, `Spark` in tasks. There rows have no order, so a row that
-was deleted and written again is told by its key: its delete is left out.
+was deleted and written again is found by its key: its delete is left out.
 """
 
 from __future__ import annotations
