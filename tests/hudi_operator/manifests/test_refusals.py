@@ -52,7 +52,9 @@ def test_so_is_a_schema_that_lies_in_each_pod(place: str) -> None:
 def test_so_is_a_table_to_follow_that_lies_in_each_pod() -> None:
     followed = ingest(source={"type": "Hudi", "hudi": {"location": "file:///etc/orders"}})
     (said,) = told(DATA, ingest=[followed])
-    assert said.startswith("spec.ingest[0].source.hudi.location: is 'file:///etc/orders', which each pod has for itself")
+    assert said.startswith(
+        "spec.ingest[0].source.hudi.location: is 'file:///etc/orders', which each pod has for itself"
+    )
 
 
 def test_a_volume_of_the_namespace_holds_them() -> None:

@@ -122,6 +122,20 @@ def test_a_row_that_was_deleted_and_written_again_is_there(chain: Chain) -> None
     assert chain.shown(chain.below) == [("a", "x", 5)]
 
 
+def test_a_third_table_follows_the_second_with_its_deletes(plain: Chain) -> None:
+    third = Chain(plain.folder / "more")
+    third.folder.mkdir()
+    (third.folder / "above").symlink_to(plain.folder / "below")
+    write_hudi(plain.above, rows_of(("a", "x", 1), ("b", "x", 2)))
+    for each in (plain, third):
+        each.follow(deletes="Delete")
+    plain.above.delete(rows_of(("a", "x", 0)))
+    write_hudi(plain.above, rows_of(("c", "y", 3)))
+    for each in (plain, third):
+        each.follow("two", deletes="Delete")
+        assert each.shown(each.below) == [("b", "x", 2), ("c", "y", 3)]
+
+
 def test_a_row_that_came_and_went_meanwhile_is_not(chain: Chain) -> None:
     write_hudi(chain.above, rows_of(("a", "x", 1)))
     chain.follow(deletes="Delete")

@@ -75,8 +75,9 @@ class HudiBatch:
         wanted. `known` does not matter: the rows have types."""
         schema = self.scan.schema
         if self.marks:
-            schema = schema.append(pa.field(IS_DELETED, pa.bool_()))
-        batches = _batches(self.scan, self.changes, schema)
+            # A table that follows another one has such a column itself.
+            schema = pa.schema([*(f for f in schema if f.name != IS_DELETED), pa.field(IS_DELETED, pa.bool_())])
+        batches = _batches(self.scan, self.changes, schema, marks=self.marks)
         return Rows(schema, pa.RecordBatchReader.from_batches(schema, batches), self.checkpoint)
 
 
@@ -191,18 +192,16 @@ def _no_longer(ctx: TableContext, before: Upstream) -> str:
     )
 
 
-def _batches(scan: Scan, changes: Changes | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(scan: Scan, changes: Changes | None, schema: pa.Schema, *, marks: bool) -> Iterator[pa.RecordBatch]:
     if changes is not None:
         for batch in changes.to_batches():
             gone = batch.filter(pc.equal(batch.column(OP), DELETE))
             if len(gone):
                 yield _marked(pa.RecordBatch.from_struct_array(gone.column(BEFORE)), schema, deleted=True)
     for batch in scan.to_batches():
-        yield _marked(batch, schema, deleted=False)
+        yield _marked(batch, schema, deleted=False) if marks else batch
 
 
 def _marked(batch: pa.RecordBatch, schema: pa.Schema, *, deleted: bool) -> pa.RecordBatch:
-    if IS_DELETED not in schema.names:
-        return batch
     flags = pa.repeat(pa.scalar(deleted), len(batch))
     return pa.RecordBatch.from_arrays([*(batch.column(name) for name in schema.names[:-1]), flags], schema=schema)
