@@ -228,11 +228,12 @@ class _Judgement:
         table = self.observed.table
         if table is None:
             return
+        options = options_of(spec)
         for work in maintenance_of(spec):
             # A TableService of the type takes its place: what that one keeps, this one must not clean away.
             if work.type in self.observed.keepers:
                 continue
-            due, options = due_now(work, table, options_of(spec)), options_of(spec)
+            due = due_now(work, table, options)
             if due is None or self._is_done(due):
                 continue
             hold = holds.hold_of(work.type, table, self.observed.followers, self.now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.job.checkpoint import KEY_PREFIX, Checkpoint, find, key_of
@@ -20,6 +21,7 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
 
 AnyCheckpoint = Checkpoint | Positions | Mark | Upstream | CustomMark
+C = TypeVar("C")
 STREAMER_KEYS = (STREAMER_KEY_V2, STREAMER_KEY)
 
 
@@ -32,78 +34,41 @@ class HeldPositions:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldFiles:
-    """The checkpoint of an ingest from files, and the instant of the commit that holds it."""
+class Held(Generic[C]):
+    """The checkpoint of an ingest, and the instant of the commit that holds it."""
 
-    checkpoint: Checkpoint
+    checkpoint: C
     instant: str
 
 
-@dataclass(frozen=True, slots=True)
-class HeldMark:
-    """The checkpoint of an ingest from a database, and the instant of the commit that holds it."""
-
-    mark: Mark
-    instant: str
-
-
-@dataclass(frozen=True, slots=True)
-class HeldUpstream:
-    """The checkpoint of an ingest from another table, and the instant of the commit that holds
-    it."""
-
-    upstream: Upstream
-    instant: str
-
-
-@dataclass(frozen=True, slots=True)
-class HeldCustom:
-    """The checkpoint of an ingest from a package's source, and the instant of the commit that holds
-    it."""
-
-    mark: CustomMark
-    instant: str
-
-
-@relists
-def held_custom(ctx: TableContext, ingest: str) -> HeldCustom | None:
-    """The newest checkpoint of an ingest from a package's source, None before its first commit.
-
-    Raises CorruptTableError for a damaged checkpoint, and for one of another source.
-    """
-    found = _newest(ctx, under(key_of(ingest)))
-    return HeldCustom(read_custom(ctx, ingest, *found), found[0]) if found is not None else None
-
-
-@relists
-def held_upstream(ctx: TableContext, ingest: str) -> HeldUpstream | None:
-    """The newest checkpoint of an ingest from another table, None before its first commit.
-
-    Raises CorruptTableError for a damaged checkpoint, and for one of another source.
-    """
-    found = _newest(ctx, under(key_of(ingest)))
-    return HeldUpstream(read_upstream(ctx, ingest, *found), found[0]) if found is not None else None
-
-
-@relists
-def held_mark(ctx: TableContext, ingest: str) -> HeldMark | None:
-    """The newest checkpoint of an ingest from a database, None before its first commit.
-
-    Raises CorruptTableError for a damaged checkpoint, and for one of another source.
-    """
-    found = _newest(ctx, under(key_of(ingest)))
-    return HeldMark(read_mark(ctx, ingest, *found), found[0]) if found is not None else None
-
-
-@relists
-def held_files(ctx: TableContext, ingest: str) -> HeldFiles | None:
+def held_files(ctx: TableContext, ingest: str) -> Held[Checkpoint] | None:
     """The newest checkpoint of an ingest from files, None before its first commit. The archive is
     read only if the timeline has none.
 
     Raises CorruptTableError for a damaged checkpoint, and for one of another source.
     """
+    return _held(ctx, ingest, read_checkpoint)
+
+
+def held_mark(ctx: TableContext, ingest: str) -> Held[Mark] | None:
+    """The same of an ingest from a database."""
+    return _held(ctx, ingest, read_mark)
+
+
+def held_upstream(ctx: TableContext, ingest: str) -> Held[Upstream] | None:
+    """The same of an ingest from another table."""
+    return _held(ctx, ingest, read_upstream)
+
+
+def held_custom(ctx: TableContext, ingest: str) -> Held[CustomMark] | None:
+    """The same of an ingest from a package's source."""
+    return _held(ctx, ingest, read_custom)
+
+
+@relists
+def _held(ctx: TableContext, ingest: str, read: Callable[[TableContext, str, str, str], C]) -> Held[C] | None:
     found = _newest(ctx, under(key_of(ingest)))
-    return HeldFiles(read_checkpoint(ctx, ingest, *found), found[0]) if found is not None else None
+    return Held(read(ctx, ingest, *found), found[0]) if found is not None else None
 
 
 def current_checkpoint(ctx: TableContext, ingest: str) -> Checkpoint | None:
@@ -185,27 +150,23 @@ def read_positions(ctx: TableContext, ingest: str, time: str, text: str) -> Posi
 
 def read_mark(ctx: TableContext, ingest: str, time: str, text: str) -> Mark:
     """The checkpoint of a commit's text. Raises CorruptTableError if it is damaged."""
-    try:
-        _check_source(text, "Jdbc")
-        return Mark.from_text(text)
-    except ValueError as error:
-        raise _damaged(ctx, ingest, time, error) from error
+    return _read(ctx, ingest, time, text, ("Jdbc", Mark.from_text))
 
 
 def read_upstream(ctx: TableContext, ingest: str, time: str, text: str) -> Upstream:
     """The checkpoint of a commit's text. Raises CorruptTableError if it is damaged."""
-    try:
-        _check_source(text, "Hudi")
-        return Upstream.from_text(text)
-    except ValueError as error:
-        raise _damaged(ctx, ingest, time, error) from error
+    return _read(ctx, ingest, time, text, ("Hudi", Upstream.from_text))
 
 
 def read_custom(ctx: TableContext, ingest: str, time: str, text: str) -> CustomMark:
     """The checkpoint of a commit's text. Raises CorruptTableError if it is damaged."""
+    return _read(ctx, ingest, time, text, ("Custom", CustomMark.from_text))
+
+
+def _read(ctx: TableContext, ingest: str, time: str, text: str, wanted: tuple[str, Callable[[str], C]]) -> C:
     try:
-        _check_source(text, "Custom")
-        return CustomMark.from_text(text)
+        _check_source(text, wanted[0])
+        return wanted[1](text)
     except ValueError as error:
         raise _damaged(ctx, ingest, time, error) from error
 

@@ -1,7 +1,8 @@
-"""Ingests from what is no folder of files: topics of Kafka, databases, other Hudi tables.
+"""Ingests from what is no folder of files: topics of Kafka, databases, other Hudi
+tables, sources of other packages.
 
 Here belongs one attempt at an ingest from one type of source. What knows the source itself is
 `hudi_table.sources`; files are `ingest.py`'s, beside this folder.
 
-Begin with `jdbc.py`, the shortest.
+Begin with `jdbc.py`: one batch, one commit.
 """

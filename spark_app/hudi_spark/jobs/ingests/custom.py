@@ -7,15 +7,17 @@ import contextlib
 
 from hudi_spark.jobs.batch import commit_rows
 from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.tally import Tally
 from hudi_spark.jobs.target import find_table
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import key_of
+from hudi_table.model.job.custom import CustomMark
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.services.ingesting import behind
 from hudi_table.services.transforming.steps import Chain, Transforms
-from hudi_table.sources.checkpoints import HeldCustom, held_custom
+from hudi_table.sources.checkpoints import Held, held_custom
 from hudi_table.sources.custom import CustomRows, custom_source, waiting_rows
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.timeline.archived import under
@@ -24,7 +26,7 @@ from hudi_table.write.incoming import open_stream
 
 def run_custom(spec: JobSpec, progress: Progress) -> JobResult:
     """Do one attempt. Raises HudiError; what was committed before stays."""
-    clock, commits, checkpoint = SystemClock(), list[CommitResult](), ""
+    clock, tally, checkpoint = SystemClock(), Tally(), ""
     start, custom = clock.boot_seconds(), spec.work["source"].get("custom", {})
     name, ingest = str(custom.get("name", "")), str(spec.work["name"])
     chain = Chain(Transforms.of(spec.work.get("transform", ())))
@@ -33,19 +35,22 @@ def run_custom(spec: JobSpec, progress: Progress) -> JobResult:
         while True:
             table = find_table(spec)
             held = held_custom(table.context, ingest) if table is not None else None
-            rows = waiting_rows(name, source, held.mark if held is not None else None, spec.attempt)
+            rows = waiting_rows(name, source, held.checkpoint if held is not None else None, spec.attempt)
             if rows is None:
                 break
             progress.say(
-                f"taking what waits of {name} behind {held.mark.position if held is not None else 'its begin'}"
+                f"taking what waits of {name} behind {held.checkpoint.position if held is not None else 'its begin'}"
             )
-            commits.append(_commit(spec, table, rows, held, chain))
+            tally.commits.append(_commit(spec, table, rows, held, chain))
             checkpoint = rows.checkpoint.batch
-    return _result(spec, commits, checkpoint, clock.boot_seconds() - start)
+    if not tally.commits:
+        return JobResult(spec.attempt, "NothingToDo", message="what the source holds is in the table")
+    count, seconds = len(tally.commits), clock.boot_seconds() - start
+    return tally.result(spec, counted(count, "commit"), checkpoint, seconds, {"commits": float(count)})
 
 
 def _commit(
-    spec: JobSpec, table: HudiTable | None, rows: CustomRows, held: HeldCustom | None, chain: Chain
+    spec: JobSpec, table: HudiTable | None, rows: CustomRows, held: Held[CustomMark] | None, chain: Chain
 ) -> CommitResult:
     ingest, known = str(spec.work["name"]), table.schema() if table is not None else None
     place = behind(ingest, under(key_of(ingest)), held.instant if held is not None else None)
@@ -54,24 +59,3 @@ def _commit(
     if commit.replayed:
         raise WriteConflictError(f"another attempt has committed what comes next of {ingest} as {commit.instant}")
     return commit
-
-
-def _result(spec: JobSpec, commits: list[CommitResult], checkpoint: str, seconds: float) -> JobResult:
-    if not commits:
-        return JobResult(spec.attempt, "NothingToDo", message="what the source holds is in the table")
-    inserted = sum(each.rows_inserted for each in commits)
-    updated = sum(each.rows_updated for each in commits)
-    deleted = sum(each.rows_deleted for each in commits)
-    figures = {
-        "recordsInserted": float(inserted),
-        "recordsUpdated": float(updated),
-        "recordsDeleted": float(deleted),
-        "commits": float(len(commits)),
-        "bytesWritten": float(sum(each.bytes_written for each in commits)),
-        "seconds": round(seconds, 3),
-    }
-    message = f"{counted(len(commits), 'commit')}: {inserted:,} inserted, {updated:,} updated, {deleted:,} deleted in {seconds:.1f} s"
-    instants = (commits[-1].instant,) if commits[-1].instant else ()
-    return JobResult(
-        spec.attempt, "Succeeded", message=message, instants=instants, figures=figures, checkpoint=checkpoint
-    )

@@ -8,11 +8,11 @@ was deleted and written again is found by its key: its delete is left out.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
 
 from hudi_spark.jobs.batch import commit_rows, operation_of
 from hudi_spark.jobs.decoding import needed_of
 from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.tally import Tally
 from hudi_spark.jobs.target import find_table, storage_options
 from hudi_table.api import CommitResult, HudiTable, open_table
 from hudi_table.errors import InvalidRequestError, TableNotFoundError, WriteConflictError
@@ -31,23 +31,10 @@ from hudi_table.table.timeline.archived import under
 from hudi_table.table.timeline.context import TableContext
 
 
-@dataclass(slots=True)
-class _Done:
-    """What a run has come to."""
-
-    commits: list[CommitResult] = field(default_factory=list)
-    taken: int = 0
-
-    def add(self, batch: HudiBatch, commit: CommitResult) -> None:
-        """Count a commit."""
-        self.commits.append(commit)
-        self.taken += batch.commits
-
-
 def run_hudi(spec: JobSpec, progress: Progress) -> JobResult:
     """Do one attempt. Raises HudiError; what was committed before stays."""
     clock = SystemClock()
-    start, done = clock.boot_seconds(), _Done()
+    start, tally, taken = clock.boot_seconds(), Tally(), 0
     settings = HudiSettings.of(spec.work["source"])
     check_request(spec, settings)
     try:
@@ -59,7 +46,7 @@ def run_hudi(spec: JobSpec, progress: Progress) -> JobResult:
     while True:
         table, name = find_table(spec), str(spec.work["name"])
         held = held_upstream(table.context, name) if table is not None else None
-        batch = source.plan(source.discover(), held.upstream if held is not None else None)
+        batch = source.plan(source.discover(), held.checkpoint if held is not None else None)
         if batch is None:
             break
         progress.say(f"taking {_words(batch)} of the table at {settings.location}")
@@ -67,9 +54,15 @@ def run_hudi(spec: JobSpec, progress: Progress) -> JobResult:
         commit = _write(spec, table, source.context, batch, place, progress)
         if commit.replayed:
             raise WriteConflictError(f"another attempt has committed what comes next of {name} as {commit.instant}")
-        done.add(batch, commit)
+        tally.commits.append(commit)
+        taken += batch.commits
         checkpoint = batch.name
-    return _result(spec, done, checkpoint, clock.boot_seconds() - start)
+    if not tally.commits:
+        return JobResult(spec.attempt, "NothingToDo", message="what the other table holds is in this one")
+    count, seconds = len(tally.commits), clock.boot_seconds() - start
+    words = f"{counted(taken, 'commit')} of the other table in {counted(count, 'commit')}"
+    figures = {"commits": float(count), "instantsTaken": float(taken)}
+    return tally.result(spec, words, checkpoint, seconds, figures)
 
 
 def check_request(spec: JobSpec, settings: HudiSettings) -> None:
@@ -106,28 +99,3 @@ def _words(batch: HudiBatch) -> str:
     if batch.is_start:
         return "the place to begin at"
     return "all rows" if batch.is_whole else counted(batch.commits, "commit")
-
-
-def _result(spec: JobSpec, done: _Done, checkpoint: str, seconds: float) -> JobResult:
-    if not done.commits:
-        return JobResult(spec.attempt, "NothingToDo", message="what the other table holds is in this one")
-    inserted = sum(each.rows_inserted for each in done.commits)
-    updated = sum(each.rows_updated for each in done.commits)
-    deleted = sum(each.rows_deleted for each in done.commits)
-    figures = {
-        "recordsInserted": float(inserted),
-        "recordsUpdated": float(updated),
-        "recordsDeleted": float(deleted),
-        "commits": float(len(done.commits)),
-        "instantsTaken": float(done.taken),
-        "bytesWritten": float(sum(each.bytes_written for each in done.commits)),
-        "seconds": round(seconds, 3),
-    }
-    message = (
-        f"{counted(done.taken, 'commit')} of the other table in {counted(len(done.commits), 'commit')}: {inserted:,} inserted, {updated:,} updated, "
-        f"{deleted:,} deleted in {seconds:.1f} s"
-    )
-    instants = (done.commits[-1].instant,) if done.commits[-1].instant else ()
-    return JobResult(
-        spec.attempt, "Succeeded", message=message, instants=instants, figures=figures, checkpoint=checkpoint
-    )

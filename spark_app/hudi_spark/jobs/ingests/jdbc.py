@@ -8,15 +8,17 @@ import os
 
 from hudi_spark.jobs.batch import commit_rows
 from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.tally import Tally
 from hudi_spark.jobs.target import find_table
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.job.marks import Mark
 from hudi_table.services.ingesting import behind
 from hudi_table.services.transforming.steps import Chain, Transforms
-from hudi_table.sources.checkpoints import HeldMark, held_mark
+from hudi_table.sources.checkpoints import Held, held_mark
 from hudi_table.sources.jdbc.settings import JdbcSettings
 from hudi_table.sources.jdbc.source import JdbcRows, waiting_rows
 from hudi_table.table.store.clock import SystemClock
@@ -34,7 +36,7 @@ def run_jdbc(spec: JobSpec, progress: Progress) -> JobResult:
         )
     table, name = find_table(spec), str(work["name"])
     held = held_mark(table.context, name) if table is not None else None
-    before = held.mark if held is not None else None
+    before = held.checkpoint if held is not None else None
     chain = Chain(Transforms.of(work.get("transform", ())), work["source"].get("columns"))
     with (
         contextlib.closing(chain),
@@ -50,7 +52,7 @@ def run_jdbc(spec: JobSpec, progress: Progress) -> JobResult:
 
 
 def _commit(
-    spec: JobSpec, table: HudiTable | None, waiting: JdbcRows, held: HeldMark | None, chain: Chain
+    spec: JobSpec, table: HudiTable | None, waiting: JdbcRows, held: Held[Mark] | None, chain: Chain
 ) -> CommitResult:
     known = table.schema() if table is not None else None
     rows = chain.apply(waiting.batches, known)
@@ -60,20 +62,5 @@ def _commit(
 
 
 def _result(spec: JobSpec, waiting: JdbcRows, commit: CommitResult, seconds: float) -> JobResult:
-    figures = {
-        "recordsInserted": float(commit.rows_inserted),
-        "recordsUpdated": float(commit.rows_updated),
-        "recordsDeleted": float(commit.rows_deleted),
-        "rowsRead": float(waiting.count),
-        "bytesWritten": float(commit.bytes_written),
-        "seconds": round(seconds, 3),
-    }
-    message = (
-        f"{counted(waiting.count, 'row')} read: {commit.rows_inserted:,} inserted, {commit.rows_updated:,} updated, "
-        f"{commit.rows_deleted:,} deleted in {seconds:.1f} s"
-    )
-    instants = (commit.instant,) if commit.instant else ()
-    return JobResult(
-        spec.attempt, "Succeeded", message=message, instants=instants, figures=figures,
-        checkpoint=waiting.checkpoint.batch,
-    )  # fmt: skip
+    words, figures = f"{counted(waiting.count, 'row')} read", {"rowsRead": float(waiting.count)}
+    return Tally([commit]).result(spec, words, waiting.checkpoint.batch, seconds, figures)
