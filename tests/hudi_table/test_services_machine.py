@@ -378,3 +378,21 @@ def test_a_savepoint_keeps_what_an_older_plan_made_of_its_rows_after_it() -> Non
     machine.restore(0)
     assert read(machine.table) == saved
     machine.teardown()
+
+
+def test_the_last_write_that_is_not_archived_is_not_taken_back() -> None:
+    """Found by a history: a delete that found no row stood alone before the archive, and without it
+    no file counted any more."""
+    machine = type("Served", (ServedTable,), {"buckets": True})()
+    machine.create()
+    machine.delete([("b", "y", 0)])
+    machine.upsert([("a", "x", 0)])
+    machine.upsert([("a", "x", 0)])
+    machine.archive()
+    machine.rollback()
+    machine.rollback()
+    left = machine.past[-1][0]
+    with pytest.raises(InvalidRequestError, match=f"{left} is the only write that is not archived"):
+        machine.table.rollback(left, writers_stopped=True)
+    machine.readers_agree()
+    machine.teardown()

@@ -4,6 +4,7 @@ that may still be at work."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.names import join, parse_base_file
@@ -11,6 +12,7 @@ from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, Instant
 from hudi_table.table.commit.missing_files import counted_log
 from hudi_table.table.commit.pending_plans import live_clusterings
+from hudi_table.table.timeline.archived import has_archive
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import store_now
 from hudi_table.table.timeline.timeline import Timeline
@@ -74,11 +76,22 @@ def check_free(ctx: TableContext, timeline: Timeline, target: Instant, metadata:
         )
 
 
+def check_start_is_left(ctx: TableContext, timeline: Timeline, target: Instant) -> None:
+    """Refuse to take the last write of the active timeline back where older ones were archived:
+    their files count because they are older than its first write, and no reader would find them."""
+    if _without(timeline, target).start is None and has_archive(ctx):
+        raise InvalidRequestError(
+            f"{target.time} is the only write that is not archived: without it no reader would know that older files count; write the rows "
+            "that are to be there anew",
+            base_path=ctx.base_path,
+            instant=target.time,
+        )
+
+
 def check_what_comes_back(view: FileSystemView, target: Instant, metadata: CommitMetadata) -> None:
     """Refuse if slices that the write superseded were cleaned: their rows would be lost with it."""
-    timeline = view.timeline
-    before = Timeline(tuple(i for i in timeline.instants if i.time != target.time), timeline.files)
-    groups = {(g.partition, g.file_id): g for g in FileSystemView(view.ctx, before).groups()}
+    before = FileSystemView(view.ctx, _without(view.timeline, target))
+    groups = {(g.partition, g.file_id): g for g in before.groups()}
     gone = [key for key in metadata.replaced_groups if key not in groups]
     for stat in metadata.stats:
         rewritten = parse_base_file(stat.path.rpartition("/")[2]) is not None and stat.prev_commit not in ("", "null")
@@ -92,6 +105,10 @@ def check_what_comes_back(view: FileSystemView, target: Instant, metadata: Commi
             base_path=view.ctx.base_path,
             instant=target.time,
         )
+
+
+def _without(timeline: Timeline, target: Instant) -> Timeline:
+    return replace(timeline, instants=tuple(i for i in timeline.instants if i.time != target.time))
 
 
 def check_old(ctx: TableContext, timeline: Timeline, targets: Iterable[Instant]) -> None:

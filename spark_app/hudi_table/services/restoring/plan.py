@@ -15,6 +15,7 @@ from hudi_table.services.restoring.checks import (
     check_free,
     check_old,
     check_savepoint,
+    check_start_is_left,
     check_what_comes_back,
     not_newest,
 )
@@ -41,6 +42,7 @@ def rollback_choice(ctx: TableContext, instant: str, *, writers_stopped: bool, d
             raise InvalidRequestError(not_newest(timeline, instant), base_path=ctx.base_path)
         metadata = commit_metadata(ctx, target)
         check_free(ctx, timeline, target, metadata)
+        check_start_is_left(ctx, timeline, target)
         check_what_comes_back(view, target, metadata)
         if not (writers_stopped or dry):
             check_old(ctx, timeline, [target])
