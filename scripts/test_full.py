@@ -17,20 +17,23 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
 import tomllib
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from scripts.shard_sources import digest_of, files_of, idle_of
+from scripts.shard_sources import digest_of, files_of, ran_of
 
 ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".cache" / "test-full"
 REPORT = ROOT / "docs" / "results" / "test-full"
+NAMES = REPORT.with_name("test-full-ran.json")
+"""The names that results of the report tell by their place, functions by their modules."""
 NOTING = ROOT / "scripts" / "noting"
 SHARD_SECONDS_MAX = 600
 CODE = ("spark_app", "operator", "crds", "charts")
@@ -62,8 +65,8 @@ class Result:
     scale: float
     summary: str
     figures: list[str]
-    idle: list[str] = field(default_factory=list)
-    """What its tests could have imported and did not load."""
+    ran: list[str] = field(default_factory=list)
+    """Modules that its processes loaded, functions that ran in them, packages of others."""
 
 
 def declared_shards() -> list[Shard]:
@@ -79,34 +82,53 @@ def git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def sources(shard: Shard, idle: Sequence[str] = ()) -> str:
+def sources(shard: Shard, ran: Sequence[str] = ()) -> str:
     """A digest of what a shard depends on, as it lies in the work tree, and of how it is run."""
     run = repr((shard.args, shard.scale, sorted(shard.env.items())))
-    return hashlib.sha256(f"{run}{digest_of(shard.args, idle)}".encode()).hexdigest()
+    return hashlib.sha256(f"{run}{digest_of(shard.args, ran)}".encode()).hexdigest()
 
 
 def load_result(shard: Shard) -> Result | None:
     """Its last result: of this clone, or else the one that the report tells."""
-    path, report = STATE / f"{shard.name}.json", REPORT.with_suffix(".json")
+    path = STATE / f"{shard.name}.json"
     if path.exists():
         return Result(**json.loads(path.read_text()))
-    results = json.loads(report.read_text()) if report.exists() else []
-    return next((Result(**each) for each in results if each["shard"] == shard.name), None)
+    return next((each for each in told_results() if each.shard == shard.name), None)
+
+
+@functools.cache
+def told_results() -> tuple[Result, ...]:
+    """The results that the report tells."""
+    report = REPORT.with_suffix(".json")
+    if not (report.exists() and NAMES.exists()):
+        return ()
+    names = _flat(json.loads(NAMES.read_text()))
+    found = json.loads(report.read_text())
+    return tuple(Result(**each | {"ran": _chosen(names, each["ran"])}) for each in found)
+
+
+def _flat(names: Mapping[str, Sequence[str]]) -> list[str]:
+    return [
+        name for module, functions in names.items() for name in [module, *(f"{module}:{each}" for each in functions)]
+    ]
+
+
+def _chosen(names: Sequence[str], bits: str) -> list[str]:
+    """The names at the places of a number in hexadecimal, the first at the lowest."""
+    number = int(bits or "0", 16)
+    return [name for place, name in enumerate(names) if number >> place & 1]
 
 
 def run_shard(shard: Shard) -> Result:
     """Runs one shard; a run past the limit is ended and counts as failed."""
     STATE.mkdir(parents=True, exist_ok=True)
-    junit, log, notes = (STATE / f"{shard.name}.{kind}" for kind in ("xml", "log", "loaded"))
+    junit, log, notes = (STATE / f"{shard.name}.{kind}" for kind in ("xml", "log", "notes"))
     junit.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", f"--junit-xml={junit}", "-o", "junit_family=xunit1", *shard.args]
-    notes.unlink(missing_ok=True)
+    shutil.rmtree(notes, ignore_errors=True)
+    notes.mkdir()
     paths = os.pathsep.join([str(NOTING), *filter(None, [os.environ.get("PYTHONPATH")])])
-    env = (
-        os.environ
-        | shard.env
-        | {"HUDI_TEST_SCALE": str(shard.scale), "HUDI_LOADED_MODULES": str(notes), "PYTHONPATH": paths}
-    )
+    env = os.environ | shard.env | {"HUDI_TEST_SCALE": str(shard.scale), "HUDI_NOTES": str(notes), "PYTHONPATH": paths}
     commit, tested = git("rev-parse", "HEAD"), sources(shard)
     began = time.monotonic()
     with log.open("w") as output:
@@ -128,12 +150,13 @@ def run_shard(shard: Shard) -> Result:
     closing = re.findall(r"^=* ?(\d+ \w+.* in [\d.]+s.*?) ?=*$", said, re.MULTILINE)
     summary = closing[-1] if closing else f"no result after {seconds} s, see {log.relative_to(ROOT)}"
     counts = suite_counts(junit)
-    idle = idle_of(shard.args, notes.read_text().split()) if notes.exists() else []
+    ran = ran_of(shard.args, os.listdir(notes))
+    shutil.rmtree(notes)
     result = Result(
         shard=shard.name,
         commit=commit,
         # Of a tree that was changed meanwhile nothing was tested.
-        sources=sources(shard, idle) if tested == sources(shard) else "",
+        sources=sources(shard, ran) if tested == sources(shard) else "",
         passed=code == 0 and counts["tests"] > 0,
         seconds=seconds,
         tests=counts["tests"],
@@ -142,7 +165,7 @@ def run_shard(shard: Shard) -> Result:
         scale=shard.scale,
         summary=summary,
         figures=figures(said),
-        idle=idle,
+        ran=ran,
     )
     (STATE / f"{shard.name}.json").write_text(json.dumps(asdict(result), indent=2))
     return result
@@ -175,12 +198,12 @@ def changed_since(commit: str) -> frozenset[str] | None:
 def moved_since(shard: Shard, result: Result) -> str:
     """The packages in which code that a shard depends on differs from that of its result: what that
     does not vouch for."""
-    if result.sources == sources(shard, result.idle):
+    if result.sources == sources(shard, result.ran):
         return ""
     changed = changed_since(result.commit)
     if changed is None:
         return "unknown"
-    names = changed.intersection(files_of(shard.args, result.idle))
+    names = changed.intersection(files_of(shard.args, result.ran))
     packages = sorted(
         {"/".join(name.split("/")[1:3] if name.startswith("spark_app/") else name.split("/")[:1]) for name in names}
     )
@@ -191,7 +214,14 @@ def moved_since(shard: Shard, result: Result) -> str:
 def write_report(shards: list[Shard], results: list[Result], missing: list[str]) -> None:
     declared = {shard.name: shard for shard in shards}
     REPORT.parent.mkdir(parents=True, exist_ok=True)
-    REPORT.with_suffix(".json").write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n")
+    functions: dict[str, list[str]] = {}
+    for name in sorted({name for result in results for name in result.ran}):
+        module, _, function = name.partition(":")
+        functions.setdefault(module, []).extend(filter(None, [function]))
+    places = {name: place for place, name in enumerate(_flat(functions))}
+    told = [asdict(each) | {"ran": f"{sum(1 << places[name] for name in each.ran):x}"} for each in results]
+    NAMES.write_text(json.dumps(functions, indent=0) + "\n")
+    REPORT.with_suffix(".json").write_text(json.dumps(told, indent=2) + "\n")
     rows = [
         f"| {result.shard} | {'passed' if result.passed else '**failed**'} | {result.tests} | {result.scale:g} "
         f"| {result.seconds} s | `{result.commit[:12]}` | {moved_since(declared[result.shard], result)} |"
@@ -226,7 +256,7 @@ def main() -> None:
         if options.names and shard.name not in options.names:
             continue
         old = load_result(shard)
-        if old and old.passed and old.sources == sources(shard, old.idle) and not options.again:
+        if old and old.passed and old.sources == sources(shard, old.ran) and not options.again:
             print(f"{shard.name:20} passed already", flush=True)
             continue
         print(f"{shard.name:20} ", end="", flush=True)

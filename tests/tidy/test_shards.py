@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from scripts import shard_sources
-from scripts.shard_sources import digest_of, files_of, idle_of
+from scripts.shard_sources import digest_of, files_of, ran_of
 from tests.support.sharing import LONG, PARSED, TOGETHER, piece_of, turn_of
 from tests.tidy.sources import ROOT, project_files
 
@@ -62,16 +62,83 @@ def test_a_result_of_a_shard_counts_as_long_as_nothing_moves_that_its_tests_impo
 
 def test_what_a_run_did_not_load_does_not_make_its_result_old() -> None:
     soak = ["tests/soak", "-k", "disk"]
-    loaded = ["hudi_table", "hudi_table.api", "hudi_table.write", "hudi_table.write.operations"]
-    idle = idle_of(soak, loaded)
-    assert {"hudi_table.services", "hudi_table.arguments"} < {*idle}
-    assert not {"hudi_table", "hudi_table.write", "hudi_table.services.index", *loaded} & {*idle}
-    left = {*files_of(soak, idle)}
-    assert {"spark_app/hudi_table/api.py", "spark_app/hudi_table/write/operations.py", "tests/soak/worker.py"} < left
-    assert not [
-        name for name in left if name.startswith(("spark_app/hudi_table/services/", "spark_app/hudi_table/arguments"))
+    notes = [
+        "hudi_table",
+        "hudi_table.api",
+        "hudi_table.api:open_table",
+        "hudi_table.write.operations",
+        "+pyarrow",
+        "+os",
     ]
-    assert idle_of(["tests/tidy"], []) == []
+    ran = ran_of(soak, notes)
+    assert ran == ["+pyarrow", *sorted(notes[:4])]
+    left = {*files_of(soak, ran)}
+    assert {"spark_app/hudi_table/api.py", "spark_app/hudi_table/write/operations.py", "tests/soak/worker.py"} < left
+    assert not [name for name in left if name.startswith(("spark_app/hudi_table/services/", "requirements/"))]
+    assert "requirements/hudi.txt" in files_of(["tests/interop/test_types.py"], ran)
+    assert ran_of(["tests/tidy"], notes) == []
+
+
+CODE = """
+from a import one, two
+
+LIMIT = 1
+
+class Kept:
+    def runs(self):
+        return one(LIMIT)
+
+    def rests(self):
+        return two()
+
+def runs():
+    return 1
+
+def rests():
+    return two()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_old"),
+    [
+        ("return one(LIMIT)", "return one(LIMIT + 1)", True),
+        ("return 1", "return 2", True),
+        ("LIMIT = 1", "LIMIT = 2", True),
+        ("import one, two", "import other as one, two", True),
+        ("def rests(self):", "def rests(self, more):", True),
+        ("class Kept:", "class Kept:\n    def added(self):\n        pass\n", True),
+        ("return two()", "return two() + 1", False),
+        ("def rests():", "def rests(more):", False),
+        ("import one, two", "import one, other as two", False),
+        ("def rests():", "def added():\n    return two()\n\ndef rests():", False),
+        ("class Kept:", "# what is kept\nclass Kept:\n    'A text.'\n", False),
+    ],
+)
+def test_of_functions_those_that_ran_make_a_result_old(
+    before: str, after: str, is_old: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    name = "spark_app/hudi_table/one.py"
+    ran = ["hudi_table.one", "hudi_table.one:Kept.runs", "hudi_table.one:runs"]
+    monkeypatch.setattr(shard_sources, "ROOT", tmp_path)
+    monkeypatch.setattr(shard_sources, "files_of", lambda *_: (name,))
+    monkeypatch.setattr(shard_sources, "_pins", dict)
+    (tmp_path / name).parent.mkdir(parents=True)
+    digests = []
+    for code in (CODE, CODE.replace(before, after)):
+        (tmp_path / name).write_text(code)
+        digests.append(digest_of(["tests/soak"], ran))
+    assert CODE.replace(before, after) != CODE
+    assert (digests[0] != digests[1]) == is_old
+
+
+def test_of_packages_the_versions_of_those_that_were_loaded_make_a_result_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard_sources, "files_of", lambda *_: ())
+    digests = []
+    for pins in ({"pyarrow": "21", "rich": "1"}, {"pyarrow": "21", "rich": "2"}, {"pyarrow": "22", "rich": "1"}):
+        monkeypatch.setattr(shard_sources, "_pins", lambda pins=pins: pins)
+        digests.append(digest_of(["tests/soak"], ["+pyarrow"]))
+    assert digests[0] == digests[1] != digests[2]
 
 
 def test_a_comment_does_not_make_a_result_old_and_a_changed_number_does(
@@ -115,15 +182,26 @@ def test_of_settings_those_of_what_runs_make_a_result_old(
     assert (digests[0] != digests[1]) == is_old
 
 
-def test_what_processes_load_is_noted_as_it_happens(tmp_path: Path) -> None:
+def test_what_processes_load_and_run_is_noted_as_it_happens(tmp_path: Path) -> None:
     notes, paths = tmp_path / "notes", os.pathsep.join([str(ROOT / "scripts" / "noting"), str(ROOT / "spark_app")])
-    code = "import os, hudi_table.errors; os.kill(os.getpid(), 9)"
-    subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": paths, "HUDI_LOADED_MODULES": str(notes)},
-        check=False,
-    )
-    assert {"hudi_table", "hudi_table.errors"} <= {*notes.read_text().split()}
+    notes.mkdir()
+    code = """
+import inspect, os
+from hudi_table.model.counts import counted
+from hudi_table.errors import HudiError
+assert "row" in counted(1, "row") and str(HudiError("x")) == "x"
+assert inspect.getsource(counted).startswith("def counted(")
+os.kill(os.getpid(), 9)
+"""
+    for _ in range(2):  # the second loads what the first has compiled
+        env = os.environ | {"PYTHONPATH": paths, "HUDI_NOTES": str(notes)}
+        assert subprocess.run([sys.executable, "-c", code], env=env, check=False).returncode == -9
+        noted = {path.name for path in notes.iterdir()}
+        assert {"hudi_table", "hudi_table.model.counts", "hudi_table.model.counts:counted"} <= noted
+        assert {"hudi_table.errors:HudiError.__init__", "hudi_table.errors:HudiError.__str__", "+inspect"} <= noted
+        assert "hudi_table.errors:HudiError.name" not in noted
+        for path in notes.iterdir():
+            path.unlink()
 
 
 def test_tests_of_a_jvm_lie_together() -> None:
