@@ -396,3 +396,20 @@ def test_the_last_write_that_is_not_archived_is_not_taken_back() -> None:
         machine.table.rollback(left, writers_stopped=True)
     machine.readers_agree()
     machine.teardown()
+
+
+def test_a_reader_of_a_write_that_was_taken_back_is_told_so_though_many_rollbacks_came_after() -> None:
+    """Found by a history: archiving took the oldest of many rollbacks, and a reader of the write
+    that it had taken back saw other rows."""
+    machine = type("Served", (ServedTable,), {})()
+    machine.create()
+    machine.upsert([("a", "x", 0)])
+    machine.pin(pick=4)
+    machine.rollback()
+    for value in range(6):
+        machine.overwrite([("a", "x", value)])
+        machine.rollback()
+    machine.archive()
+    machine.readers_agree()
+    assert (id(machine), machine.pins[0][0]) in expired
+    machine.teardown()

@@ -3,7 +3,7 @@ made up."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -174,6 +174,20 @@ def test_too_many_rollbacks_leave_although_no_write_does() -> None:
     found = plan(names)
     assert leave(found) == [f"{at(number)}.rollback" for number in range(1, 5)]
     assert found.due
+
+
+def test_rollbacks_of_completed_writes_leave_with_the_writes_around_them_alone() -> None:
+    names = [*done(0), *done(200), *(name for number in range(1, 7) for name in done(number, "rollback"))]
+    asked: list[str] = []
+
+    def undone(rollbacks: Sequence[Instant]) -> list[Instant]:
+        asked.extend(i.time for i in rollbacks)
+        return [i for i in rollbacks if i.time == at(2)]
+
+    found = plan_archiving(timeline(names), POLICY, Present(NOW, 3600.0, False), gone=lambda _: True, undone=undone)
+    without = plan(names)
+    assert asked == [i.time for i in without.instants]
+    assert [i.time for i in found.instants] == [time for time in asked if time != at(2)]
 
 
 def test_savepoints_restores_and_indexing_stay() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from hudi_table.model.service.debt import ArchivingDebt
 from hudi_table.services.archiving.plan import Present, plan_archiving
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.archiving.replaced import Replaced
+from hudi_table.table.commit.undo import decided_undos
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 
@@ -41,6 +43,7 @@ def archiving_debt(ctx: TableContext, timeline: Timeline, options: Mapping[str, 
     for long. The store is asked only where a replacecommit is next to leave.
     """
     policy = ArchivePolicy.parse(options)
-    found = plan_archiving(timeline, policy, Present.of(ctx, ctx.clock.now()), gone=Replaced(ctx).gone)
+    present = Present.of(ctx, ctx.clock.now())
+    found = plan_archiving(timeline, policy, present, gone=Replaced(ctx).gone, undone=partial(decided_undos, ctx))
     most = policy.limits(timeline.commits)[1]
     return ArchivingDebt(len(timeline.commits), most, found.writes, found.due, found.held_by)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from hudi_table.metadata.cleaning import oldest_needed
 from hudi_table.metadata.compaction import compact_metadata
@@ -28,6 +29,7 @@ from hudi_table.services.archiving.trim import trim_chain
 from hudi_table.table.commit.beside.locking import section
 from hudi_table.table.commit.recovery import are_over, give_up_unclaimed, recover
 from hudi_table.table.commit.rollback import open_rollbacks
+from hudi_table.table.commit.undo import decided_undos
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline, records_if_there
@@ -128,7 +130,7 @@ def _planned(
     if ageless:
         present = replace(present, now=max([*timeline.files.values(), now]), quarantine_seconds=float("-inf"))
     gone: Callable[[Instant], bool] = (lambda _: True) if ageless else Replaced(ctx).gone
-    return plan_archiving(timeline, policy, present, gone=gone, force=force)
+    return plan_archiving(timeline, policy, present, gone=gone, undone=partial(decided_undos, ctx), force=force)
 
 
 def _release_metadata(ctx: TableContext) -> None:

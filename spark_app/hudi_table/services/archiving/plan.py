@@ -6,6 +6,9 @@ write before the oldest pending instant, what the trigger of compactions counts 
 whose files are not cleaned hold back what comes after them; cleans and rollbacks leave by the same
 two numbers. Savepoints never leave, nor do restores and indexing of version 6.
 
+Of ours a rollback that took a completed write back stays until the writes around it leave: only by
+it readers as of that write know that its rows are gone.
+
 Of versions 8 and 9 nothing that stays may be older than what leaves. Hudi 1.1.1 takes an instant
 for pending that is neither on the timeline nor older than all of it (measured), and merges its log
 over a newer base file: rows come back that were deleted. So there the newest clean, restores and
@@ -14,7 +17,7 @@ indexing leave with the writes around them, and what may not leave holds later w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -29,6 +32,7 @@ from hudi_table.table.timeline.timeline import Timeline
 _COUNTED = (Action.CLEAN, Action.ROLLBACK)
 _OTHERS = (*_COUNTED, Action.RESTORE, Action.INDEXING)
 ReplacedGone = Callable[[Instant], bool]
+Undone = Callable[[Sequence[Instant]], Collection[Instant]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +73,18 @@ class Present:
 
 
 def plan_archiving(
-    timeline: Timeline, policy: ArchivePolicy, present: Present, *, gone: ReplacedGone, force: bool = False
+    timeline: Timeline,
+    policy: ArchivePolicy,
+    present: Present,
+    *,
+    gone: ReplacedGone,
+    undone: Undone = lambda _: (),
+    force: bool = False,
 ) -> Leaving:
     """What leaves. `gone` tells of a replacecommit whether the files that it replaced are deleted:
-    asked oldest first, and only if nothing else holds it. `force`: down to `policy.least` although
-    `policy.most` is not reached, and however few.
+    asked oldest first, and only if nothing else holds it. `undone` tells which rollbacks took
+    completed writes back: asked once, of those that would leave by their number. `force`: down to
+    `policy.least` although `policy.most` is not reached, and however few.
     """
     writes = timeline.commits
     least, most = policy.limits(writes)
@@ -81,6 +92,9 @@ def plan_archiving(
     leaving, held_by = _writes(timeline, policy, present, max(wanted, 0), gone)
     start = writes[len(leaving)].time if writes else ""
     others = _others(timeline, (least, most), present, start)
+    early = [i for i in others if i.action is Action.ROLLBACK and not _is_before(i, start)]
+    kept = {*undone(early)} if early else set()
+    others = [i for i in others if i not in kept]
     found = tuple(sorted([*leaving, *others], key=lambda i: i.sort_key))
     # A few at a time would make an archive file of each few.
     due = bool(found) if force else max(len(leaving), len(others)) > most - least
@@ -140,11 +154,15 @@ def _others(timeline: Timeline, limits: tuple[int, int], present: Present, start
         for number, instant in enumerate(done):
             if present.needs(instant) or not _old(timeline, instant, present):
                 break
-            before = bool(start) and comparable_time(instant.time) < comparable_time(start)
+            before = _is_before(instant, start)
             newest = action is Action.CLEAN and number == len(done) - 1
             if (before and present.gapless) or ((before or number < many) and not newest):
                 leaving.append(instant)
     return leaving
+
+
+def _is_before(instant: Instant, start: str) -> bool:
+    return bool(start) and comparable_time(instant.time) < comparable_time(start)
 
 
 def _oldest_staying(timeline: Timeline, present: Present) -> str:

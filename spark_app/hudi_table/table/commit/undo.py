@@ -13,7 +13,7 @@ blocks of logs taken back; a restore also removes the rollbacks that are newer t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hudi_table.errors import CorruptTableError, UnavailableError
@@ -93,12 +93,12 @@ def planned_undo(ctx: TableContext, instant: Instant) -> Undo:
 def is_decided(ctx: TableContext, instant: Instant) -> bool:
     """Whether a pending rollback or restore was decided as a plan of the chain: those of other
     engines, and of failed writes, were not."""
-    return bool(_decided(ctx, [instant]))
+    return bool(decided_undos(ctx, [instant]))
 
 
-def _decided(ctx: TableContext, instants: list[Instant]) -> list[Instant]:
-    """Those of the pending instants that were decided as plans. However many there are, the chain
-    is read to its end once."""
+def decided_undos(ctx: TableContext, instants: Sequence[Instant]) -> list[Instant]:
+    """Those of the instants that were decided as plans: rollbacks and restores of completed writes,
+    and indexing. However many there are, the chain is read to its end once."""
     times = {instant.time for instant in instants}
     found = chain.find_decisions(ctx, times, chain.known_tail(ctx).sequence) if times else {}
     if len(found) < len(times):
@@ -110,7 +110,7 @@ def _decided(ctx: TableContext, instants: list[Instant]) -> list[Instant]:
 def finish_undos(ctx: TableContext, timeline: Timeline) -> bool:
     """Carry out the decided rollbacks and restores that are pending; whether there was one: then
     the timeline is another."""
-    waiting = _decided(ctx, [i for i in timeline.pending if i.action in UNDOING])
+    waiting = decided_undos(ctx, [i for i in timeline.pending if i.action in UNDOING])
     for instant in waiting:
         carry_out(ctx, planned_undo(ctx, instant))
     return bool(waiting)
