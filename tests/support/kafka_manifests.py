@@ -220,3 +220,35 @@ KAFKA_BAD += [
     (custom(every="soon"), "every"),
     (custom({"mode": "Continuous"}), "mode Continuous goes with"),
 ]
+
+
+def notified(**changes: Any) -> tuple[str, dict[str, Any]]:
+    """A table of files that a queue tells of."""
+    queue = {"type": "Sqs", "queue": "https://sqs.eu-central-1.amazonaws.com/123456789012/landing"}
+    told = queue | {name: changes.pop(name) for name in ("type", "queue") if name in changes}
+    return table(ingest=[ingest(source={**FILES, "notifications": told, **changes})])
+
+
+KAFKA_GOOD += [notified(), notified(path="s3a://b/p/"), notified(queue="http://queue:9324/000000000000/landing")]
+KAFKA_BAD += [
+    (notified(path="gs://b/p"), "notifications belongs to type Files with a path in S3"),
+    (notified(type="Sqs", path=None), "needs path and format"),
+    (
+        table(
+            ingest=[
+                ingest(
+                    source={
+                        "type": "Kafka",
+                        "format": "json",
+                        "kafka": TOPICS,
+                        "notifications": {"type": "Sqs", "queue": "https://sqs/1/q"},
+                    }
+                )
+            ]
+        ),
+        "notifications belongs to type Files",
+    ),
+    (notified(type="Pubsub"), "type"),
+    (notified(queue="landing"), "queue"),
+    (notified(queue="https://user:secret@sqs/1/q"), "queue"),
+]

@@ -76,7 +76,7 @@ class IngestStatus:
     """How far one ingest is."""
 
     name: str = prop("name of the ingest")
-    pending_files: int = prop("files that are there and not in the table", 0)
+    pending_files: int = prop("files that are there and not in the table; of a queue, about how many messages wait", 0)
     pending_bytes: int = prop("their size", 0, format="int64")
     pending_messages: int | None = prop(
         "of a stream: at most so many messages are there and not in the table; absent before the first commit",
@@ -86,6 +86,9 @@ class IngestStatus:
     pending_commits: int = prop("of another table: its commits that are not in this one", 0)
     position: str | None = prop("of another table: the newest of its commits that is in this one", None)
     lag: str = prop("age of the oldest of them; of a stream of which messages wait, of the newest in the table", "0s")
+    in_flight_messages: int = prop(
+        "of a queue that tells of files: messages that a run has received and not deleted, or has set aside", 0
+    )
     refused_messages: int = prop(
         "of a stream: messages that went to the error table, since its first commit", 0, format="int64"
     )

@@ -135,15 +135,25 @@ class TableObservation:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """About how many messages wait, and how many a run has received, or set aside."""
+
+    waiting: int
+    in_flight: int
+
+
+@dataclass(frozen=True, slots=True)
 class SourceObservation:
     """Files of an ingest's source, or how far its topics go, or what another table holds behind its
-    checkpoint (None where there is no table); or why that could not be seen."""
+    checkpoint (None where there is no table), or how many messages a queue has that tells of files;
+    or why that could not be seen."""
 
     ingest: str
     files: tuple[SourceFile, ...] = ()
     problem: Problem | None = None
     extent: Extent | None = None
     upstream: UpstreamExtent | None = None
+    queue: QueueDepth | None = None
 
 
 @dataclass(frozen=True, slots=True)

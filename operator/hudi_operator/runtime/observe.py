@@ -15,7 +15,7 @@ from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.jobs import options_of
 from hudi_operator.manifests.services import ServiceWork
 from hudi_operator.manifests.sources import kafka_document
-from hudi_operator.plan.observed import FileFact, Problem, SourceObservation, TableObservation
+from hudi_operator.plan.observed import FileFact, Problem, QueueDepth, SourceObservation, TableObservation
 from hudi_operator.runtime.foreseen import refuse_ingest, refuse_service, refuse_table
 from hudi_operator.runtime.known import KnownTable, problem_of
 from hudi_operator.runtime.observing.traces import traces
@@ -160,6 +160,8 @@ class Observer:
         if ingest.source.hudi is not None:
             held = table.upstream(ingest.name) if table is not None else None
             return self._upstream(spec, ingest.name, ingest.source.hudi.location, secret, held)
+        if ingest.source.notifications is not None:
+            return self._queue(spec, ingest.name, ingest.source.notifications.queue, secret)
         path = ingest.source.path or ""
         try:
             return SourceObservation(ingest.name, list_source(open_storage(path, storage_options(spec, path, secret))))
@@ -177,6 +179,17 @@ class Observer:
         except HudiError as error:
             return SourceObservation(ingest.name, problem=problem_of(error))
         return SourceObservation(ingest.name, extent=extent)
+
+    @staticmethod
+    def _queue(spec: HudiTableSpec, name: str, url: str, secret: Mapping[str, str]) -> SourceObservation:
+        # The client is loaded by tables that have such an ingest.
+        from hudi_table.sources.files.sqs import Queue
+
+        try:
+            depth = Queue(url, spec.storage.region, secret).depth()
+        except HudiError as error:
+            return SourceObservation(name, problem=problem_of(error))
+        return SourceObservation(name, queue=QueueDepth(depth.waiting, depth.in_flight))
 
     def _upstream(
         self, spec: HudiTableSpec, name: str, location: str, secret: Mapping[str, str], held: Upstream | None

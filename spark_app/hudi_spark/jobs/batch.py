@@ -6,7 +6,9 @@ saw when it started the job: an attempt that runs twice, or late, finds nothing 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +24,9 @@ from hudi_table.services.ingesting import Behind, behind, commit_behind
 from hudi_table.services.select_check import check_select
 from hudi_table.sources.checkpoints import held_files
 from hudi_table.sources.files.digests import store_digests
+from hudi_table.sources.files.notified import Notified, notified
 from hudi_table.sources.files.source import FileBatch, FilesSource
+from hudi_table.sources.files.sqs import Queue
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.timeline.archived import under
 from hudi_table.write.operations import WriteRequest
@@ -71,9 +75,26 @@ def operation_of(spec: JobSpec) -> OperationName:
     return OPERATIONS[operation]
 
 
-def next_batch(spec: JobSpec, table: HudiTable | None) -> Batch | None:
-    """The files that wait, as one batch; None if there are none. Raises InvalidRequestError for a
-    spec it cannot do."""
+@contextlib.contextmanager
+def told_by_queue(spec: JobSpec) -> Iterator[Notified | None]:
+    """What the queue of a source tells, for as long as the context lasts; None of a source that is
+    listed. Raises UnavailableError, AccessDeniedError, InvalidRequestError."""
+    source = spec.work["source"]
+    settings: Mapping[str, Any] | None = source.get("notifications")
+    if settings is None:
+        yield None
+        return
+    if settings.get("type") != "Sqs":
+        raise InvalidRequestError(f"source.notifications.type is {settings.get('type')!r}; give Sqs")
+    path = str(source["path"])
+    queue = Queue(str(settings["queue"]), spec.storage.get("region"), os.environ)
+    with notified(queue, open_storage(path, storage_options(spec, path))) as found:
+        yield found
+
+
+def next_batch(spec: JobSpec, table: HudiTable | None, told: Notified | None = None) -> Batch | None:
+    """The files that wait, of those that a queue has `told` of if there is one, as one batch; None
+    if there are none. Raises InvalidRequestError for a spec it cannot do."""
     work = spec.work
     name, source = str(work["name"]), work["source"]
     operation = operation_of(spec)
@@ -83,7 +104,7 @@ def next_batch(spec: JobSpec, table: HudiTable | None) -> Batch | None:
             check_select(each["sql"])
     path = str(source["path"])
     storage = open_storage(path, storage_options(spec, path))
-    files = FilesSource(storage, str(source["format"]), name, spec.attempt, dict(source.get("csv", {})))
+    files = FilesSource(storage, str(source["format"]), name, spec.attempt, dict(source.get("csv", {})), told)
     held = held_files(table.context, name) if table is not None else None
     before = held.checkpoint if held is not None else None
     taken = files.plan(files.discover(), before)

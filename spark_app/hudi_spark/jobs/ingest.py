@@ -11,15 +11,16 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import cast
 
-from hudi_spark.jobs.batch import Batch, commit_rows, next_batch
+from hudi_spark.jobs.batch import Batch, commit_rows, next_batch, told_by_queue
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import find_table
 from hudi_table.api import CommitResult, HudiTable
-from hudi_table.errors import InvalidRequestError, WriteConflictError
+from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import SourceFile, batch_id
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.services.transforming.steps import Chain, Transforms
+from hudi_table.sources.files.notified import Notified
 from hudi_table.table.store.clock import SystemClock
 
 Ingesting = Callable[[JobSpec, Progress], JobResult]
@@ -43,12 +44,34 @@ def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
         raise InvalidRequestError(
             f"source type {kind!r} is not read by this release; it reads {', '.join(('Files', *_ELSEWHERE))}"
         )
-    clock = SystemClock()
-    start = clock.boot_seconds()
-    table = find_table(spec)
-    batch = next_batch(spec, table)
-    if batch is None:
-        return JobResult(spec.attempt, "NothingToDo", message="every file of the source is in the table")
+    start = SystemClock().boot_seconds()
+    with told_by_queue(spec) as told:
+        done = _taken(spec, told, progress)
+        if told is not None:
+            told.taken()
+        aside = told.words() if told is not None else ""
+    if done is None:
+        return JobResult(spec.attempt, "NothingToDo", message=f"every file of the source is in the table{aside}")
+    return _result(spec, done, aside, SystemClock().boot_seconds() - start)
+
+
+def _taken(spec: JobSpec, told: Notified | None, progress: Progress) -> tuple[Batch, CommitResult] | None:
+    """What was committed of the files that wait, None where none does. Of those that a queue tells
+    of without one that cannot be read: it must not keep back the others."""
+    while True:
+        table = find_table(spec)
+        batch = next_batch(spec, table, told)
+        if batch is None:
+            return None
+        try:
+            return batch, _commit(spec, table, batch, progress)
+        except (InvalidDataError, InvalidSchemaError) as error:
+            if told is None or error.path is None or not told.set_aside(error.path, error.message):
+                raise
+            progress.say(f"set aside: {error.message}")
+
+
+def _commit(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:
     progress.say(f"reading {counted(len(batch.files), 'file')}, {batch.size / 2**20:.1f} MiB, {_names(batch.files)}")
     if spec.engine == "Local":
         commit = _write_local(spec, table, batch, progress)
@@ -60,7 +83,7 @@ def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
     if commit.replayed:
         # It went on from the same checkpoint, perhaps with other files: the next attempt takes what is left.
         raise WriteConflictError(f"another attempt has committed files of {spec.work['name']} as {commit.instant}")
-    return _result(spec, batch, commit, clock.boot_seconds() - start)
+    return commit
 
 
 def _write_local(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:
@@ -72,7 +95,8 @@ def _write_local(spec: JobSpec, table: HudiTable | None, batch: Batch, progress:
         return commit_rows(spec, table, found, batch.extra_metadata, batch.behind)
 
 
-def _result(spec: JobSpec, batch: Batch, commit: CommitResult, seconds: float) -> JobResult:
+def _result(spec: JobSpec, done: tuple[Batch, CommitResult], aside: str, seconds: float) -> JobResult:
+    batch, commit = done
     figures = {
         "recordsInserted": float(commit.rows_inserted),
         "recordsUpdated": float(commit.rows_updated),
@@ -84,7 +108,7 @@ def _result(spec: JobSpec, batch: Batch, commit: CommitResult, seconds: float) -
     }
     message = (
         f"{counted(commit.rows_inserted, 'row')} inserted, {commit.rows_updated:,} updated, {commit.rows_deleted:,} deleted "
-        f"from {counted(len(batch.files), 'file')} in {seconds:.1f} s"
+        f"from {counted(len(batch.files), 'file')} in {seconds:.1f} s{aside}"
     )
     return JobResult(
         spec.attempt,

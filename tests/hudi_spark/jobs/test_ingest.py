@@ -360,7 +360,7 @@ def test_an_attempt_that_looked_before_another_committed_takes_no_file_twice(
         job.run(job.spec("zero", **changes))
     job.land("1.parquet", ROWS.slice(1, 2))
 
-    def slept(spec: JobSpec, table: Any) -> Any:
+    def slept(spec: JobSpec, table: Any, *_: Any) -> Any:
         found = next_batch(spec, table)
         monkeypatch.setattr(ingest, "next_batch", next_batch)
         job.land("2.parquet", ROWS.slice(3))

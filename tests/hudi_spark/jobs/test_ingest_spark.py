@@ -192,7 +192,7 @@ def test_an_attempt_that_looked_before_another_committed_takes_no_file_twice(
         found.work["operation"] = "Insert"
         return found
 
-    def slept(asked: JobSpec, table: Any) -> Any:
+    def slept(asked: JobSpec, table: Any, *_: Any) -> Any:
         found = next_batch(asked, table)
         monkeypatch.setattr(ingest, "next_batch", next_batch)
         land(tmp_path, "2.parquet", ROWS.slice(2))

@@ -13,6 +13,7 @@ from hudi_operator.api.fields.patterns import LOCATION, QUANTITY
 from hudi_operator.api.ingests.codecs import AvroSpec, CsvSpec, ProtobufSpec
 from hudi_operator.api.ingests.custom import CustomSpec
 from hudi_operator.api.ingests.databases import Infinite, JdbcSpec
+from hudi_operator.api.ingests.notifications import NotificationsSpec
 from hudi_operator.api.ingests.upstreams import UpstreamSpec
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.job.positions import parse_streamer
@@ -246,6 +247,12 @@ class SourceSpec:
             lambda s: s.type is not SourceType.FILES or (s.path is not None and s.format in FILE_FORMATS),
         ),
         Rule(
+            "!has(self.notifications) || (has(self.path) && (self.path.startsWith('s3://') || self.path.startsWith('s3a://')))",
+            "notifications belongs to type Files with a path in S3",
+            "notifications",
+            lambda s: s.notifications is None or (s.path or "").startswith(("s3://", "s3a://")),
+        ),
+        Rule(
             "!has(self.csv) || (has(self.format) && self.format == 'csv')",
             "csv belongs to format csv",
             "csv",
@@ -350,6 +357,9 @@ class SourceSpec:
     type: SourceType = prop("kind of source")
     path: str | None = prop(
         "of type Files: their folder, as a URI such as s3://landing/flights/", None, pattern=LOCATION, max_length=1024
+    )
+    notifications: NotificationsSpec | None = prop(
+        "of type Files: the queue that tells which files came; absent: their folder is listed", None
     )
     format: SourceFormat | None = prop("format of the files, or of the messages' values", None)
     csv: CsvSpec | None = prop("details of CSV files", None)

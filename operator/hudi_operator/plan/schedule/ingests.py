@@ -20,6 +20,9 @@ from hudi_table.model.job.checkpoint import SourceFile, batch_id, waiting
 from hudi_table.model.job.positions import Extent, behind
 from hudi_table.model.job.upstream import UpstreamExtent
 
+AGAIN = "1m"
+"""How soon a queue is asked again that told of nothing new."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -57,6 +60,8 @@ def asked(ingest: IngestSpec, look: Look) -> Asked | Problem | RequeueAfter | No
         return _of_query(ingest, source.custom.every, f"asks {source.custom.name}", look)
     if source.hudi is not None:
         return _of_upstream(ingest, source.hudi, look.source.upstream, look)
+    if source.notifications is not None:
+        return _of_queue(ingest, look)
     files = waiting_of(look.source, look.table)
     if not files:
         return None
@@ -94,6 +99,22 @@ def _of_query(ingest: IngestSpec, every: str, doing: str, look: Look) -> Asked |
     if wait > 0:
         return RequeueAfter(wait, work, appointment=True)
     return Asked(queries.batch_of(last), doing)
+
+
+def _of_queue(ingest: IngestSpec, look: Look) -> Asked | RequeueAfter | None:
+    """The first run lists the folder; those behind it take what the queue tells of."""
+    depth, work = look.source.queue, f"Ingest/{ingest.name}"
+    last = queries.last_of(work, look.generation, look.runs)
+    begun = last is not None or (look.table is not None and look.table.files_held(ingest.name) is not None)
+    if depth is None or (begun and not depth.waiting):
+        return None
+    if last is not None and last.phase == streams.NOTHING:
+        # How many wait is only about right.
+        wait = queries.wait_of(AGAIN, last, look.now)
+        if wait > 0:
+            return RequeueAfter(wait, work, appointment=True)
+    many = f"takes what {counted(depth.waiting, 'message')} of its queue tell of" if begun else "takes what is there"
+    return Asked(queries.batch_of(last), many)
 
 
 def _of_upstream(

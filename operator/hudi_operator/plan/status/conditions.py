@@ -76,6 +76,11 @@ def fresh(
     if total:
         names = ", ".join(name for name, files in left.items() if files)
         return Finding("Fresh", "False", "FilesWaiting", f"{counted(total, 'file')} of {names} not in the table yet")
+    told = {s.ingest: s.queue for s in sources if s.queue is not None and s.queue.waiting}
+    if told:
+        total = sum(depth.waiting for depth in told.values())
+        message = f"about {counted(total, 'message')} of the queue of {', '.join(told)} not taken yet"
+        return Finding("Fresh", "False", "FilesWaiting", message)
     late = [found for each in spec.ingest if (found := streams.late(each, table, sources, now))]
     if late:
         return Finding("Fresh", "False", "MessagesWaiting", "; ".join(late))
@@ -92,7 +97,14 @@ def fresh(
         return Finding(
             "Fresh", "Unknown", "NoFiles", f"no files at {', '.join(empty)}: files that are put there are taken in"
         )
-    if any(each.source.type is not SourceType.FILES for each in spec.ingest):
+    aside = {s.ingest: s.queue.in_flight for s in sources if s.queue is not None and s.queue.in_flight}
+    if aside:
+        many, names = counted(sum(aside.values()), "message"), ", ".join(aside)
+        message = (
+            f"what the queue of {names} tells of is in the table, but for {many} that a run works on, or has set aside"
+        )
+        return Finding("Fresh", "True", "UpToDate", message)
+    if any(each.source.type is not SourceType.FILES or each.source.notifications is not None for each in spec.ingest):
         return Finding("Fresh", "True", "UpToDate", "what the sources hold is in the table, but for what came just now")
     return Finding("Fresh", "True", "AllConsumed", "every file of the sources is in the table")
 
