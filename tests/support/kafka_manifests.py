@@ -111,7 +111,7 @@ KAFKA_BAD = [
     (kafka(maxBytes="64 MB"), "maxBytes"),
     (kafka(onDataLoss="Ignore"), "must be one of Stop, Continue"),
     (kafka(security={"protocol": "SSL"}), "must be one of Plaintext"),
-    (kafka({"mode": "Continuous", "activeDeadline": "1h"}), "activeDeadline belongs to mode Once"),
+    (kafka({"mode": "Continuous", "activeDeadline": "1h"}), "activeDeadline does not go with mode Continuous"),
     (kafka({"commitInterval": "5s"}), "commitInterval belongs to mode Continuous"),
     (kafka({"operation": "Insert"}, tombstones="Delete"), "tombstones Delete goes with operation Upsert"),
     (
@@ -251,4 +251,31 @@ KAFKA_BAD += [
     (notified(type="Pubsub"), "type"),
     (notified(queue="landing"), "queue"),
     (notified(queue="https://user:secret@sqs/1/q"), "queue"),
+]
+
+
+def backfill(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tuple[str, dict[str, Any]]:
+    """A table that takes a range of a topic."""
+    end = {"position": "Timestamp", "timestamp": "2026-01-31T12:00:00Z"}
+    return kafka({"mode": "Backfill", **(of_ingest or {})}, **{"endAt": end, **changes})
+
+
+KAFKA_GOOD += [
+    backfill(),
+    backfill({"activeDeadline": "2h"}, endAt={"position": "Offsets", "offsets": ["orders,0:120,1:98"]}),
+    backfill(startFrom={"position": "Timestamp", "timestamp": "2026-01-01T00:00:00Z"}),
+]
+KAFKA_BAD += [
+    (backfill(endAt=None), "mode Backfill needs kafka.endAt"),
+    (backfill({"mode": "Once"}), "no other mode has it"),
+    (backfill({"mode": "Continuous"}), "no other mode has it"),
+    (backfill({"operation": "Insert"}), "mode Backfill goes with operation Upsert"),
+    (backfill(startFrom={"position": "Latest"}), "does not begin at Latest"),
+    (backfill(of={"mergeMode": "CommitTime"}), "needs orderingFields and mergeMode EventTime"),
+    (backfill(of={"orderingFields": []}), "orderingFields"),
+    (backfill(endAt={"position": "Latest"}), "position"),
+    (backfill(endAt={"position": "Timestamp"}), "an end of position Timestamp needs timestamp"),
+    (backfill(endAt={"position": "Timestamp", "timestamp": "soon"}), "the timestamp of an end is a moment"),
+    (backfill(endAt={"position": "Offsets"}), "an end of position Offsets needs offsets"),
+    (backfill(endAt={"position": "Offsets", "offsets": ["orders"]}), "the offsets of an end are texts"),
 ]

@@ -21,7 +21,7 @@ from hudi_operator.api.fields.patterns import (
 from hudi_operator.api.fields.readers import ReaderSpec, cannot_read, cel_cannot_read
 from hudi_operator.api.fields.refused import REFUSED
 from hudi_operator.api.fields.spark import SparkSpec
-from hudi_operator.api.ingests.ingest import IngestOperation, IngestSpec
+from hudi_operator.api.ingests.ingest import IngestMode, IngestOperation, IngestSpec
 from hudi_operator.api.ingests.source import SourceType
 from hudi_operator.api.locations import overlap
 from hudi_operator.api.schema import Rule, prop
@@ -171,6 +171,16 @@ class HudiTableSpec:
                 or t.lock.provider is not LockProvider.FILE_SYSTEM
                 or t.location.startswith("file:")
                 or FOLDER in t.lock.options
+            ),
+        ),
+        Rule(
+            "self.ingest.all(i, i.mode != 'Backfill') || "
+            "(size(self.orderingFields) > 0 && (!has(self.mergeMode) || self.mergeMode == 'EventTime'))",
+            "an ingest of mode Backfill needs orderingFields and mergeMode EventTime: its rows are older than those beside it",
+            "ingest",
+            lambda t: (
+                all(i.mode is not IngestMode.BACKFILL for i in t.ingest)
+                or (bool(t.ordering_fields) and t.merge_mode in (None, MergeMode.EVENT_TIME))
             ),
         ),
         Rule(

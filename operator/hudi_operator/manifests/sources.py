@@ -18,9 +18,10 @@ from hudi_table.model.digits import is_digits
 def kafka_document(kafka: KafkaSpec) -> dict[str, Any]:
     """`source.kafka` of a JobSpec, as `KafkaSettings.of` reads it."""
     found: dict[str, Any] = {**to_document(kafka), "maxBytes": bytes_of(kafka.max_bytes)}
-    timestamp = found["startFrom"].pop("timestamp", None)
-    if timestamp is not None:
-        found["startFrom"]["timestampMillis"] = millis_of(timestamp)
+    for place in (found["startFrom"], found.get("endAt", {})):
+        timestamp = place.pop("timestamp", None)
+        if timestamp is not None:
+            place["timestampMillis"] = millis_of(timestamp)
     return found
 
 

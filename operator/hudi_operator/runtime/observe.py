@@ -25,6 +25,7 @@ from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import HudiError, InvalidRequestError, TableNotFoundError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.bounded import Bounded, Shelf
+from hudi_table.model.job.positions import Extent, Positions
 from hudi_table.model.job.upstream import Upstream
 from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.names import HOODIE
@@ -154,7 +155,8 @@ class Observer:
         """What an ingest's source holds: files, how far its topics go, or what waits in another
         table behind the checkpoint that `table` holds."""
         if ingest.source.kafka is not None:
-            return self._topics(ingest, ingest.source.kafka, secret)
+            positions = table.positions(ingest.name) if table is not None else None
+            return self._topics(ingest, ingest.source.kafka, secret, positions)
         if ingest.source.jdbc is not None or ingest.source.custom is not None:
             return SourceObservation(ingest.name)  # its jobs ask
         if ingest.source.hudi is not None:
@@ -168,14 +170,19 @@ class Observer:
         except HudiError as error:
             return SourceObservation(ingest.name, problem=problem_of(error))
 
-    def _topics(self, ingest: IngestSpec, kafka: KafkaSpec, secret: Mapping[str, str]) -> SourceObservation:
+    def _topics(
+        self, ingest: IngestSpec, kafka: KafkaSpec, secret: Mapping[str, str], held: Positions | None
+    ) -> SourceObservation:
         # The client is loaded by tables that have such an ingest.
         from hudi_table.sources.kafka.brokers import Brokers
         from hudi_table.sources.kafka.settings import KafkaSettings
 
         document = {"format": ingest.source.format, "kafka": kafka_document(kafka)}
         try:
-            extent = Brokers(KafkaSettings.of(document), secret or os.environ).extent()
+            settings = KafkaSettings.of(document)
+            if settings.end is not None and held is not None and held.ended == settings.end.text:
+                return SourceObservation(ingest.name, extent=Extent("", {}))  # the range is in the table
+            extent = Brokers(settings, secret or os.environ).extent()
         except HudiError as error:
             return SourceObservation(ingest.name, problem=problem_of(error))
         return SourceObservation(ingest.name, extent=extent)

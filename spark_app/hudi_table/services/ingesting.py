@@ -63,12 +63,13 @@ def commit_behind(ctx: TableContext, batches: Any, request: WriteRequest, engine
 @dataclass(frozen=True, slots=True)
 class Ingest:
     """One ingest of a table: its name, its only topic if it has one, what it does with rows, and
-    the options of its writes."""
+    the options of its writes. `shares`: its positions are told Hudi Streamer too."""
 
     name: str
     topic: str | None
     operation: str
     options: Mapping[str, str]
+    shares: bool = True
 
     def commit(
         self,
@@ -86,10 +87,12 @@ class Ingest:
         """
         options = {**MISSING_IS_NULL, **self.options, "hoodie.allow.empty.commit": "true"}
         place = behind(self.name, positions_of(self.name, self.topic), held.instant if held is not None else None)
+        key, found = key_of(self.name), rows.checkpoint
+        held_keys = commit_keys(key, found, ctx.config.version) if self.shares else {key: found.to_text()}
         request = WriteRequest(
             operation=self.operation,
             options=options,
-            extra_metadata={**(more or {}), **commit_keys(key_of(self.name), rows.checkpoint, ctx.config.version)},
+            extra_metadata={**(more or {}), **held_keys},
             batch=place.batch,
             follows=place.follows,
         )
@@ -122,7 +125,7 @@ def set_positions(ctx: TableContext, ingest: str, text: str, *, by: str, again: 
             f"of operation {operation}, which does not look for keys, so rows that come again would be in the table twice; "
             "give --yes (again=True) if that is wanted"
         )
-    positions = replace(before, topics=topics, attempt="", newest=-1)
+    positions = replace(before, topics=topics, attempt="", newest=-1, ended="")
     schema = table_schema(ctx, load_timeline(ctx))
     if schema is None:
         raise InvalidRequestError(

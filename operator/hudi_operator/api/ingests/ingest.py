@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from hudi_operator.api.fields.patterns import DURATION, NAME
 from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecodable, TransformSpec
+from hudi_operator.api.ingests.ranges import StartPosition
 from hudi_operator.api.ingests.source import STREAMS, SourceSpec, SourceType
 from hudi_operator.api.schema import Rule, prop
 
@@ -25,6 +26,7 @@ class IngestMode(StrEnum):
 
     ONCE = "Once"
     CONTINUOUS = "Continuous"
+    BACKFILL = "Backfill"
 
 
 COMMIT_INTERVAL, FRESHNESS = "10s", "60s"
@@ -49,10 +51,30 @@ class IngestSpec:
             lambda i: i.commit_interval is None or i.mode is IngestMode.CONTINUOUS,
         ),
         Rule(
-            "!has(self.activeDeadline) || self.mode == 'Once'",
-            "activeDeadline belongs to mode Once: a Continuous ingest has no end",
+            "(self.mode == 'Backfill') == (has(self.source.kafka) && has(self.source.kafka.endAt))",
+            "mode Backfill needs kafka.endAt, and no other mode has it",
+            "mode",
+            lambda i: (
+                (i.mode is IngestMode.BACKFILL) == (i.source.kafka is not None and i.source.kafka.end_at is not None)
+            ),
+        ),
+        Rule(
+            "self.mode != 'Backfill' || (self.operation == 'Upsert' && (!has(self.source.kafka) || self.source.kafka.startFrom.position != 'Latest'))",
+            "mode Backfill goes with operation Upsert, and does not begin at Latest",
+            "mode",
+            lambda i: (
+                i.mode is not IngestMode.BACKFILL
+                or (
+                    i.operation is IngestOperation.UPSERT
+                    and (i.source.kafka is None or i.source.kafka.start_from.position is not StartPosition.LATEST)
+                )
+            ),
+        ),
+        Rule(
+            "!has(self.activeDeadline) || self.mode != 'Continuous'",
+            "activeDeadline does not go with mode Continuous, which has no end",
             "activeDeadline",
-            lambda i: i.active_deadline is None or i.mode is IngestMode.ONCE,
+            lambda i: i.active_deadline is None or i.mode is not IngestMode.CONTINUOUS,
         ),
         Rule(
             "!has(self.freshness) || self.source.type in ['Kafka', 'Debezium', 'Hudi']",
@@ -100,7 +122,8 @@ class IngestSpec:
     source: SourceSpec = prop("where rows come from")
     operation: IngestOperation = prop("what is done with the rows", IngestOperation.UPSERT)
     mode: IngestMode = prop(
-        "Once takes what is there, whenever something is; Continuous keeps one driver at work", IngestMode.ONCE
+        "Once takes what is there, whenever something is; Continuous keeps one driver at work; Backfill takes a range once, beside another ingest",
+        IngestMode.ONCE,
     )
     commit_interval: str | None = prop(
         "of mode Continuous: how long rows are gathered for a commit, 10s if absent; maxRows or maxBytes end it sooner",

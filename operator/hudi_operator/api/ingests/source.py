@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
@@ -14,9 +13,9 @@ from hudi_operator.api.ingests.codecs import AvroSpec, CsvSpec, ProtobufSpec
 from hudi_operator.api.ingests.custom import CustomSpec
 from hudi_operator.api.ingests.databases import Infinite, JdbcSpec
 from hudi_operator.api.ingests.notifications import NotificationsSpec
+from hudi_operator.api.ingests.ranges import EndAtSpec, StartFromSpec
 from hudi_operator.api.ingests.upstreams import UpstreamSpec
 from hudi_operator.api.schema import Rule, prop
-from hudi_table.model.job.positions import parse_streamer
 
 
 class SourceType(StrEnum):
@@ -46,15 +45,6 @@ class SourceFormat(StrEnum):
 
 FILE_FORMATS = (SourceFormat.PARQUET, SourceFormat.CSV, SourceFormat.JSON)
 KAFKA_FORMATS = (SourceFormat.JSON, SourceFormat.AVRO, SourceFormat.PROTOBUF, SourceFormat.RAW)
-
-
-class StartPosition(StrEnum):
-    """Where an ingest begins that has no checkpoint."""
-
-    EARLIEST = "Earliest"
-    LATEST = "Latest"
-    TIMESTAMP = "Timestamp"
-    OFFSETS = "Offsets"
 
 
 class Tombstones(StrEnum):
@@ -89,62 +79,6 @@ class OnDataLoss(StrEnum):
 
     STOP = "Stop"
     CONTINUE = "Continue"
-
-
-def _are_offsets(texts: tuple[str, ...]) -> bool:
-    try:
-        return len({parse_streamer(text)[0] for text in texts}) == len(texts)
-    except ValueError:
-        return False
-
-
-def _is_moment(text: str) -> bool:
-    try:
-        return datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class StartFromSpec:
-    """Where an ingest begins that has no checkpoint. Partitions and topics that come later are read
-    from their beginning."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "(self.position == 'Timestamp') == has(self.timestamp)",
-            "position Timestamp needs timestamp, and no other has one",
-            "timestamp",
-            lambda s: (s.position is StartPosition.TIMESTAMP) == (s.timestamp is not None),
-        ),
-        Rule(
-            "!has(self.timestamp) || self.timestamp.matches('^[0-9]{4}-[0-9]{2}-[0-9]{2}T.*(Z|[+-][0-9]{2}:[0-9]{2})$')",
-            "timestamp is a moment such as 2026-01-31T12:00:00Z",
-            "timestamp",
-            lambda s: s.timestamp is None or _is_moment(s.timestamp),
-        ),
-        Rule(
-            "(self.position == 'Offsets') == (size(self.offsets) > 0)",
-            "position Offsets needs offsets, and no other has any",
-            "offsets",
-            lambda s: (s.position is StartPosition.OFFSETS) == bool(s.offsets),
-        ),
-        Rule(
-            "self.offsets.all(o, o.matches('^[A-Za-z0-9._-]+(,[0-9]{1,10}:[0-9]{1,19})+$'))",
-            "offsets are texts such as orders,0:120,1:98, one a topic, as Hudi Streamer keeps them",
-            "offsets",
-            lambda s: _are_offsets(s.offsets),
-        ),
-    )
-
-    position: StartPosition = prop("at which end, moment or offsets", StartPosition.EARLIEST)
-    timestamp: str | None = prop("messages of this moment and later, RFC 3339", None, max_length=40)
-    offsets: tuple[str, ...] = prop(
-        "of each topic partition:offset, …: the next to read, such as orders,0:120,1:98",
-        (),
-        max_items=16,
-        item_max_length=4096,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +129,7 @@ class KafkaSpec:
         "regular expression of whole names of topics; those that come later are read, too", None, max_length=256
     )
     start_from: StartFromSpec = prop("where an ingest begins that has no checkpoint", StartFromSpec)
+    end_at: EndAtSpec | None = prop("of mode Backfill: where it ends", None)
     tombstones: Tombstones = prop(
         "messages without a value end the ingest, are passed over, or delete the row of their key", Tombstones.REFUSE
     )

@@ -1,7 +1,8 @@
 """An ingest from Kafka, in this process, without a JVM: once to the end that there is at its start,
 or on and on.
 
-`Once` commits a batch after the other until it has what was there. `Continuous` commits whatever
+`Once` commits a batch after the other until it has what was there, `Backfill` what of that lies
+before its end, whose reaching a commit tells for good. `Continuous` commits whatever
 has come in `commitInterval`, sooner once `maxRows` or `maxBytes` are read, and ends on SIGTERM with
 what it has read. Whatever fails, the next reading begins at the checkpoint of the newest commit.
 """
@@ -28,7 +29,7 @@ from hudi_table.services.transforming.chain_check import check_chain
 from hudi_table.sources.checkpoints import HeldPositions, current_positions
 from hudi_table.sources.formats.dialects import OPERATION
 from hudi_table.sources.kafka.consume import Until
-from hudi_table.sources.kafka.settings import KafkaSettings
+from hudi_table.sources.kafka.settings import End, KafkaSettings
 from hudi_table.sources.kafka.source import KafkaBatch, KafkaSource
 from hudi_table.table.store.clock import SystemClock
 
@@ -37,6 +38,8 @@ DISCOVER_SECONDS = 60.0
 FAILURES_MAX, CONFLICTS_MAX = 5, 100
 PAUSE_SECONDS_MAX = 30.0
 COMMIT_INTERVAL_SECONDS = 10.0
+LATE_SECONDS = 60.0
+"""How long behind the end of a range messages of before it may still come."""
 
 
 @dataclass(slots=True)
@@ -92,8 +95,11 @@ class _Driver:
         return current_positions(self.table.context, self.ingest.name, self.ingest.topic)
 
     def once(self) -> None:
-        """Everything that is there now."""
-        found, held = self.source.discover(), self.held()
+        """Everything that is there now, of a range once."""
+        held, end = self.held(), self.source.settings.end
+        if end is not None and held is not None and held.positions.ended == end.text:
+            return
+        found = self.source.discover()
         if held is None and self.source.settings.position == "Latest":
             self._begin_at_end(found)
             return
@@ -160,10 +166,14 @@ class _Driver:
 
     def _adopt(self, found: Extent, held: HeldPositions | None) -> None:
         """Where nothing is to be read, the positions are made ours, with their ids, if none of ours
-        stand in the table."""
-        if self.table is not None and (held is None or not held.positions.cluster):
-            before = held.positions if held is not None else None
-            batch = self.source.batch(self.source.start(found, before), Until(1, 1, {}))
+        stand in the table; and of a range is told that its end was reached."""
+        end = self.source.settings.end
+        reached = end is not None and end.timestamp < (self.clock.now().timestamp() - LATE_SECONDS) * 1000
+        if self.table is not None and (held is None or not held.positions.cluster or reached):
+            start = self.source.start(found, held.positions if held is not None else None)
+            if end is not None and reached:
+                start = replace(start, ended=end.text)
+            batch = self.source.batch(start, Until(1, 1, {}))
             self._commit(self._read(batch), held)
 
     def _begin_at_end(self, found: Extent) -> None:
@@ -201,7 +211,12 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
     work = spec.work
     settings = replace(KafkaSettings.of(work["source"]), keeps_keys=quarantines(work))
     shaping = _shaping(spec, settings)
-    ingest = Ingest(str(work["name"]), settings.only_topic, operation_of(spec), dict(spec.table.get("options", {})))
+    _check_range(spec, settings)
+    bounded = settings.end is not None
+    # A range has a checkpoint of its own: that of Hudi Streamer is of the ingest beside it.
+    topic = None if bounded else settings.only_topic
+    options = dict(spec.table.get("options", {}))
+    ingest = Ingest(str(work["name"]), topic, operation_of(spec), options, shares=not bounded)
     source = KafkaSource(
         settings,
         os.environ,
@@ -221,6 +236,41 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
             source.close()
             shaping.close()
     return _result(spec, driver.done, clock.boot_seconds() - start)
+
+
+def _check_range(spec: JobSpec, settings: KafkaSettings) -> None:
+    """Raises InvalidRequestError for a range whose rows could overwrite newer ones, or come
+    twice."""
+    work, table = spec.work, spec.table
+    if (work.get("mode", "Once") == "Backfill") != (settings.end is not None):
+        raise InvalidRequestError("mode Backfill needs kafka.endAt, and no other mode has it")
+    if settings.end is None:
+        return
+    event_time = bool(table.get("orderingFields")) and table.get("mergeMode") != MergeMode.COMMIT_TIME.value
+    if work["operation"] != "Upsert" or not event_time:
+        raise InvalidRequestError(
+            "mode Backfill needs operation Upsert, orderingFields and mergeMode EventTime: its rows are older than those beside it"
+        )
+    if settings.position == "Latest":
+        raise InvalidRequestError("mode Backfill does not begin at Latest: give another kafka.startFrom")
+    if _is_empty(settings, settings.end):
+        raise InvalidRequestError("kafka.endAt does not lie behind kafka.startFrom: nothing is between the two")
+
+
+def _is_empty(settings: KafkaSettings, end: End) -> bool:
+    if settings.position == "Timestamp" and end.offsets is None:
+        return end.timestamp <= settings.timestamp
+    if settings.offsets is None or end.offsets is None:
+        return False
+    begins, ends = settings.offsets.topics, end.offsets.topics
+    places = [
+        (begins[t].offsets[p], ends[t].offsets[p])
+        for t in begins
+        if t in ends
+        for p in begins[t].offsets
+        if p in ends[t].offsets
+    ]
+    return bool(places) and all(begin >= stop for begin, stop in places)
 
 
 def _shaping(spec: JobSpec, settings: KafkaSettings) -> Shaping:

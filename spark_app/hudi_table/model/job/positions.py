@@ -46,13 +46,14 @@ class Positions:
     """What an ingest has read, as of the commit that holds this. `cluster`: the cluster's id, ""
     where it is not known. `newest`: the greatest timestamp of a message that was read, in
     milliseconds since 1970, -1 where none is known. `refused`: messages in all that went to the
-    error table."""
+    error table. `ended`: the end of a range that was read to it, "" else."""
 
     cluster: str
     topics: Mapping[str, TopicPositions]
     attempt: str = ""
     newest: int = -1
     refused: int = 0
+    ended: str = ""
 
     @property
     def batch(self) -> str:
@@ -77,6 +78,8 @@ class Positions:
         }
         if self.refused:
             document["refused"] = self.refused
+        if self.ended:
+            document["ended"] = self.ended
         return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
     @classmethod
@@ -87,7 +90,8 @@ class Positions:
             raise ValueError(f"is no checkpoint of positions in Kafka: {text[:80]!r}")
         try:
             topics = {str(name): _topic(each) for name, each in raw["topics"].items()}
-            return cls(str(raw["cluster"]), topics, str(raw["attempt"]), int(raw["newest"]), int(raw.get("refused", 0)))
+            refused, ended = int(raw.get("refused", 0)), str(raw.get("ended", ""))
+            return cls(str(raw["cluster"]), topics, str(raw["attempt"]), int(raw["newest"]), refused, ended)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"is no checkpoint of positions in Kafka: {text[:80]!r}") from error
 
@@ -174,6 +178,18 @@ class Extent:
     def ends(self) -> Positions:
         """The ends, as positions."""
         return Positions(self.cluster, {n: TopicPositions(t.id, t.end) for n, t in self.topics.items()})
+
+    def until(self, ends: Mapping[tuple[str, int], int]) -> Extent:
+        """What of it lies before these offsets, by (topic, partition); of others nothing does."""
+        return Extent(self.cluster, {name: _until(topic, name, ends) for name, topic in self.topics.items()})
+
+
+def _until(topic: TopicExtent, name: str, ends: Mapping[tuple[str, int], int]) -> TopicExtent:
+    def cut(offsets: Offsets) -> dict[int, int]:
+        return {partition: min(offset, ends.get((name, partition), 0)) for partition, offset in offsets.items()}
+
+    # What is behind the ends may have been read: it was not cut back.
+    return TopicExtent(topic.id, cut(topic.begin), cut(topic.end), topic.high)
 
 
 @dataclass(frozen=True, slots=True)

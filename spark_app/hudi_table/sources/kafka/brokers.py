@@ -31,9 +31,20 @@ class Brokers:
             raise unmade(error, settings) from error
 
     def extent(self) -> Extent:
-        """What is there now. Raises InvalidRequestError for a topic that is not there,
-        UnavailableError, AccessDeniedError."""
-        return self.extent_of(self.topics())
+        """What is there now, of a range what lies before its end. Raises InvalidRequestError for a
+        topic that is not there, UnavailableError, AccessDeniedError."""
+        found, end = self.extent_of(self.topics()), self._settings.end
+        if end is None:
+            return found
+        if end.offsets is not None:
+            wanted = {(t, p): offset for t, topic in end.offsets.topics.items() for p, offset in topic.offsets.items()}
+            unknown = next((t for t in end.offsets.topics if t not in found.topics), None)
+            if unknown is not None:
+                raise InvalidRequestError(f"kafka.endAt.offsets names topic {unknown}, which is none of the source's")
+            return found.until(wanted)
+        ends = {(t, p): offset for t, topic in found.topics.items() for p, offset in topic.end.items()}
+        at = self.at_time(ends, end.timestamp)
+        return found.until({place: offset if offset >= 0 else ends[place] for place, offset in at.items()})
 
     def extent_of(self, topics: Collection[str]) -> Extent:
         """The same of these topics."""

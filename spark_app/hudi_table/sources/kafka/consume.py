@@ -45,13 +45,15 @@ class Messages:
 @dataclass(frozen=True, slots=True)
 class Until:
     """When reading ends: at so many rows or bytes, at these positions, at a moment of the boot
-    clock, or when told."""
+    clock, or when told. `strict`: nothing behind the positions is read along, as what the client
+    has at hand else is."""
 
     rows: int
     bytes: int
     stops: Mapping[Place, int] | None = None
     deadline: float | None = None
     told: Callable[[], bool] = lambda: False
+    strict: bool = False
 
 
 class Consumer:
@@ -96,7 +98,7 @@ class Consumer:
         while not self._is_done(found, until, stops):
             got = self._client.consume(self._call_rows(found, until), self._call_seconds(until))
             if got:
-                self._take(found, got)
+                self._take(found, got, stops if until.strict else None)
                 heard = self._clock.boot_seconds()
             elif self._complaints.denied:
                 raise as_hudi(self._complaints.worst, self._settings.brokers)
@@ -130,14 +132,31 @@ class Consumer:
             return CALL_SECONDS
         return max(0.01, min(CALL_SECONDS, until.deadline - self._clock.boot_seconds()))
 
-    def _take(self, found: Messages, got: list[Any]) -> None:
+    def _take(self, found: Messages, got: list[Any], stops: Offsets | None) -> None:
+        began = self._at.copy()
         good = [message for message in got if message.error() is None]
-        if good:
-            self._add(found, good)
         if len(good) < len(got):
             for message in got:
                 if message.error() is not None:
                     self._event(message)
+        if stops is not None:
+            good = self._before(good, stops)
+        if good:
+            self._add(found, good)
+        if stops is not None:
+            # The event of a partition's end lies behind its stop.
+            self._at = np.minimum(self._at, np.maximum(stops, began))
+
+    def _before(self, good: list[Any], stops: Offsets) -> list[Any]:
+        """Those before the stops. What comes behind one says that there is no more before it."""
+        kept = []
+        for message in good:
+            number = self._numbers[message.topic(), message.partition()]
+            if message.offset() < stops[number]:
+                kept.append(message)
+            else:
+                self._at[number] = max(self._at[number], stops[number])
+        return kept
 
     def _add(self, found: Messages, good: list[Any]) -> None:
         """Each attribute is a call of the client, a message at a time; what follows is columns."""

@@ -23,7 +23,8 @@ PREFETCH_KIB = 32 << 10
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
     """A source of type Kafka. `topics` or `pattern`; `position` is Earliest, Latest, Timestamp
-    (`timestamp`, milliseconds since 1970) or Offsets (`offsets`). `format` is json, avro, protobuf
+    (`timestamp`, milliseconds since 1970) or Offsets (`offsets`). `end`: before which moment or
+    offsets reading ends, None if it does not. `format` is json, avro, protobuf
     or raw, `key_format` that of the keys of tombstones. `schema_file`: URI of an Avro schema, or of
     a definition of Protocol Buffers, of which `message` names one. `keeps_keys`: keys are wanted in
     any case, as those of messages that are refused. `debezium`: messages are change events, whose
@@ -50,6 +51,7 @@ class KafkaSettings:
     keeps_keys: bool = False
     debezium: bool = False
     infinite_is_null: bool = False
+    end: End | None = None
 
     @property
     def only_topic(self) -> str | None:
@@ -88,6 +90,7 @@ class KafkaSettings:
             ),
             timestamp=int(start.get("timestampMillis", 0)),
             offsets=explicit_offsets(start.get("offsets", ())),
+            end=End.of(raw.get("endAt")),
             # Each tombstone of Debezium comes behind the event that deletes.
             tombstones="Ignore"
             if debezium
@@ -107,6 +110,32 @@ class KafkaSettings:
             infinite_is_null=_one_of("debezium.infinite", str(events.get("infinite", "Refuse")), ("Refuse", "AsNull"))
             == "AsNull",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The end of a range: messages of `timestamp`, milliseconds since 1970, and later ones, or from
+    `offsets` on, are not read; nothing of partitions that `offsets` does not name."""
+
+    timestamp: int = 0
+    offsets: Positions | None = None
+
+    @property
+    def text(self) -> str:
+        """As a checkpoint keeps it."""
+        return f"Offsets:{self.offsets.batch}" if self.offsets is not None else f"Timestamp:{self.timestamp}"
+
+    @classmethod
+    def of(cls, raw: Any) -> End | None:
+        """From `kafka.endAt` of a JobSpec. Raises InvalidRequestError."""
+        if raw is None:
+            return None
+        if _one_of("kafka.endAt.position", str(raw.get("position")), ("Timestamp", "Offsets")) == "Timestamp":
+            return cls(timestamp=int(raw["timestampMillis"]))
+        offsets = explicit_offsets(raw.get("offsets", ()), "kafka.endAt.offsets")
+        if offsets is None:
+            raise InvalidRequestError("kafka.endAt.position Offsets needs kafka.endAt.offsets")
+        return cls(offsets=offsets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +164,17 @@ def _found(pattern: str, text: str) -> bool:
     return bool(pc.match_substring_regex(pa.scalar(text), pattern).as_py())
 
 
-def explicit_offsets(texts: Any) -> Positions | None:
-    """Offsets to begin at, one text a topic, as Hudi Streamer writes them. Raises
+def explicit_offsets(texts: Any, name: str = "kafka.startFrom.offsets") -> Positions | None:
+    """Offsets, one text a topic, as Hudi Streamer writes them, of the field `name`. Raises
     InvalidRequestError."""
     topics: dict[str, TopicPositions] = {}
     for text in texts:
         try:
             topic, offsets = parse_streamer(str(text))
         except ValueError as error:
-            raise InvalidRequestError(f"kafka.startFrom.offsets {error}") from error
+            raise InvalidRequestError(f"{name} {error}") from error
         if topic in topics:
-            raise InvalidRequestError(f"kafka.startFrom.offsets names topic {topic} twice")
+            raise InvalidRequestError(f"{name} names topic {topic} twice")
         topics[topic] = TopicPositions("", offsets)
     return Positions("", topics) if topics else None
 

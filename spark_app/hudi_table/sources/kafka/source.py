@@ -106,7 +106,8 @@ class KafkaSource:
         stops = {(t, p): end for t, topic in found.topics.items() for p, end in topic.end.items()}
         if all(start.topics[topic].offsets[partition] >= end for (topic, partition), end in stops.items()):
             return None
-        return self.batch(start, Until(self.settings.max_rows, self.settings.max_bytes, stops))
+        strict = self.settings.end is not None
+        return self.batch(start, Until(self.settings.max_rows, self.settings.max_bytes, stops, strict=strict))
 
     def batch(self, start: Positions, until: Until) -> KafkaBatch:
         """What is read from these positions on."""
@@ -133,7 +134,8 @@ class KafkaSource:
                 # Beyond its end it was cut back: what is there now is read from the beginning.
                 offsets[partition] = begin if not begin <= at <= high else at
             topics[name] = TopicPositions(there.id, offsets)
-        return replace(before or Positions("", {}), cluster=found.cluster, topics=topics, attempt=self.attempt)
+        held_before = before or Positions("", {})
+        return replace(held_before, cluster=found.cluster, topics=topics, attempt=self.attempt, ended="")
 
     def confirm(self, start: Positions) -> None:
         """Raise DataLossError if a topic was made again since it was planned: what was read may be

@@ -1,0 +1,127 @@
+"""`startFrom` and `endAt` of topics: where reading begins, and where a range ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import ClassVar
+
+from hudi_operator.api.schema import Rule, prop
+from hudi_table.model.job.positions import parse_streamer
+
+_MOMENT = "'^[0-9]{4}-[0-9]{2}-[0-9]{2}T.*(Z|[+-][0-9]{2}:[0-9]{2})$'"
+_OFFSETS = "'^[A-Za-z0-9._-]+(,[0-9]{1,10}:[0-9]{1,19})+$'"
+
+
+class StartPosition(StrEnum):
+    """Where an ingest begins that has no checkpoint."""
+
+    EARLIEST = "Earliest"
+    LATEST = "Latest"
+    TIMESTAMP = "Timestamp"
+    OFFSETS = "Offsets"
+
+
+class EndPosition(StrEnum):
+    """Where a range ends."""
+
+    TIMESTAMP = "Timestamp"
+    OFFSETS = "Offsets"
+
+
+def _are_offsets(texts: tuple[str, ...]) -> bool:
+    try:
+        return len({parse_streamer(text)[0] for text in texts}) == len(texts)
+    except ValueError:
+        return False
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class StartFromSpec:
+    """Where an ingest begins that has no checkpoint. Partitions and topics that come later are read
+    from their beginning."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "(self.position == 'Timestamp') == has(self.timestamp)",
+            "position Timestamp needs timestamp, and no other has one",
+            "timestamp",
+            lambda s: (s.position is StartPosition.TIMESTAMP) == (s.timestamp is not None),
+        ),
+        Rule(
+            f"!has(self.timestamp) || self.timestamp.matches({_MOMENT})",
+            "timestamp is a moment such as 2026-01-31T12:00:00Z",
+            "timestamp",
+            lambda s: s.timestamp is None or _is_moment(s.timestamp),
+        ),
+        Rule(
+            "(self.position == 'Offsets') == (size(self.offsets) > 0)",
+            "position Offsets needs offsets, and no other has any",
+            "offsets",
+            lambda s: (s.position is StartPosition.OFFSETS) == bool(s.offsets),
+        ),
+        Rule(
+            f"self.offsets.all(o, o.matches({_OFFSETS}))",
+            "offsets are texts such as orders,0:120,1:98, one a topic, as Hudi Streamer keeps them",
+            "offsets",
+            lambda s: _are_offsets(s.offsets),
+        ),
+    )
+
+    position: StartPosition = prop("at which end, moment or offsets", StartPosition.EARLIEST)
+    timestamp: str | None = prop("messages of this moment and later, RFC 3339", None, max_length=40)
+    offsets: tuple[str, ...] = prop(
+        "of each topic partition:offset, …: the next to read, such as orders,0:120,1:98",
+        (),
+        max_items=16,
+        item_max_length=4096,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EndAtSpec:
+    """Where a range ends. What lies there, and behind it, is not read."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "(self.position == 'Timestamp') == has(self.timestamp)",
+            "an end of position Timestamp needs timestamp, and no other has one",
+            "timestamp",
+            lambda e: (e.position is EndPosition.TIMESTAMP) == (e.timestamp is not None),
+        ),
+        Rule(
+            f"!has(self.timestamp) || self.timestamp.matches({_MOMENT})",
+            "the timestamp of an end is a moment such as 2026-01-31T12:00:00Z",
+            "timestamp",
+            lambda e: e.timestamp is None or _is_moment(e.timestamp),
+        ),
+        Rule(
+            "(self.position == 'Offsets') == (size(self.offsets) > 0)",
+            "an end of position Offsets needs offsets, and no other has any",
+            "offsets",
+            lambda e: (e.position is EndPosition.OFFSETS) == bool(e.offsets),
+        ),
+        Rule(
+            f"self.offsets.all(o, o.matches({_OFFSETS}))",
+            "the offsets of an end are texts such as orders,0:120,1:98, one a topic, as Hudi Streamer keeps them",
+            "offsets",
+            lambda e: _are_offsets(e.offsets),
+        ),
+    )
+
+    position: EndPosition = prop("at which moment or offsets")
+    timestamp: str | None = prop("messages of this moment and later are not read, RFC 3339", None, max_length=40)
+    offsets: tuple[str, ...] = prop(
+        "of each topic partition:offset, …: the first that is not read, such as orders,0:120,1:98; nothing is read of partitions that are not named",
+        (),
+        max_items=16,
+        item_max_length=4096,
+    )
