@@ -84,3 +84,18 @@ def test_a_reader_of_a_write_that_was_taken_back_is_told_so_though_many_rollback
     machine.readers_agree()
     assert (id(machine), machine.pins[0][0]) in expired
     machine.teardown()
+
+
+def test_a_write_that_is_the_newest_again_can_be_kept_though_a_clean_came_between() -> None:
+    """Found by a history: behind two rollbacks the newest moment was said to lie in the archive."""
+    machine = type("Served", (ServedTable,), {"buckets": True})()
+    machine.create()
+    machine.archive()
+    machine.clean()
+    machine.rollback()
+    machine.rollback()
+    machine.pin(pick=-1)
+    machine.save()
+    machine.readers_agree()
+    assert (id(machine), machine.pins[0][0]) not in expired
+    machine.teardown()

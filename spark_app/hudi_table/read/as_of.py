@@ -35,13 +35,15 @@ def check_retained(view: FileSystemView) -> None:
     oldest = next(completed_cleans(ctx, timeline), None)
     limit = comparable_time(as_of)
     start = timeline.start
+    # What a rollback has made the newest again it has found whole, whichever cleans came between.
+    newest = all(comparable_time(i.time) <= limit for i in timeline.commits)
     in_archive = start is not None and limit < comparable_time(start)
     cleaned_before = (
         oldest is not None
         and limit < comparable_time(oldest.time)
         and not (oldest.retains and limit >= comparable_time(oldest.retains))
     )
-    if (in_archive or cleaned_before) and has_archive(ctx):
+    if (in_archive or (cleaned_before and not newest)) and has_archive(ctx):
         raise ExpiredError(
             f"as_of {as_of} lies in the archived part of the timeline: which files were visible then is no longer known; "
             f"the active timeline starts at {start}",
