@@ -58,9 +58,9 @@ class SplitSpec:
 
 @dataclass(frozen=True, slots=True)
 class JdbcSpec:
-    """A table or a query of PostgreSQL, MySQL or MariaDB. User and password are DATABASE_USERNAME and
-    DATABASE_PASSWORD in the Secret of storage.credentialsSecretRef, PEM texts of trusted
-    certificates DATABASE_CA."""
+    """A table or a query of PostgreSQL, MySQL or MariaDB. User and password are
+    DATABASE_USERNAME and DATABASE_PASSWORD in the Secret of storage.credentialsSecretRef, PEM texts
+    of trusted certificates DATABASE_CA."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(

@@ -1,5 +1,5 @@
-"""What goes between a run and the process that reads for it: pieces of bytes, each with its kind and
-its length."""
+"""What goes between a run and the process that reads for it: pieces of bytes, each with its kind
+and its length."""
 
 from __future__ import annotations
 

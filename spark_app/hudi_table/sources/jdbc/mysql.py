@@ -4,8 +4,8 @@ Facts (connectorx 0.4.6, MariaDB 11.4; tried): its stream holds back a server th
 and ends with an error where the connection breaks. It takes a Unix socket where the server names
 one and the host is 127.0.0.1, without TLS, unless `prefer_socket` is false. `ssl-mode` is one of
 preferred and required, which both refuse a server without TLS, verify_ca, verify_identity. It goes
-on trying for 30 seconds to connect, also after a wrong password. What is asked before the statement is asked in the same connection. Errors
-are texts with the server's code; none holds the password.
+on trying for 30 seconds to connect, also after a wrong password. What is asked before the statement
+is asked in the same connection. Errors are texts with the server's code; none holds the password.
 """
 
 from __future__ import annotations
