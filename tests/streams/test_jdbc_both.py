@@ -152,7 +152,10 @@ def test_an_ingest_keeps_its_kind_of_source(database: Database) -> None:
 def test_a_server_that_is_killed_while_it_is_read_leaves_nothing_and_the_next_run_has_all(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database.do("create table $t (id int, n $text)", "insert into $t select i, 'some text' from $series(300000)")
+    database.do(
+        "create table $t (id int, n varchar(300))",
+        "insert into $t select i, repeat('some text', 30) from $series(300000)",
+    )
     real = source._typed
 
     def killed(*arguments: Any) -> Any:

@@ -163,7 +163,9 @@ class MysqlState:
         """One for each column of a query. Raises HudiError."""
         declared = self._declared()
         refuse_shapes(declared)
-        found = next(self._answer(f"SELECT * FROM ({base}) AS probe LIMIT 0", 1))
+        (found,) = self._answer(
+            f"SELECT * FROM ({base}) AS probe LIMIT 0", 1
+        )  # to its end: else the process would be ended
         return columns_of(found, declared, asked)
 
     def count(self, columns: Sequence[Column], base: str) -> int:
