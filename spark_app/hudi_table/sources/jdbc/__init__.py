@@ -1,5 +1,5 @@
-"""Rows of a database, over ADBC: all of them, or those whose column has grown since the newest
-commit, read in parts from one state of the database.
+"""Rows of a database: all of them, or those whose column has grown since the newest commit, of
+PostgreSQL over ADBC, of MySQL and MariaDB over ConnectorX.
 
 Begin with `source.py`.
 """

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -21,7 +21,10 @@ import pyarrow as pa
 
 from hudi_table.errors import AccessDeniedError, HudiError, InvalidDataError, InvalidRequestError, UnavailableError
 from hudi_table.model.job.variables import DATABASE_CA, DATABASE_PASSWORD, DATABASE_USERNAME
-from hudi_table.sources.jdbc.settings import JdbcSettings, literal
+from hudi_table.sources.jdbc.database import Column
+from hudi_table.sources.jdbc.postgres_columns import columns_of
+from hudi_table.sources.jdbc.postgres_sql import PostgresSql, literal
+from hudi_table.sources.jdbc.settings import JdbcSettings
 
 CONNECT_SECONDS, SILENCE_SECONDS = 10, 60
 _WORDS_MAX = 300
@@ -41,11 +44,12 @@ def load_driver() -> Any:
 
 
 @dataclass(slots=True)
-class Server:
+class PostgresServer:
     """A server with the credentials of the environment. Ended by `close`."""
 
     settings: JdbcSettings
     environment: Mapping[str, str] = field(repr=False)
+    dialect: PostgresSql = field(default_factory=PostgresSql)
     _ca: str = ""
 
     @contextlib.contextmanager
@@ -134,7 +138,7 @@ class Server:
 class State:
     """One state of the database."""
 
-    server: Server
+    server: PostgresServer
     cursor: Any
 
     def do(self, statement: str) -> None:
@@ -148,6 +152,14 @@ class State:
             self.cursor.execute(query)
             found = self.cursor.fetch_arrow_table()
         return tuple(column[0].as_py() for column in found.columns)
+
+    def columns(self, base: str, asked: pa.Schema) -> tuple[Column, ...]:
+        """One for each column of a query. Raises HudiError."""
+        return columns_of(self.schema(base), asked)
+
+    def count(self, columns: Sequence[Column], base: str) -> int:  # noqa: ARG002 (others ask how wide they are)
+        """How many rows a query gives. Raises HudiError."""
+        return int(self.one(f"SELECT count(*) FROM ({base}) AS counted")[0])
 
     def schema(self, query: str) -> pa.Schema:
         """What an answer would look like."""

@@ -4,7 +4,7 @@ environment alone."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,18 +12,21 @@ from hudi_table.errors import InvalidRequestError
 
 PARTS_MAX = 16
 _URL = re.compile(
-    r"postgresql://(?P<host>[A-Za-z0-9.-]+)(:(?P<port>[0-9]{1,5}))?/(?P<database>[A-Za-z0-9_.-]+)", re.ASCII
+    r"(?P<scheme>postgresql|mysql|mariadb)://(?P<host>[A-Za-z0-9.-]+)(:(?P<port>[0-9]{1,5}))?/(?P<database>[A-Za-z0-9_.-]+)",
+    re.ASCII,
 )
-_OTHERS = ("mysql", "mariadb")
+_PORTS = {"postgresql": 5432, "mysql": 3306, "mariadb": 3306}
 _TLS = {"Prefer": "prefer", "Require": "require", "VerifyFull": "verify-full"}
 
 
 @dataclass(frozen=True, slots=True)
 class JdbcSettings:
-    """`table` (`schema.name`) or `query`; `filter`: a condition of the database's SQL. `column`: by
-    which rows are read, those from `lag` below the greatest value that was read on: seconds of a
-    time, a number of numbers. `parts` connections read at once, by ranges of `split`."""
+    """`scheme` of the URL names the database. `table` (`schema.name`) or `query`; `filter`: a
+    condition of the database's SQL. `column`: by which rows are read, those from `lag` below the
+    greatest value that was read on: seconds of a time, a number of numbers. `parts` connections
+    read at once, by ranges of `split`."""
 
+    scheme: str
     host: str
     port: int
     database: str
@@ -42,12 +45,13 @@ class JdbcSettings:
         """Where it is, in words."""
         return f"{self.host}:{self.port}/{self.database}"
 
-    @property
-    def relation(self) -> str:
-        """What is selected from."""
+    def base(self, quoted: Callable[[str], str]) -> str:
+        """The query of all rows that are meant. `quoted`: how a name is written."""
         if self.query:
-            return f"({self.query}\n) AS source"
-        return f"{'.'.join(map(quoted, self.table.split('.')))} AS source"
+            relation = f"({self.query}\n) AS source"
+        else:
+            relation = f"{'.'.join(map(quoted, self.table.split('.')))} AS source"
+        return f"SELECT * FROM {relation}" + (f" WHERE ({self.filter}\n)" if self.filter else "")
 
     @classmethod
     def of(cls, source: Mapping[str, Any]) -> JdbcSettings:
@@ -66,8 +70,9 @@ class JdbcSettings:
         if tls not in _TLS:
             raise InvalidRequestError(f"jdbc.tls is {tls!r}; give one of {', '.join(_TLS)}")
         return cls(
+            scheme=url["scheme"],
             host=url["host"],
-            port=int(url["port"] or 5432),
+            port=int(url["port"] or _PORTS[url["scheme"]]),
             database=url["database"],
             table=str(raw.get("table") or ""),
             query=str(raw.get("query") or "").rstrip().removesuffix(";"),
@@ -81,23 +86,10 @@ class JdbcSettings:
         )
 
 
-def quoted(name: str) -> str:
-    """A name as SQL takes it, whatever is in it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A text as SQL takes it, whatever is in it."""
-    doubled = text.replace("'", "''").replace("\\", "\\\\")
-    return f"E'{doubled}'"
-
-
 def _checked(url: str) -> re.Match[str]:
     found = _URL.fullmatch(url)
     if found is None:
-        if url.partition(":")[0].lower() in _OTHERS:
-            raise InvalidRequestError(
-                "jdbc.url: no driver of MySQL and MariaDB yields columns, so type Jdbc reads PostgreSQL alone: take type Debezium for these"
-            )
-        raise InvalidRequestError("jdbc.url is no postgresql://host[:port]/database, without user and options")
+        raise InvalidRequestError(
+            "jdbc.url is no postgresql://, mysql:// or mariadb://host[:port]/database, without user and options"
+        )
     return found

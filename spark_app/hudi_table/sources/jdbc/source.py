@@ -4,6 +4,11 @@ With a column that grows, rows are read from `lag` below the greatest value that
 value itself among them: rows with one value that are committed one after the other are all taken,
 and a transaction that ends late is, within the lag. What comes twice is one row for an upsert. A
 run that finds there what the one before has found commits nothing.
+
+Which SQL a database takes, `database.py` asks of it. One whose statements see no common state gives
+a statement that reads all rows also what their checkpoint says: how many these are, and the sum of
+their hashes. Rows by a column that grows need no common state: the greatest value is found first,
+and a row that changes while others are read has grown beyond it.
 """
 
 from __future__ import annotations
@@ -14,30 +19,33 @@ import queue
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.marks import Mark
-from hudi_table.sources.jdbc.columns import INTEGERS, TIMES, Column, columns_of, read, schema_of
-from hudi_table.sources.jdbc.postgres import Server, State
-from hudi_table.sources.jdbc.settings import JdbcSettings, literal, quoted
+from hudi_table.sources.jdbc.database import Column, Dialect, Server, State, read, schema_of
+from hudi_table.sources.jdbc.mysql import MysqlServer
+from hudi_table.sources.jdbc.postgres import PostgresServer
+from hudi_table.sources.jdbc.settings import JdbcSettings
 
 BATCHES_AHEAD = 2
 """Batches that each part has read before they are asked for."""
 _LOOK_SECONDS = 0.2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JdbcRows:
-    """What is read: `count` rows in batches that are read once, and the checkpoint of the commit
-    that holds them."""
+    """What is read: the checkpoint of the commit that holds it, how many rows there were when they
+    were counted, in batches that are read once. `read`: how many have come."""
 
-    batches: pa.RecordBatchReader
     checkpoint: Mark
     count: int
+    batches: pa.RecordBatchReader = None
+    read: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +55,29 @@ class _Grows:
     name: str
     kind: str
     lag: int
+    dialect: Dialect
 
     @property
     def sql(self) -> str:
         """The column."""
-        return quoted(self.name)
+        return self.dialect.quoted(self.name)
 
-    def value(self, text: str) -> str:
-        """A value of it."""
-        return f"{literal(text)}::{self.kind}"
+    def upto(self, most: str) -> str:
+        """Which rows have grown no further than this."""
+        return f"{self.sql} <= {self.dialect.value(most, self.kind)}"
 
-    def from_(self, text: str) -> str:
-        """The least value that is read again behind this one."""
-        if self.kind in INTEGERS:
-            return f"({self.value(text)}::numeric - {self.lag})"
-        return f"({self.value(text)} - interval '{self.lag} seconds')"
+    def window(self, last: str, most: str) -> str:
+        """Which rows are read again behind one value, up to another one."""
+        return f"{self.sql} >= {self.dialect.behind(last, self.kind, self.lag)} AND {self.upto(most)}"
 
-    @property
-    def finite(self) -> str:
-        """Which values count."""
-        return "true" if self.kind in INTEGERS else f"isfinite({self.sql})"
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The query of the rows, their columns, and the checkpoint behind them."""
+
+    columns: tuple[Column, ...]
+    base: str
+    mark: Mark
 
 
 @contextlib.contextmanager
@@ -75,118 +86,135 @@ def waiting_rows(
 ) -> Iterator[JdbcRows | None]:
     """The rows that wait, None where nothing does; read within the context. `asked`: types that the
     rows are to have. Raises HudiError."""
-    server = Server(settings, environment)
+    server = _server(settings, environment)
+    if settings.parts > 1 and not settings.column and not server.dialect.one_state:
+        raise InvalidRequestError(
+            "jdbc.split of MySQL and MariaDB needs jdbc.incremental: their connections see no common state, so that a row which moves meanwhile could be missed"
+        )
     try:
         with server.state() as state:
-            found = _planned(settings, state, asked, before, attempt)
-            if found is None:
+            plan = _planned(settings, server.dialect, state, asked, before, attempt)
+            count = state.count(plan.columns, plan.base) if plan is not None else 0
+            if plan is None or not count:
                 yield None
                 return
-            columns, base, mark = found
-            count = int(state.one(f"SELECT count(*) FROM ({base}) AS counted")[0])
-            if not count:
-                yield None
-                return
-            select = ", ".join(each.select for each in columns)
-            queries = [
-                f"SELECT {select} FROM ({base}) AS part WHERE {part}" for part in _parts(settings, state, columns, base)
-            ]
+            queries = _queries(settings, server.dialect, state, plan)
             with _reading(server, state, queries) as batches:
-                typed = (read(each, columns, infinite_is_null=settings.infinite_is_null) for each in batches)
-                yield JdbcRows(pa.RecordBatchReader.from_batches(schema_of(columns), typed), mark, count)
+                mark = plan.mark
+                if not settings.column and not server.dialect.one_state:
+                    mark, batches = _told(mark, batches)
+                    count = mark.rows
+                rows = JdbcRows(mark, count)
+                typed = _typed(rows, batches, plan.columns, settings.infinite_is_null)
+                rows.batches = pa.RecordBatchReader.from_batches(schema_of(plan.columns), typed)
+                yield rows if count else None
     finally:
         server.close()
 
 
+def _server(settings: JdbcSettings, environment: Mapping[str, str]) -> Server:
+    if settings.scheme == "postgresql":
+        return PostgresServer(settings, environment)
+    return MysqlServer(settings, environment)
+
+
 def _planned(
-    settings: JdbcSettings, state: State, asked: pa.Schema, before: Mark | None, attempt: str
-) -> tuple[tuple[Column, ...], str, Mark] | None:
-    """(columns, the query of the rows, the checkpoint behind them); None where nothing waits."""
-    base = f"SELECT * FROM {settings.relation}" + (f" WHERE ({settings.filter}\n)" if settings.filter else "")
-    columns = columns_of(state.schema(base), asked)
+    settings: JdbcSettings, dialect: Dialect, state: State, asked: pa.Schema, before: Mark | None, attempt: str
+) -> _Plan | None:
+    """None where nothing waits."""
+    base = settings.base(dialect.quoted)
+    columns = state.columns(base, asked)
     if before is not None and before.column != settings.column:
         before = None  # another column: what it has passed says nothing
     batch = hashlib.sha256((before.to_text() if before is not None else "begin").encode()).hexdigest()[:20]
     if not settings.column:
-        rows, digest = _digest(state, base)
+        rows, digest = _digest(state, dialect.digest(columns, base))
         if before is not None and (rows, digest) == (before.rows, before.digest):
             return None
-        return columns, base, Mark(batch, attempt, rows=rows, digest=digest)
-    grows = _grows(settings, columns)
-    (most,) = state.one(f"SELECT (max({grows.sql}) FILTER (WHERE {grows.finite}))::text FROM ({base}) AS grown")
+        return _Plan(columns, base, Mark(batch, attempt, rows=rows, digest=digest))
+    grows = _grows(settings, dialect, columns)
+    (most,) = state.one(f"SELECT {dialect.greatest(grows.name, grows.kind)} AS most FROM ({base}) AS grown")
     if most is None:
         return None
-    if before is not None and most == before.value:
-        seen = _digest(state, f"SELECT * FROM ({base}) AS again WHERE {_window(grows, before.value, most)}")
-        if seen == (before.rows, before.digest):
-            return None
-    rows, digest = _digest(state, f"SELECT * FROM ({base}) AS again WHERE {_window(grows, most, most)}")
-    bounds = _window(grows, before.value, most) if before is not None else f"{grows.sql} <= {grows.value(most)}"
-    return (
-        columns,
-        f"SELECT * FROM ({base}) AS grown WHERE {bounds}",
-        Mark(batch, attempt, settings.column, most, rows, digest),
-    )
+    value = str(most)
+
+    def again(last: str) -> tuple[int, str]:
+        window = grows.window(last, value)
+        return _digest(state, dialect.digest(columns, f"SELECT * FROM ({base}) AS again WHERE {window}"))
+
+    if before is not None and value == before.value and again(value) == (before.rows, before.digest):
+        return None
+    rows, digest = again(value)
+    bounds = grows.window(before.value, value) if before is not None else grows.upto(value)
+    mark = Mark(batch, attempt, settings.column, value, rows, digest)
+    return _Plan(columns, f"SELECT * FROM ({base}) AS grown WHERE {bounds}", mark)
 
 
-def _window(grows: _Grows, last: str, most: str) -> str:
-    return f"{grows.sql} >= {grows.from_(last)} AND {grows.sql} <= {grows.value(most)}"
+def _grows(settings: JdbcSettings, dialect: Dialect, columns: Sequence[Column]) -> _Grows:
+    kind = _kind(dialect, columns, settings.column, "incremental.column")
+    return _Grows(settings.column, kind, settings.lag, dialect)
 
 
-def _grows(settings: JdbcSettings, columns: Sequence[Column]) -> _Grows:
-    kind = _kind(columns, settings.column, "incremental.column")
-    if kind not in (*INTEGERS, *TIMES):
-        raise InvalidRequestError(
-            f"jdbc.incremental.column {settings.column} is {kind or 'of a type of its own'}: take one of {', '.join((*INTEGERS, *TIMES))}"
-        )
-    return _Grows(settings.column, kind, settings.lag)
-
-
-def _kind(columns: Sequence[Column], name: str, field: str) -> str:
+def _kind(dialect: Dialect, columns: Sequence[Column], name: str, field: str) -> str:
+    """The type of a column by which rows are read in ranges."""
     found = next((each for each in columns if each.name == name), None)
     if found is None:
         raise InvalidRequestError(f"jdbc.{field} {name!r} is no column that the database gives")
+    if found.kind not in (*dialect.integers, *dialect.times):
+        raise InvalidRequestError(
+            f"jdbc.{field} {name} is {found.kind or 'of a type of its own'}: take one of {', '.join((*dialect.integers, *dialect.times))}"
+        )
     return found.kind
 
 
 def _digest(state: State, query: str) -> tuple[int, str]:
-    """How many rows there are, and the sum of their hashes: the same in whatever order."""
-    rows, digest = state.one(
-        f"SELECT count(*), coalesce(sum(hashtextextended(told::text, 0)), 0)::text FROM ({query}) AS told"
-    )
-    return int(rows), str(digest)
+    rows, digest = state.one(query)
+    return int(str(rows)), str(digest)
 
 
-def _parts(settings: JdbcSettings, state: State, columns: Sequence[Column], base: str) -> list[str]:
+def _queries(settings: JdbcSettings, dialect: Dialect, state: State, plan: _Plan) -> list[str]:
+    """Statements that together give each row once."""
+    select = ", ".join(each.select for each in plan.columns)
+    if settings.column or dialect.one_state:
+        parts = _parts(settings, dialect, state, plan)
+        return [f"SELECT {select} FROM ({plan.base}) AS part WHERE {part}" for part in parts]
+    told = dialect.digest(plan.columns, plan.base)
+    return [
+        f"SELECT rows_.*, told.* FROM (SELECT {select} FROM ({plan.base}) AS part) AS rows_ CROSS JOIN ({told}) AS told"
+    ]
+
+
+def _parts(settings: JdbcSettings, dialect: Dialect, state: State, plan: _Plan) -> list[str]:
     """Conditions of which each row fulfils one."""
     if settings.parts == 1 or not settings.split:
         return ["true"]
-    kind, name = _kind(columns, settings.split, "split.column"), quoted(settings.split)
-    if kind in INTEGERS:
-        number = f"{name}::numeric"
-    elif kind in TIMES:
-        number = f"CASE WHEN isfinite({name}) THEN extract(epoch FROM {name})::numeric END"
-    else:
-        raise InvalidRequestError(
-            f"jdbc.split.column {settings.split} is {kind or 'of a type of its own'}: take one of {', '.join((*INTEGERS, *TIMES))}"
-        )
-    least, most = state.one(f"SELECT floor(min({number}))::text, ceil(max({number}))::text FROM ({base}) AS bounds")
+    kind, name = _kind(dialect, plan.columns, settings.split, "split.column"), dialect.quoted(settings.split)
+    least, most = state.one(dialect.ends(settings.split, kind, plan.base))
     if least is None:
         return ["true"]
-    step = (int(most) - int(least)) // settings.parts + 1
-    cuts = [_cut(int(least) + step * number, kind) for number in range(1, settings.parts)]
+    begin = int(str(least))
+    step = (int(str(most)) - begin) // settings.parts + 1
+    cuts = [dialect.cut(begin + step * number, kind) for number in range(1, settings.parts)]
     ends = [f"{name} < {cut}" for cut in cuts]
     inner = [f"{name} >= {begin} AND {end}" for begin, end in zip(cuts, ends[1:], strict=False)]
     return [f"({ends[0]} OR {name} IS NULL)", *inner, f"{name} >= {cuts[-1]}"]
 
 
-def _cut(number: int, kind: str) -> str:
-    if kind in INTEGERS:
-        return str(number)
-    moment = f"to_timestamp({number})"
-    return {"timestamptz": moment, "timestamp": f"({moment} AT TIME ZONE 'UTC')"}.get(
-        kind, f"({moment} AT TIME ZONE 'UTC')::date"
-    )
+def _told(mark: Mark, batches: Iterator[pa.RecordBatch]) -> tuple[Mark, Iterator[pa.RecordBatch]]:
+    """The checkpoint of the state that a statement has read, which stands beside its rows."""
+    first = next((each for each in batches if each.num_rows), None)
+    if first is None:
+        return replace(mark, rows=0), batches
+    rows, digest = (str(first.column(first.num_columns - place)[0]) for place in (2, 1))
+    return replace(mark, rows=int(rows), digest=digest), chain([first], batches)
+
+
+def _typed(
+    rows: JdbcRows, batches: Iterator[pa.RecordBatch], columns: Sequence[Column], infinite_is_null: bool
+) -> Iterator[pa.RecordBatch]:
+    for each in batches:
+        rows.read += each.num_rows
+        yield read(each, columns, infinite_is_null=infinite_is_null)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@ no value of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,10 +10,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError
-from hudi_table.sources.jdbc.settings import quoted
+from hudi_table.sources.jdbc.database import refuse_names
+from hudi_table.sources.jdbc.postgres_sql import INTEGERS, TIMES, quoted
 
-INTEGERS, TIMES = ("int2", "int4", "int8"), ("date", "timestamp", "timestamptz")
-"""Types by which rows can be read in ranges."""
 _NATIVE = frozenset(
     {
         *INTEGERS, *TIMES, "float4", "float8", "bool", "text", "varchar", "bpchar", "name", "bytea",
@@ -70,12 +68,7 @@ class Column:
 def columns_of(found: pa.Schema, asked: pa.Schema) -> tuple[Column, ...]:
     """One for each field of an answer; types that are `asked` for go before those of the database.
     Raises InvalidSchemaError for what no column can hold, or that nothing says the type of."""
-    unknown = [name for name in asked.names if name not in found.names]
-    if unknown:
-        raise InvalidSchemaError(f"source.columns names {unknown[0]!r}, which the database does not give")
-    doubled = [name for name in found.names if found.names.count(name) > 1]
-    if doubled:
-        raise InvalidSchemaError(f"the query gives column {doubled[0]!r} twice: name it otherwise")
+    refuse_names(found.names, asked)
     return tuple(_column(each, asked) for each in found)
 
 
@@ -109,17 +102,3 @@ def _decimal(name: str, modifier: int) -> pa.DataType:
             f"column {name} is numeric({precision},{scale}), which no decimal holds: cast it in jdbc.query"
         )
     return pa.decimal128(precision, scale)
-
-
-def schema_of(columns: Sequence[Column]) -> pa.Schema:
-    """Of the rows."""
-    return pa.schema([pa.field(each.name, each.type) for each in columns])
-
-
-def read(batch: pa.RecordBatch, columns: Sequence[Column], *, infinite_is_null: bool) -> pa.RecordBatch:
-    """A batch in the types of the table."""
-    arrays = [
-        each.read(values, infinite_is_null=infinite_is_null)
-        for each, values in zip(columns, batch.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(columns))
