@@ -8,7 +8,9 @@ another queue, if there is a redrive policy. moto and boto3 1.43 tried.
 
 from __future__ import annotations
 
+import functools
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,7 +111,6 @@ class Queue:
 
 def _client(url: str, region: str, credentials: Mapping[str, str]) -> Any:
     try:
-        import boto3  # type: ignore[import-untyped]
         from botocore.config import Config  # type: ignore[import-untyped]
     except ImportError as error:
         raise InvalidRequestError("notifications of SQS need boto3: pip install 'hudi-table[aws]' brings it") from error
@@ -117,15 +118,27 @@ def _client(url: str, region: str, credentials: Mapping[str, str]) -> Any:
     known = {name.lower(): credentials[name] for name in _CREDENTIALS if credentials.get(name)}
     # A key that the environment holds does not complete one that was given.
     given = known if "aws_access_key_id" in known else {}
-    return boto3.session.Session().client(
-        "sqs",
-        region_name=region,
-        endpoint_url=f"{place.scheme}://{place.netloc}",
-        config=Config(retries={"total_max_attempts": 3, "mode": "standard"}, connect_timeout=5, read_timeout=30),
-        **given,
-    )
+    with _ONE_AT_A_TIME:
+        return _session().client(
+            "sqs",
+            region_name=region,
+            endpoint_url=f"{place.scheme}://{place.netloc}",
+            config=Config(retries={"total_max_attempts": 3, "mode": "standard"}, connect_timeout=5, read_timeout=30),
+            **given,
+        )
 
 
+@functools.cache
+def _session() -> Any:
+    """It keeps what it has read of AWS's services: a client of a new one takes twenty times as
+    long."""
+    import boto3  # type: ignore[import-untyped]
+
+    return boto3.session.Session()
+
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Clients may be used by several threads, and are made by one at a time."""
 _CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 
