@@ -66,9 +66,15 @@ def _taken(spec: JobSpec, told: Notified | None, progress: Progress) -> tuple[Ba
         try:
             return batch, _commit(spec, table, batch, progress)
         except (InvalidDataError, InvalidSchemaError) as error:
-            if told is None or error.path is None or not told.set_aside(error.path, error.message):
+            path = error.path or _named(batch, error.message)
+            if told is None or path is None or not told.set_aside(path, error.message):
                 raise
             progress.say(f"set aside: {error.message}")
+
+
+def _named(batch: Batch, message: str) -> str | None:
+    """The file that a message names: errors of tasks of Spark come back as their words alone."""
+    return next((file.path for file in batch.files if f"source file {file.path} " in message), None)
 
 
 def _commit(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:

@@ -16,9 +16,10 @@ import pytest
 import yaml
 
 from hudi_operator.runtime.local.loop import LocalRuntime
+from hudi_spark.jobs import ingest
 from hudi_spark.jobs.__main__ import main
 from hudi_table.api import open_table
-from hudi_table.errors import UnavailableError
+from hudi_table.errors import InvalidDataError, UnavailableError
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.sources.files import notified, source, sqs
 from hudi_table.table.store.clock import SystemClock
@@ -263,6 +264,25 @@ def test_what_cannot_be_read_is_set_aside_and_does_not_keep_the_others_back(land
         assert words in done.message
     assert landing.waiting() == (0, 4)
     assert landing.run().outcome == "NothingToDo"
+
+
+def test_a_file_that_only_the_words_of_an_error_name_is_set_aside_too(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of Spark's tasks."""
+    landing.land("1.parquet")
+    landing.land("bad.parquet", b"this is no Parquet file")
+    real = ingest._commit
+
+    def wordy(*arguments: Any) -> Any:
+        try:
+            return real(*arguments)
+        except InvalidDataError as error:
+            raise InvalidDataError(error.message) from error
+
+    monkeypatch.setattr(ingest, "_commit", wordy)
+    assert "set aside: 1 message" in landing.good().message
+    assert landing.rows() == ROWS.to_pylist()
 
 
 def test_what_was_set_aside_goes_where_the_redrive_policy_says(
