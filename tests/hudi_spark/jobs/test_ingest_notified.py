@@ -393,20 +393,6 @@ def test_a_manifest_makes_the_table_and_a_run_comes_with_the_next_message(landin
     assert second["data"]["records"] == 6
 
 
-@pytest.mark.parametrize(
-    ("url", "given", "region"),
-    [
-        ("https://sqs.eu-central-1.amazonaws.com/1/q", "us-east-2", "eu-central-1"),
-        ("https://sqs.cn-north-1.amazonaws.com.cn/1/q", None, "cn-north-1"),
-        ("https://eu-west-1.queue.amazonaws.com/1/q", None, "eu-west-1"),
-        ("http://127.0.0.1:9324/1/q", "eu-west-3", "eu-west-3"),
-        ("http://127.0.0.1:9324/1/q", None, "us-east-1"),
-    ],
-)
-def test_the_region_is_that_of_the_queue(url: str, given: str | None, region: str) -> None:
-    assert sqs.region_of(url, given) == region
-
-
 def _event(landing: Landing, name: str) -> dict[str, Any]:
     where = {"bucket": {"name": landing.store.bucket}, "object": {"key": f"{landing.name}/{name}"}}
     return {"Records": [{"eventSource": "aws:s3", "eventName": "ObjectCreated:Put", "s3": where}]}
