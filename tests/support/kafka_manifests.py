@@ -276,8 +276,8 @@ KAFKA_BAD += [
     (backfill(of={"mergeMode": "CommitTime"}), "needs orderingFields and mergeMode EventTime"),
     (backfill(of={"orderingFields": []}), "orderingFields"),
     (backfill(endAt={"position": "Latest"}), "position"),
-    (backfill(endAt={"position": "Timestamp"}), "an end of position Timestamp needs timestamp"),
-    (backfill(endAt={"position": "Timestamp", "timestamp": "soon"}), "the timestamp of an end is a moment"),
-    (backfill(endAt={"position": "Offsets"}), "an end of position Offsets needs offsets"),
-    (backfill(endAt={"position": "Offsets", "offsets": ["orders"]}), "the offsets of an end are texts"),
+    (backfill(endAt={"position": "Timestamp"}), "position Timestamp needs timestamp"),
+    (backfill(endAt={"position": "Timestamp", "timestamp": "soon"}), "timestamp is a moment"),
+    (backfill(endAt={"position": "Offsets"}), "position Offsets needs offsets"),
+    (backfill(endAt={"position": "Offsets", "offsets": ["orders"]}), "offsets are texts"),
 ]

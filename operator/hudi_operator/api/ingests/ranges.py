@@ -44,37 +44,41 @@ def _is_moment(text: str) -> bool:
         return False
 
 
+_RULES = (
+    Rule(
+        "(self.position == 'Timestamp') == has(self.timestamp)",
+        "position Timestamp needs timestamp, and no other has one",
+        "timestamp",
+        lambda s: (s.position == StartPosition.TIMESTAMP) == (s.timestamp is not None),
+    ),
+    Rule(
+        f"!has(self.timestamp) || self.timestamp.matches({_MOMENT})",
+        "timestamp is a moment such as 2026-01-31T12:00:00Z",
+        "timestamp",
+        lambda s: s.timestamp is None or _is_moment(s.timestamp),
+    ),
+    Rule(
+        "(self.position == 'Offsets') == (size(self.offsets) > 0)",
+        "position Offsets needs offsets, and no other has any",
+        "offsets",
+        lambda s: (s.position == StartPosition.OFFSETS) == bool(s.offsets),
+    ),
+    Rule(
+        f"self.offsets.all(o, o.matches({_OFFSETS}))",
+        "offsets are texts such as orders,0:120,1:98, one a topic, as Hudi Streamer keeps them",
+        "offsets",
+        lambda s: _are_offsets(s.offsets),
+    ),
+)
+"""Of a beginning and of an end alike: positions of the two are equal as texts."""
+
+
 @dataclass(frozen=True, slots=True)
 class StartFromSpec:
     """Where an ingest begins that has no checkpoint. Partitions and topics that come later are read
     from their beginning."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "(self.position == 'Timestamp') == has(self.timestamp)",
-            "position Timestamp needs timestamp, and no other has one",
-            "timestamp",
-            lambda s: (s.position is StartPosition.TIMESTAMP) == (s.timestamp is not None),
-        ),
-        Rule(
-            f"!has(self.timestamp) || self.timestamp.matches({_MOMENT})",
-            "timestamp is a moment such as 2026-01-31T12:00:00Z",
-            "timestamp",
-            lambda s: s.timestamp is None or _is_moment(s.timestamp),
-        ),
-        Rule(
-            "(self.position == 'Offsets') == (size(self.offsets) > 0)",
-            "position Offsets needs offsets, and no other has any",
-            "offsets",
-            lambda s: (s.position is StartPosition.OFFSETS) == bool(s.offsets),
-        ),
-        Rule(
-            f"self.offsets.all(o, o.matches({_OFFSETS}))",
-            "offsets are texts such as orders,0:120,1:98, one a topic, as Hudi Streamer keeps them",
-            "offsets",
-            lambda s: _are_offsets(s.offsets),
-        ),
-    )
+    RULES: ClassVar[tuple[Rule, ...]] = _RULES
 
     position: StartPosition = prop("at which end, moment or offsets", StartPosition.EARLIEST)
     timestamp: str | None = prop("messages of this moment and later, RFC 3339", None, max_length=40)
@@ -90,32 +94,7 @@ class StartFromSpec:
 class EndAtSpec:
     """Where a range ends. What lies there, and behind it, is not read."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "(self.position == 'Timestamp') == has(self.timestamp)",
-            "an end of position Timestamp needs timestamp, and no other has one",
-            "timestamp",
-            lambda e: (e.position is EndPosition.TIMESTAMP) == (e.timestamp is not None),
-        ),
-        Rule(
-            f"!has(self.timestamp) || self.timestamp.matches({_MOMENT})",
-            "the timestamp of an end is a moment such as 2026-01-31T12:00:00Z",
-            "timestamp",
-            lambda e: e.timestamp is None or _is_moment(e.timestamp),
-        ),
-        Rule(
-            "(self.position == 'Offsets') == (size(self.offsets) > 0)",
-            "an end of position Offsets needs offsets, and no other has any",
-            "offsets",
-            lambda e: (e.position is EndPosition.OFFSETS) == bool(e.offsets),
-        ),
-        Rule(
-            f"self.offsets.all(o, o.matches({_OFFSETS}))",
-            "the offsets of an end are texts such as orders,0:120,1:98, one a topic, as Hudi Streamer keeps them",
-            "offsets",
-            lambda e: _are_offsets(e.offsets),
-        ),
-    )
+    RULES: ClassVar[tuple[Rule, ...]] = _RULES
 
     position: EndPosition = prop("at which moment or offsets")
     timestamp: str | None = prop("messages of this moment and later are not read, RFC 3339", None, max_length=40)

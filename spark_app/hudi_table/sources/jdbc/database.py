@@ -6,13 +6,18 @@ differ, one state that is read, and columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
-from hudi_table.errors import InvalidSchemaError
+from hudi_table.errors import InvalidRequestError, InvalidSchemaError
+from hudi_table.model.job.variables import DATABASE_CA, DATABASE_PASSWORD, DATABASE_USERNAME
 
 
 class Column(Protocol):
@@ -132,6 +137,41 @@ class Server(Protocol):
     def close(self) -> None:
         """Remove what was written for the driver."""
         ...
+
+
+@dataclass(slots=True)
+class TrustedFile:
+    """The file of the certificates that are trusted: no driver takes a text. Ended by `close`."""
+
+    _path: str = ""
+
+    def path(self, environment: Mapping[str, str]) -> str:
+        """Of the PEM text of the environment. Raises InvalidRequestError where there is none."""
+        text = environment.get(DATABASE_CA)
+        if not text:
+            raise InvalidRequestError(f"jdbc.tls VerifyFull needs {DATABASE_CA}, a PEM text, in the Secret")
+        if not self._path:
+            with tempfile.NamedTemporaryFile("w", suffix=".pem", delete=False) as file:
+                file.write(text)
+                self._path = file.name
+        return self._path
+
+    def close(self) -> None:
+        """Remove it."""
+        if self._path:
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
+        self._path = ""
+
+
+def user_of(environment: Mapping[str, str]) -> tuple[str, str]:
+    """User and password of the environment. Raises InvalidRequestError."""
+    user = environment.get(DATABASE_USERNAME)
+    if not user:
+        raise InvalidRequestError(
+            f"a source of type Jdbc needs {DATABASE_USERNAME} in the Secret of storage.credentialsSecretRef"
+        )
+    return user, environment.get(DATABASE_PASSWORD) or ""
 
 
 def refuse_names(found: Sequence[str], asked: pa.Schema) -> None:

@@ -11,9 +11,7 @@ is asked in the same connection. Errors are texts with the server's code; none h
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -30,8 +28,8 @@ from hudi_table.errors import (
     InvalidSchemaError,
     UnavailableError,
 )
-from hudi_table.model.job.variables import DATABASE_CA, DATABASE_PASSWORD, DATABASE_USERNAME
-from hudi_table.sources.jdbc.database import Column
+from hudi_table.model.job.variables import DATABASE_PASSWORD, DATABASE_USERNAME
+from hudi_table.sources.jdbc.database import Column, TrustedFile, user_of
 from hudi_table.sources.jdbc.mysql_columns import columns_of, refuse_shapes
 from hudi_table.sources.jdbc.mysql_greeting import offers_tls
 from hudi_table.sources.jdbc.mysql_process import DriverError, Reader
@@ -64,7 +62,7 @@ class MysqlServer:
     environment: Mapping[str, str] = field(repr=False)
     dialect: MysqlSql = field(default_factory=MysqlSql)
     batch_rows: int = BATCH_ROWS
-    _ca: str = ""
+    _trusted: TrustedFile = field(default_factory=TrustedFile, repr=False)
     _mode: str = ""
 
     @contextlib.contextmanager
@@ -79,17 +77,10 @@ class MysqlServer:
 
     def close(self) -> None:
         """Remove what was written for the driver."""
-        if self._ca:
-            with contextlib.suppress(OSError):
-                os.unlink(self._ca)
-        self._ca = ""
+        self._trusted.close()
 
     def _url(self) -> str:
-        user, password = self.environment.get(DATABASE_USERNAME), self.environment.get(DATABASE_PASSWORD)
-        if not user:
-            raise InvalidRequestError(
-                f"a source of type Jdbc needs {DATABASE_USERNAME} in the Secret of storage.credentialsSecretRef"
-            )
+        user, password = user_of(self.environment)
         settings = self.settings
         options = {
             "prefer_socket": "false",
@@ -99,9 +90,9 @@ class MysqlServer:
             "ssl-mode": self._ssl_mode(),
         }
         if settings.tls == "verify-full":
-            options["ssl-ca"] = self._certificates()
+            options["ssl-ca"] = self._trusted.path(self.environment)
         said = "&".join(f"{name}={quote(str(value), safe='')}" for name, value in options.items())
-        who = f"{quote(user, safe='')}:{quote(password or '', safe='')}"
+        who = f"{quote(user, safe='')}:{quote(password, safe='')}"
         return f"mysql://{who}@{settings.host}:{settings.port}/{quote(settings.database, safe='')}?{said}"
 
     def _ssl_mode(self) -> str:
@@ -115,17 +106,6 @@ class MysqlServer:
                 raise UnavailableError(f"{place} does not support TLS, which jdbc.tls asks for")
             self._mode = _TLS[tls] if encrypts else "disabled"
         return self._mode
-
-    def _certificates(self) -> str:
-        """The file of those that are trusted: the driver takes no text."""
-        text = self.environment.get(DATABASE_CA)
-        if not text:
-            raise InvalidRequestError(f"jdbc.tls VerifyFull needs {DATABASE_CA}, a PEM text, in the Secret")
-        if not self._ca:
-            with tempfile.NamedTemporaryFile("w", suffix=".pem", delete=False) as file:
-                file.write(text)
-                self._ca = file.name
-        return self._ca
 
     def as_hudi(self, error: DriverError) -> HudiError:
         """An error of the driver, which tells its kind by its text alone."""

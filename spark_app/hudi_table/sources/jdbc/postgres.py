@@ -10,8 +10,6 @@ transaction exports others take over.
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,8 +18,8 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from hudi_table.errors import AccessDeniedError, HudiError, InvalidDataError, InvalidRequestError, UnavailableError
-from hudi_table.model.job.variables import DATABASE_CA, DATABASE_PASSWORD, DATABASE_USERNAME
-from hudi_table.sources.jdbc.database import Column
+from hudi_table.model.job.variables import DATABASE_USERNAME
+from hudi_table.sources.jdbc.database import Column, TrustedFile, user_of
 from hudi_table.sources.jdbc.postgres_columns import columns_of
 from hudi_table.sources.jdbc.postgres_sql import PostgresSql, literal
 from hudi_table.sources.jdbc.settings import JdbcSettings
@@ -50,7 +48,7 @@ class PostgresServer:
     settings: JdbcSettings
     environment: Mapping[str, str] = field(repr=False)
     dialect: PostgresSql = field(default_factory=PostgresSql)
-    _ca: str = ""
+    _trusted: TrustedFile = field(default_factory=TrustedFile, repr=False)
 
     @contextlib.contextmanager
     def state(self, snapshot: str | None = None) -> Iterator[State]:
@@ -84,17 +82,10 @@ class PostgresServer:
 
     def close(self) -> None:
         """Remove what was written for the driver."""
-        if self._ca:
-            with contextlib.suppress(OSError):
-                os.unlink(self._ca)
-        self._ca = ""
+        self._trusted.close()
 
     def _uri(self) -> str:
-        user, password = self.environment.get(DATABASE_USERNAME), self.environment.get(DATABASE_PASSWORD)
-        if not user:
-            raise InvalidRequestError(
-                f"a source of type Jdbc needs {DATABASE_USERNAME} in the Secret of storage.credentialsSecretRef"
-            )
+        user, password = user_of(self.environment)
         settings = self.settings
         options = {
             "connect_timeout": CONNECT_SECONDS,
@@ -103,21 +94,10 @@ class PostgresServer:
             "sslmode": settings.tls,
         }
         if settings.tls == "verify-full":
-            options["sslrootcert"] = self._certificates()
+            options["sslrootcert"] = self._trusted.path(self.environment)
         said = "&".join(f"{name}={quote(str(value), safe='')}" for name, value in options.items())
-        who = f"{quote(user, safe='')}:{quote(password or '', safe='')}"
+        who = f"{quote(user, safe='')}:{quote(password, safe='')}"
         return f"postgresql://{who}@{settings.host}:{settings.port}/{quote(settings.database, safe='')}?{said}"
-
-    def _certificates(self) -> str:
-        """The file of those that are trusted: the driver takes no text."""
-        text = self.environment.get(DATABASE_CA)
-        if not text:
-            raise InvalidRequestError(f"jdbc.tls VerifyFull needs {DATABASE_CA}, a PEM text, in the Secret")
-        if not self._ca:
-            with tempfile.NamedTemporaryFile("w", suffix=".pem", delete=False) as file:
-                file.write(text)
-                self._ca = file.name
-        return self._ca
 
     def as_hudi(self, error: Exception) -> HudiError:
         """An error of the driver. Its words are quoted without the statement, and never the
