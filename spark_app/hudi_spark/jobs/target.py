@@ -14,7 +14,7 @@ from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import HudiError, TableNotFoundError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.variables import SOURCE_VARIABLES
-from hudi_table.model.table.config import TableType
+from hudi_table.model.table.config import MergeMode, TableType
 from hudi_table.model.table.index_properties import CONNECTION
 from hudi_table.model.table.merge_settings import PartialUpdates
 from hudi_table.model.table.merging import fills_unavailable, payload_named
@@ -32,6 +32,11 @@ def storage_options(spec: JobSpec, uri: str) -> dict[str, str]:
     settings = {name: str(spec.storage[name]) for name in ("endpoint", "region") if spec.storage.get(name)}
     named = (name for name in spec.storage.get("credentials", ()) if name in os.environ and name not in NOT_OF_STORES)
     return settings | {name.lower(): os.environ[name] for name in named}
+
+
+def arrival_decides(spec: JobSpec) -> bool:
+    """Whether of two rows of one key the one that comes last wins, whatever they hold."""
+    return not spec.table.get("orderingFields") or spec.table.get("mergeMode") == MergeMode.COMMIT_TIME.value
 
 
 def find_table(spec: JobSpec) -> HudiTable | None:

@@ -13,13 +13,12 @@ from hudi_spark.jobs.batch import commit_rows, operation_of
 from hudi_spark.jobs.decoding import needed_of
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.tally import Tally
-from hudi_spark.jobs.target import find_table, storage_options
+from hudi_spark.jobs.target import arrival_decides, find_table, storage_options
 from hudi_table.api import CommitResult, HudiTable, open_table
 from hudi_table.errors import InvalidRequestError, TableNotFoundError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.jobspec import JobResult, JobSpec
-from hudi_table.model.table.config import MergeMode
 from hudi_table.services.ingesting import Behind, behind
 from hudi_table.services.transforming.chain_check import check_chain
 from hudi_table.services.transforming.steps import Chain, Transforms
@@ -70,11 +69,9 @@ def check_request(spec: JobSpec, settings: HudiSettings) -> None:
     operation_of(spec)
     if spec.work["operation"] != "Upsert" and (settings.deletes or settings.continues):
         raise InvalidRequestError("hudi.deletes Delete and hudi.onDataLoss Continue go with operation Upsert alone")
-    table = spec.table
-    arrival = not table.get("orderingFields") or table.get("mergeMode") == MergeMode.COMMIT_TIME.value
     check_chain(
         spec.work.get("transform", ()),
-        arrival_decides=settings.deletes and arrival,
+        arrival_decides=settings.deletes and arrival_decides(spec),
         deletes=needed_of(spec) if settings.deletes else (),
         setting="hudi.deletes",
     )

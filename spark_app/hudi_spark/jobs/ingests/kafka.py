@@ -17,13 +17,12 @@ from hudi_spark.jobs.decoding import decoding_of, dialect_of, needed_of
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, keep_refused, quarantines
 from hudi_spark.jobs.stopping import Stopping
-from hudi_spark.jobs.target import find_table, target_of
+from hudi_spark.jobs.target import arrival_decides, find_table, target_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import DataLossError, HudiError, InvalidRequestError, ObjectNotFoundError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.model.job.positions import Extent, Positions
-from hudi_table.model.table.config import MergeMode
 from hudi_table.services.ingesting import Ingest
 from hudi_table.services.transforming.chain_check import check_chain
 from hudi_table.sources.checkpoints import HeldPositions, current_positions
@@ -241,13 +240,11 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
 def _check_range(spec: JobSpec, settings: KafkaSettings) -> None:
     """Raises InvalidRequestError for a range whose rows could overwrite newer ones, or come
     twice."""
-    work, table = spec.work, spec.table
-    if (work.get("mode", "Once") == "Backfill") != (settings.end is not None):
+    if (spec.work.get("mode", "Once") == "Backfill") != (settings.end is not None):
         raise InvalidRequestError("mode Backfill needs kafka.endAt, and no other mode has it")
     if settings.end is None:
         return
-    event_time = bool(table.get("orderingFields")) and table.get("mergeMode") != MergeMode.COMMIT_TIME.value
-    if work["operation"] != "Upsert" or not event_time:
+    if spec.work["operation"] != "Upsert" or arrival_decides(spec):
         raise InvalidRequestError(
             "mode Backfill needs operation Upsert, orderingFields and mergeMode EventTime: its rows are older than those beside it"
         )
@@ -275,14 +272,13 @@ def _is_empty(settings: KafkaSettings, end: End) -> bool:
 
 def _shaping(spec: JobSpec, settings: KafkaSettings) -> Shaping:
     """Expectations and transforms, checked before anything is read."""
-    steps, table = spec.work.get("transform", ()), spec.table
+    steps = spec.work.get("transform", ())
     deletes = needed_of(spec) if settings.debezium or settings.tombstones == "Delete" else []
     if settings.debezium:
         deletes += [dialect_of(spec).order, OPERATION]
-    decides = not table.get("orderingFields") or table.get("mergeMode") == MergeMode.COMMIT_TIME.value
     check_chain(
         steps,
-        arrival_decides=decides and spec.work["operation"] == "Upsert",
+        arrival_decides=arrival_decides(spec) and spec.work["operation"] == "Upsert",
         deletes=deletes,
     )
     return Shaping(spec.work)

@@ -6,13 +6,18 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from hudi_table.errors import InvalidRequestError, UnavailableError
-from hudi_table.model.job.positions import Extent, TopicExtent
+from hudi_table.model.job.positions import Extent, Positions, TopicExtent
 from hudi_table.sources.kafka.client import QUIET, TIMEOUT_SECONDS, Complaints, as_hudi, load_client, result, results
 from hudi_table.sources.kafka.settings import KafkaSettings, client_config
 
 Place = tuple[str, int]
 """(topic, partition)."""
 FIRST_SECONDS = 3.0
+
+
+def by_place(positions: Positions) -> dict[Place, int]:
+    """The offsets of positions."""
+    return {(t, p): offset for t, topic in positions.topics.items() for p, offset in topic.offsets.items()}
 
 
 class Brokers:
@@ -37,12 +42,11 @@ class Brokers:
         if end is None:
             return found
         if end.offsets is not None:
-            wanted = {(t, p): offset for t, topic in end.offsets.topics.items() for p, offset in topic.offsets.items()}
             unknown = next((t for t in end.offsets.topics if t not in found.topics), None)
             if unknown is not None:
                 raise InvalidRequestError(f"kafka.endAt.offsets names topic {unknown}, which is none of the source's")
-            return found.until(wanted)
-        ends = {(t, p): offset for t, topic in found.topics.items() for p, offset in topic.end.items()}
+            return found.until(by_place(end.offsets))
+        ends = by_place(found.ends)
         at = self.at_time(ends, end.timestamp)
         return found.until({place: offset if offset >= 0 else ends[place] for place, offset in at.items()})
 

@@ -133,8 +133,9 @@ class Consumer:
         return max(0.01, min(CALL_SECONDS, until.deadline - self._clock.boot_seconds()))
 
     def _take(self, found: Messages, got: list[Any], stops: Offsets | None) -> None:
-        began = self._at.copy()
         good = [message for message in got if message.error() is None]
+        # What was read behind a stop before it was one stays read; the event of a partition's end is no reason to go there.
+        limit = np.maximum(stops, self._at) if stops is not None else None
         if len(good) < len(got):
             for message in got:
                 if message.error() is not None:
@@ -143,9 +144,8 @@ class Consumer:
             good = self._before(good, stops)
         if good:
             self._add(found, good)
-        if stops is not None:
-            # The event of a partition's end lies behind its stop.
-            self._at = np.minimum(self._at, np.maximum(stops, began))
+        if limit is not None:
+            self._at = np.minimum(self._at, limit)
 
     def _before(self, good: list[Any], stops: Offsets) -> list[Any]:
         """Those before the stops. What comes behind one says that there is no more before it."""

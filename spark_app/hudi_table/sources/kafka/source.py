@@ -18,7 +18,7 @@ from hudi_table.model.job.positions import (
     words_of,
 )
 from hudi_table.sources.base import Rows
-from hudi_table.sources.kafka.brokers import Brokers, Place
+from hudi_table.sources.kafka.brokers import Brokers, Place, by_place
 from hudi_table.sources.kafka.consume import Consumer, Messages, Until
 from hudi_table.sources.kafka.refusing import KafkaOrigin
 from hudi_table.sources.kafka.rows import Decoding
@@ -103,7 +103,7 @@ class KafkaSource:
         is Continue.
         """
         start = self.start(found, before)
-        stops = {(t, p): end for t, topic in found.topics.items() for p, end in topic.end.items()}
+        stops = by_place(found.ends)
         if all(start.topics[topic].offsets[partition] >= end for (topic, partition), end in stops.items()):
             return None
         strict = self.settings.end is not None
@@ -111,9 +111,7 @@ class KafkaSource:
 
     def batch(self, start: Positions, until: Until) -> KafkaBatch:
         """What is read from these positions on."""
-        self.consumer.assign(
-            {(t, p): offset for t, topic in start.topics.items() for p, offset in topic.offsets.items()}
-        )
+        self.consumer.assign(by_place(start))
         return KafkaBatch(self, start, until)
 
     def start(self, found: Extent, before: Positions | None) -> Positions:
@@ -153,7 +151,7 @@ class KafkaSource:
         self._consumer, self._brokers = None, None
 
     def _first(self, found: Extent) -> dict[Place, int]:
-        ends = {(t, p): end for t, topic in found.topics.items() for p, end in topic.end.items()}
+        ends = by_place(found.ends)
         settings = self.settings
         if settings.position == "Latest":
             return ends
@@ -166,7 +164,5 @@ class KafkaSource:
                 raise InvalidRequestError(
                     f"kafka.startFrom.offsets names topic {unknown[0]}, which is none of the source's"
                 )
-            return {
-                (t, p): offset for t, topic in settings.offsets.topics.items() for p, offset in topic.offsets.items()
-            }
+            return by_place(settings.offsets)
         return {}
