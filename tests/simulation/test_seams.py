@@ -13,8 +13,6 @@ NOTHING_WAITS = {
     "spark_app/hudi_table/table/engine/progress.py": "the lock of a function of the caller",
     "spark_app/hudi_table/table/store/retry.py": "who waits for a place among the requests of a real store",
     "spark_app/hudi_table/table/store/opening.py": "the lock of the clients of real stores",
-    "spark_app/hudi_table/sources/files/notified.py": "who keeps the messages of a real queue hidden",
-    "spark_app/hudi_table/sources/files/sqs.py": "the lock of the clients of real queues",
     "spark_app/hudi_table/sources/jdbc/source.py": "who waits for the rows of a real database",
 }
 MAKES_THREADS = re.compile(

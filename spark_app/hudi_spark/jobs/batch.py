@@ -103,7 +103,7 @@ def next_batch(spec: JobSpec, table: HudiTable | None, told: Notified | None = N
         if each.get("sql") is not None:
             check_select(each["sql"])
     path = str(source["path"])
-    storage = open_storage(path, storage_options(spec, path))
+    storage = told.storage if told is not None else open_storage(path, storage_options(spec, path))
     files = FilesSource(storage, str(source["format"]), name, spec.attempt, dict(source.get("csv", {})), told)
     held = held_files(table.context, name) if table is not None else None
     before = held.checkpoint if held is not None else None

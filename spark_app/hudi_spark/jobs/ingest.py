@@ -47,9 +47,7 @@ def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
     start = SystemClock().boot_seconds()
     with told_by_queue(spec) as told:
         done = _taken(spec, told, progress)
-        if told is not None:
-            told.taken()
-        aside = told.words() if told is not None else ""
+        aside = told.taken() if told is not None else ""
     if done is None:
         return JobResult(spec.attempt, "NothingToDo", message=f"every file of the source is in the table{aside}")
     return _result(spec, done, aside, SystemClock().boot_seconds() - start)

@@ -1,13 +1,15 @@
-"""Events of S3 as a queue brings them, and the region of a queue; queues themselves in
+"""Events of S3 as a queue brings them, and what a queue's client is made of; queues themselves in
 tests/hudi_spark/jobs/test_ingest_notified.py."""
 
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
 
+from hudi_table.errors import InvalidRequestError
 from hudi_table.sources.files import sqs
 from hudi_table.sources.files.events import Created, created_objects
 
@@ -68,3 +70,33 @@ def test_what_is_no_event_of_s3_is_no_object(body: str) -> None:
 )
 def test_the_region_is_that_of_the_queue(url: str, given: str | None, region: str) -> None:
     assert sqs.region_of(url, given) == region
+
+
+@pytest.mark.parametrize(
+    ("url", "credentials", "said"),
+    [
+        (
+            "http://127.0.0.1:99999/1/q",
+            {"AWS_ACCESS_KEY_ID": "AKIA", "AWS_SECRET_ACCESS_KEY": "s"},
+            "cannot be asked",
+        ),
+        ("http://127.0.0.1:9/1/q", {"AWS_ACCESS_KEY_ID": "AKIA"}, "cannot be asked"),
+        (
+            "http://127.0.0.1:9/1/q",
+            {"AWS_ACCESS_KEY_ID": "AKIA\n"},
+            "aws_access_key_id has the control character U\\+000A",
+        ),
+    ],
+)
+def test_what_no_client_takes_is_refused_before_anything_is_asked(
+    url: str, credentials: dict[str, str], said: str
+) -> None:
+    with pytest.raises(InvalidRequestError, match=said) as refused:
+        sqs.Queue(url, credentials=credentials).depth()
+    assert "AKIA" not in refused.value.message
+
+
+def test_where_boto3_is_not_installed_the_command_that_brings_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "botocore.exceptions", None)
+    with pytest.raises(InvalidRequestError, match=r"pip install 'hudi-table\[aws\]'"):
+        sqs.Queue("http://127.0.0.1:9/1/q").depth()

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import urlsplit
 
 from hudi_table.errors import HudiError, InvalidRequestError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import is_hidden
 from hudi_table.sources.files.events import Created, created_objects
-from hudi_table.sources.files.sqs import Queue
+from hudi_table.sources.files.sqs import BATCH, Queue
+from hudi_table.table.store import threads
+from hudi_table.table.store.at_once import all_at_once
 from hudi_table.table.store.ports import ObjectInfo, Storage
 
 MESSAGES_MAX = 10_000
@@ -28,7 +29,7 @@ HIDDEN_SECONDS, ASIDE_SECONDS = 300, 11 * 3600
 """While it is worked on, renewed; and of what nothing can be made: SQS knows twelve hours behind
 the receive at the most."""
 RENEW_SECONDS, WAIT_SECONDS = 100, 1
-LOOKS_AT_ONCE, REFUSED_MAX = 16, 10
+REFUSED_MAX = 10
 _REASONS_MAX = 3
 _LOG = logging.getLogger("hudi_table.sources")
 
@@ -53,17 +54,16 @@ class Notified:
     _refused: dict[str, str] = field(default_factory=dict)
     """Files that cannot be read, and why."""
     _found: tuple[ObjectInfo, ...] = ()
-    _ended: threading.Event = field(default_factory=threading.Event)
+    _ended: threads.Event = field(default_factory=threads.event)
 
     def receive(self) -> None:
         """Receive what waits, and look for it. Raises UnavailableError, AccessDeniedError,
         InvalidRequestError."""
         self._receive()
-        paths = sorted(
-            {path for each in self._told for path in each.paths if not is_hidden(path) and not path.endswith("/")}
-        )
-        with ThreadPoolExecutor(LOOKS_AT_ONCE, thread_name_prefix="head") as pool:
-            self._found = tuple(info for info in pool.map(self._look, paths) if info is not None)
+        named = {path for each in self._told for path in each.paths}
+        paths = sorted(path for path in named if not is_hidden(path) and not path.endswith("/"))
+        found = all_at_once(self.storage, [partial(self._look, path) for path in paths])
+        self._found = tuple(info for info in found if info is not None)
 
     def _receive(self) -> None:
         while len(self._told) + len(self._aside) < MESSAGES_MAX:
@@ -105,53 +105,56 @@ class Notified:
         """Files that were left out."""
         return frozenset(self._refused)
 
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Why messages were set aside."""
-        return (*self._aside.values(), *self._refused.values())
-
-    def taken(self) -> None:
+    def taken(self) -> str:
         """All files but those that were left out are in the table, or were: delete their messages,
         and hide the others for long. A queue with a redrive policy gets those again sooner, so that
         they go where it says.
 
-        Raises AccessDeniedError, InvalidRequestError. What else fails changes nothing: the messages
-        come again.
+        Says for people what was set aside, "" if nothing was. Raises AccessDeniedError,
+        InvalidRequestError. What else fails changes nothing: the messages come again.
         """
-        bad = [each.receipt for each in self._told if self.refused.intersection(each.paths)]
-        good = [each.receipt for each in self._told if not self.refused.intersection(each.paths)]
+        refused = self.refused
+        bad = [each.receipt for each in self._told if refused.intersection(each.paths)]
+        good = [each.receipt for each in self._told if not refused.intersection(each.paths)]
+        aside = [*self._aside, *bad]
         self._ended.set()
         try:
-            self.queue.delete(good)
-            aside = [*self._aside, *bad]
+            self._each(self.queue.delete, good)
             if aside and not self.queue.depth().redrives:
-                self.queue.hide(aside, ASIDE_SECONDS)
+                self._hide(aside, ASIDE_SECONDS)
         except UnavailableError as error:
             _LOG.warning("messages of files that are in the table were not deleted: %s", error)
+        return self._words(len(aside))
 
-    def words(self) -> str:
-        """What was set aside, for people; "" if nothing was."""
-        reasons = self.reasons
-        if not reasons:
+    def _words(self, aside: int) -> str:
+        if not aside:
             return ""
+        reasons = [*self._aside.values(), *self._refused.values()]
         more = f" and {len(reasons) - _REASONS_MAX:,} more" if len(reasons) > _REASONS_MAX else ""
-        return f"; set aside: {counted(len(reasons), 'message')}: {', '.join(reasons[:_REASONS_MAX])}{more}"
+        return f"; set aside: {counted(aside, 'message')}: {', '.join(reasons[:_REASONS_MAX])}{more}"
 
     def keep_hidden(self) -> None:
         """Until the end, keep the messages from others; for a thread of its own."""
         while not self._ended.wait(RENEW_SECONDS):
             with contextlib.suppress(HudiError):
-                self.queue.hide(self._receipts(), HIDDEN_SECONDS)
+                self._hide(self._receipts(), HIDDEN_SECONDS)
 
     def release(self) -> None:
         """Nothing was done: the messages may come again at once."""
         if not self._ended.is_set():
             self._ended.set()
             with contextlib.suppress(HudiError):
-                self.queue.hide(self._receipts(), 0)
+                self._hide(self._receipts(), 0)
 
-    def _receipts(self) -> Sequence[str]:
+    def _receipts(self) -> list[str]:
         return [*(each.receipt for each in self._told), *self._aside]
+
+    def _hide(self, receipts: Sequence[str], seconds: int) -> None:
+        self._each(lambda some: self.queue.hide(some, seconds), receipts)
+
+    def _each(self, request: Callable[[Sequence[str]], None], receipts: Sequence[str]) -> None:
+        parts = [receipts[start : start + BATCH] for start in range(0, len(receipts), BATCH)]
+        all_at_once(self.storage, [partial(request, part) for part in parts])
 
 
 @contextlib.contextmanager
@@ -159,9 +162,8 @@ def notified(queue: Queue, storage: Storage) -> Iterator[Notified]:
     """What waits in the queue, received and kept from others within the context; given back where
     it ends without `taken`. Raises what `Notified.receive` does."""
     found = Notified(queue, storage)
-    keeper = threading.Thread(target=found.keep_hidden, name="notified", daemon=True)
+    keeper = threads.start(found.keep_hidden, "notified")
     try:
-        keeper.start()
         found.receive()
         yield found
     finally:

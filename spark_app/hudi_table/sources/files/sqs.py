@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import functools
 import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 from hudi_table.errors import AccessDeniedError, InvalidRequestError, UnavailableError
+from hudi_table.table.store import threads
+from hudi_table.table.store.at_once import REQUESTS_AT_ONCE
+from hudi_table.table.store.options import check_values
 
 BATCH = 10
 _DENIED = ("AccessDenied", "InvalidClientTokenId", "UnrecognizedClient", "SignatureDoesNotMatch", "ExpiredToken", "MissingAuthenticationToken")  # fmt: skip
@@ -72,59 +74,67 @@ class Queue:
         return [Message(str(each["ReceiptHandle"]), str(each.get("Body", ""))) for each in found.get("Messages", ())]
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """Delete messages; those that are gone are left alone."""
+        """Delete at most ten messages; those that are gone are left alone."""
         self._each("delete_message_batch", receipts, {})
 
     def hide(self, receipts: Sequence[str], seconds: int) -> None:
-        """Hide messages from now on for so many seconds; those that are seen again, or gone, are
-        left alone."""
+        """Hide at most ten messages from now on for so many seconds; those that are seen again, or
+        gone, are left alone."""
         self._each("change_message_visibility_batch", receipts, {"VisibilityTimeout": seconds})
 
     def _each(self, request: str, receipts: Sequence[str], more: Mapping[str, Any]) -> None:
-        for start in range(0, len(receipts), BATCH):
-            part = receipts[start : start + BATCH]
-            entries = [{"Id": str(number), "ReceiptHandle": one, **more} for number, one in enumerate(part)]
-            failed = self._ask(request, Entries=entries).get("Failed", ())
-            # A receipt that is too old is the sender's fault, and nothing is to be done: the message comes again.
-            if any(not each.get("SenderFault", True) for each in failed):
-                raise UnavailableError(f"the queue {self.url} did not do all of {request}; try again later")
+        entries = [{"Id": str(number), "ReceiptHandle": one, **more} for number, one in enumerate(receipts)]
+        failed = self._ask(request, Entries=entries).get("Failed", ())
+        # A receipt that is too old is the sender's fault, and nothing is to be done: the message comes again.
+        if any(not each.get("SenderFault", True) for each in failed):
+            raise UnavailableError(f"the queue {self.url} did not do all of {request}; try again later")
 
     def _ask(self, request: str, **more: Any) -> Any:
-        from botocore.exceptions import (  # type: ignore[import-untyped]
-            BotoCoreError,
-            ClientError,
-            NoCredentialsError,
-        )
-
-        if self._client is None:
-            self._client = _client(self.url, region_of(self.url, self.region), self.credentials)
-        call: Callable[..., Any] = getattr(self._client, request)
         try:
+            from botocore.exceptions import (  # type: ignore[import-untyped]
+                BotoCoreError,
+                ClientError,
+                NoCredentialsError,
+                PartialCredentialsError,
+            )
+        except ImportError as error:
+            raise InvalidRequestError(
+                "notifications of SQS need boto3: pip install 'hudi-table[aws]' brings it"
+            ) from error
+        try:
+            if self._client is None:
+                self._client = _client(self.url, region_of(self.url, self.region), self.credentials)
+            call: Callable[..., Any] = getattr(self._client, request)
             return call(QueueUrl=self.url, **more)
         except ClientError as error:
             raise _meaning(error, self.url) from error
         except NoCredentialsError as error:
             raise AccessDeniedError(f"no credentials for the queue {self.url}: set them as for S3") from error
-        except (BotoCoreError, ValueError) as error:
+        except (PartialCredentialsError, ValueError) as error:
+            raise InvalidRequestError(
+                f"the queue {self.url} cannot be asked: {error}; correct its URL, or the credentials"
+            ) from error
+        except BotoCoreError as error:
             raise UnavailableError(f"the queue {self.url} did not answer: {error}; try again later") from error
 
 
 def _client(url: str, region: str, credentials: Mapping[str, str]) -> Any:
-    try:
-        from botocore.config import Config  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise InvalidRequestError("notifications of SQS need boto3: pip install 'hudi-table[aws]' brings it") from error
-    place = urlsplit(url)
+    from botocore.config import Config  # type: ignore[import-untyped]
+
     known = {name.lower(): credentials[name] for name in _CREDENTIALS if credentials.get(name)}
+    check_values(known, "AWS_")
     # A key that the environment holds does not complete one that was given.
     given = known if "aws_access_key_id" in known else {}
+    config = Config(
+        retries={"total_max_attempts": 3, "mode": "standard"},
+        connect_timeout=5,
+        read_timeout=30,
+        max_pool_connections=REQUESTS_AT_ONCE,
+    )
+    place = urlsplit(url)
     with _ONE_AT_A_TIME:
         return _session().client(
-            "sqs",
-            region_name=region,
-            endpoint_url=f"{place.scheme}://{place.netloc}",
-            config=Config(retries={"total_max_attempts": 3, "mode": "standard"}, connect_timeout=5, read_timeout=30),
-            **given,
+            "sqs", region_name=region, endpoint_url=f"{place.scheme}://{place.netloc}", config=config, **given
         )
 
 
@@ -137,7 +147,7 @@ def _session() -> Any:
     return boto3.session.Session()
 
 
-_ONE_AT_A_TIME = threading.Lock()
+_ONE_AT_A_TIME = threads.lock()
 """Clients may be used by several threads, and are made by one at a time."""
 _CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
