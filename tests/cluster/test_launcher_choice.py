@@ -78,6 +78,7 @@ def carriers(server: ApiServer, namespace: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for kind in KINDS:
         status, listed = server.call("GET", kind.path(namespace))
+        assert status in (HTTPStatus.OK, HTTPStatus.NOT_FOUND), listed
         if status == HTTPStatus.OK:
             found |= {item["metadata"]["name"]: kind.name for item in listed["items"]}
     return found

@@ -170,7 +170,16 @@ class ApiServer:
         return status == HTTPStatus.OK
 
     def call(self, method: str, path: str, body: Any = None, content: str = "application/json") -> tuple[int, Any]:
-        """One request as the administrator: the status of the answer, and its document."""
+        """One request as the administrator: the status of the answer, and its document. As kubectl
+        does, it asks again where the server tells it to, as right after a kind is served."""
+        limit = time.monotonic() + BUSY_SECONDS
+        while True:
+            status, found = self._asked(method, path, body, content)
+            if status != HTTPStatus.TOO_MANY_REQUESTS or time.monotonic() > limit:
+                return status, found
+            time.sleep(POLL_SECONDS)
+
+    def _asked(self, method: str, path: str, body: Any, content: str) -> tuple[int, Any]:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content}
         asked = urllib.request.Request(self.url + path, data, headers, method=method)
@@ -182,14 +191,8 @@ class ApiServer:
             return error.code, json.loads(text) if text.startswith("{") else {"message": text}
 
     def done(self, method: str, path: str, body: Any = None, content: str = "application/json") -> dict[str, Any]:
-        """The document of a request that must succeed: a tenth of what a call of kubectl costs. As
-        kubectl does, it asks again where the server tells it to."""
-        limit = time.monotonic() + BUSY_SECONDS
-        while True:
-            status, found = self.call(method, path, body, content)
-            if status != HTTPStatus.TOO_MANY_REQUESTS or time.monotonic() > limit:
-                break
-            time.sleep(POLL_SECONDS)
+        """The document of a request that must succeed: a tenth of what a call of kubectl costs."""
+        status, found = self.call(method, path, body, content)
         assert status < HTTPStatus.BAD_REQUEST, found
         return dict(found)
 
