@@ -34,6 +34,8 @@ WITH = {
     "hudi-table[aws]": "import boto3",
     "hudi-table[postgres]": "import hudi_table.index.keystore.postgres, adbc_driver_postgresql.dbapi",
     "hudi-table[mysql]": "import hudi_table.sources.jdbc.mysql, connectorx",
+    "hudi-table[delta]": "import hudi_table.sources.imports.delta; from deltalake import DeltaTable; DeltaTable.scan",
+    "hudi-table[iceberg]": "import hudi_table.sources.imports.iceberg; from pyiceberg.table import StaticTable",
     "hudi-table[kafka]": "import hudi_table.sources.kafka.source, confluent_kafka.admin",
     "hudi-table[zookeeper]": "import hudi_table.table.locks.zookeeper, kazoo.client",
     "hudi-table[bar]": "from rich.progress import Progress",

@@ -174,6 +174,14 @@ def _a_delta_table(clock: Moments, given: Names) -> None:
     given["rows_of_today"] = rows(20, updated_at=2)
 
 
+def _exported_flights(clock: Moments, given: Names) -> None:
+    shutil.rmtree("lake", ignore_errors=True)
+    source = create_table("lake/flights", SCHEMA, record_key="id")
+    source.write(rows())
+    source.scan().export("exported/flights", partition_by=["month"])
+    _no_lake(clock, given)
+
+
 def _an_iceberg_table(clock: Moments, given: Names) -> None:
     from pyiceberg.catalog.sql import SqlCatalog
 
@@ -201,6 +209,7 @@ BEFORE: dict[str, Callable[[Moments, Names], None]] = {
     "docs/how-to/restore.md#2": _written_again,
     "docs/how-to/coming-from-delta.md#1": _a_delta_table,
     "docs/how-to/coming-from-iceberg.md#1": _an_iceberg_table,
+    "docs/how-to/importing.md#1": _exported_flights,
     "docs/how-to/writing.md#1": _no_lake,
     "docs/tutorials/python.md#2": _no_lake,
 }

@@ -40,6 +40,7 @@ MAY_CATCH_ALL: dict[str, str] = {
     "spark_app/hudi_table/read/prefetch.py": "a thread hands the error to its consumer, which raises it",
     "spark_app/hudi_table/index/custom.py": "code of other packages: whatever it raises is told as its own",
     "spark_app/hudi_table/sources/custom.py": "a source of a package: whatever it raises is told as its own",
+    "spark_app/hudi_table/sources/imports/base.py": "libraries of other formats: whatever they raise is told as theirs",
     "spark_app/hudi_table/sources/jdbc/__main__.py": "the rim of a process: a panic of the driver is no Exception, and the run hears of it",
     "spark_app/hudi_table/services/transforming/steps.py": "a function of the user: whatever it raises is told as its own",
     "spark_app/hudi_table/table/engine/progress.py": "a function of the caller that only looks on: it must not break the work",

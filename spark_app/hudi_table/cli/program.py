@@ -21,6 +21,7 @@ from typing import Any
 
 from hudi_table.cli import exits
 from hudi_table.cli.added_verbs import ENGINES, VERBS_ELSEWHERE, AddedVerb, added_verbs, entry_points
+from hudi_table.cli.import_arguments import import_arguments
 from hudi_table.cli.output import FORMATS, note
 from hudi_table.cli.service_verbs import SERVICE_VERBS
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError
@@ -36,6 +37,7 @@ VERBS = {
     "read": "its rows, now or as of an instant",
     "query": "the answer of one SELECT over tables",
     "export": "its rows as files of Parquet, CSV or JSON lines, all or what changed",
+    "import": "a new table with the rows of Parquet files, a Delta table or an Iceberg table",
     **{name: verb.help for name, verb in SERVICE_VERBS.items()},
     "events": "the commits after an instant, in the order in which callbacks send them",
     "wait": "the first commits after an instant, once there are any",
@@ -45,7 +47,8 @@ VERBS = {
 }
 NOUNS = {alias: name for name, verb in SERVICE_VERBS.items() for alias in verb.aliases(name)}
 """Services whose noun is another word than their verb."""
-_OF_TABLES = ("info", "timeline", "files", "read", "query", "export", "events", "wait", "checkpoint")
+_OF_TABLES = ("info", "timeline", "files", "read", "query", "export", "import", "events", "wait", "checkpoint")
+_LISTS = ("info", "timeline", "files", "export", "import", "events", "wait", "checkpoint", "explain")
 OTHER_WORDS = {
     **dict.fromkeys(("history", "log", "commits"), "timeline"),
     **dict.fromkeys(("show", "describe", "schema", "stat"), "info"),
@@ -53,6 +56,7 @@ OTHER_WORDS = {
     **dict.fromkeys(("select", "sql"), "query"),
     **dict.fromkeys(("unload", "copy", "dump"), "export"),
     **dict.fromkeys(("vacuum", "expire"), "clean"),
+    **dict.fromkeys(("load", "convert"), "import"),
     "ls": "files",
     "optimize": "cluster",
     "undo": "rollback",
@@ -125,7 +129,8 @@ def _run(arguments: list[str]) -> int:
     parsed.parser = parser
     verb_name = NOUNS.get(parsed.verb, parsed.verb)
     folder = SERVICE_VERBS[verb_name].folder if verb_name in SERVICE_VERBS else "queries"
-    name = f"hudi_table.cli.{folder}.{verb_name}"
+    # `import` is a word of Python, which no module can be named.
+    name = f"hudi_table.cli.{folder}.{'import_table' if verb_name == 'import' else verb_name}"
     run: Callable[[argparse.Namespace], int] = import_module(name).run
     return run(parsed)
 
@@ -177,13 +182,13 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     parsers["checkpoint"].add_argument("action", choices=("show", "set"), help="set needs INGEST and OFFSETS")
     for name in (*_OF_TABLES, *SERVICE_VERBS):
         _table_arguments(parsers[name], optional=name == "query")
-    for name in ("checkpoint", *SERVICE_VERBS):
+    for name in ("import", "checkpoint", *SERVICE_VERBS):
         parsers[name].add_argument(
             "--lock", metavar="KEY=VALUE", action="append", default=[],
             help="option of the lock that the table's writers share: hoodie.write.lock.provider=…",
         )  # fmt: skip
     _checkpoint_arguments(parsers["checkpoint"])
-    for name in ("info", "timeline", "files", "export", "events", "wait", "checkpoint", "explain", *SERVICE_VERBS):
+    for name in (*_LISTS, *SERVICE_VERBS):
         parsers[name].add_argument("-o", "--output", choices=FORMATS, default="table", help="format (table)")
     parsers["info"].add_argument(
         "--fail-on", choices=("never", "pending"), default="never",
@@ -195,6 +200,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     _read_arguments(parsers["read"])
     _query_arguments(parsers["query"])
     _export_arguments(parsers["export"])
+    import_arguments(parsers["import"])
     _event_arguments(parsers["events"], parsers["wait"])
     for name, verb in SERVICE_VERBS.items():
         verb.arguments(parsers[name])
@@ -217,7 +223,7 @@ def _has_engine() -> bool:
 
 
 def _described(name: str, text: str) -> str:
-    return f"It {text}." if name in SERVICE_VERBS else f"Shows {text}."
+    return f"It {text}." if name in SERVICE_VERBS else f"{'Makes' if name == 'import' else 'Shows'} {text}."
 
 
 def _table_arguments(parser: argparse.ArgumentParser, *, optional: bool) -> None:

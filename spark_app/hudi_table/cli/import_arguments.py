@@ -1,0 +1,38 @@
+"""What `hudictl import` takes."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def import_arguments(parser: argparse.ArgumentParser) -> None:
+    """As `hudi_table.importing.import_table` names them."""
+    parser.add_argument(
+        "source", metavar="SOURCE", help="path or URI of the folder or table, or of an Iceberg table's metadata file"
+    )
+    parser.add_argument("--format", choices=("parquet", "delta", "iceberg"), help="of SOURCE (what lies there)")
+    parser.add_argument(
+        "--source-version", metavar="N", help="version of a Delta table, snapshot of an Iceberg table (newest)"
+    )
+    parser.add_argument(
+        "--catalog", metavar="NAME", help="a catalog of pyiceberg's configuration: SOURCE is a table there"
+    )
+    parser.add_argument(
+        "--source-storage", metavar="KEY=VALUE", action="append", default=[], help="option of SOURCE's store, as --storage of the table's",
+    )  # fmt: skip
+    parser.add_argument(
+        "--record-key", metavar="A,B", help="columns that identify a row (identifier fields of Iceberg)"
+    )
+    parser.add_argument("--partition-by", metavar="A,B", help="columns, '' for none (what SOURCE is divided by)")
+    parser.add_argument("--ordering-fields", metavar="A,B", help="of rows of one key the largest is the newest")
+    parser.add_argument("--type", choices=("CopyOnWrite", "MergeOnRead"), help="of the table (CopyOnWrite)")
+    parser.add_argument("--index", metavar="TYPE", help="Simple, Bloom, Bucket, … (Simple)")
+    parser.add_argument("--buckets", type=int, metavar="N", help="of --index Bucket")
+    parser.add_argument("--table-version", type=int, metavar="N", help="6, 8 or 9 (6)")
+    parser.add_argument(
+        "--duplicates", choices=("refuse", "newest"), default="refuse",
+        help="newest keeps one of the rows with one key, by --ordering-fields (refuse)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--option", metavar="KEY=VALUE", action="append", default=[], help="a hoodie.* option of the table or the write",
+    )  # fmt: skip

@@ -1,0 +1,96 @@
+"""`import_table`: a new table with the rows of a folder of Parquet, of a Delta table or of an
+Iceberg table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from hudi_table.arguments import MergeModeName, TableTypeName
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.given import checked_call
+from hudi_table.model.progress import ProgressFunction
+from hudi_table.model.table.config import IndexSpec, PartitionFields
+from hudi_table.services.importing import ImportRequest, ImportResult, import_snapshot
+from hudi_table.sources.imports.opening import open_snapshot
+from hudi_table.table.commit.beside.locking import locked, with_lock
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.engine.memory import DEFAULT_MEMORY
+from hudi_table.table.engine.progress import reporting
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.write.checks.create_table import TableSpec
+
+__all__ = ["ImportResult", "import_table"]
+
+
+@checked_call
+def import_table(
+    uri: str | Path,
+    source: Any,
+    *,
+    format: Literal["parquet", "delta", "iceberg"] | None = None,  # noqa: A002 - as of an export
+    source_version: str | int | None = None,
+    catalog: str | None = None,
+    source_options: Mapping[str, str] | None = None,
+    record_key: str | Sequence[str] | None = None,
+    partition_by: PartitionFields | None = None,
+    ordering_fields: str | Sequence[str] | None = None,
+    type: TableTypeName | None = None,  # noqa: A002 - the name of the resource's field
+    merge_mode: MergeModeName | None = None,
+    index: str | Mapping[str, Any] | IndexSpec | None = None,
+    name: str | None = None,
+    version: int | None = None,
+    duplicates: Literal["refuse", "newest"] = "refuse",
+    max_memory: int = DEFAULT_MEMORY,
+    options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    lock: Mapping[str, str] | None = None,
+    engine: Engine | None = None,
+    progress: ProgressFunction | None = None,
+) -> ImportResult:
+    """Make a table at `uri` that holds the rows of `source`, in one commit: all or none.
+
+    `source`: path or URI of a folder of Parquet files, of a Delta table, of an Iceberg table or its
+    metadata file; a `deltalake.DeltaTable`; a `pyiceberg` table; with `catalog`, a catalog of
+    pyiceberg's configuration, the name of a table there. `format` is found by what lies there
+    unless given. `source_version`: a version of a Delta table, a snapshot of an Iceberg table; the
+    newest unless given. `source_options`: of the source's store, as `storage_options`.
+
+    `record_key` must be unique within a partition, or over the table with a global index. A key
+    that comes twice is refused before anything is written; with `duplicates="newest"` the row with
+    the largest ordering value stays instead. Left out, it is the identifier fields of an Iceberg
+    table; `partition_by` is what the source is divided by, `[]` for nothing.
+
+    What else describes the table is as for `create_table`, `max_memory`, `options`, `engine` and
+    `progress` as for `write_hudi`. The same import again changes nothing (`replayed`), and one that
+    was killed is run again. Raises InvalidRequestError if `uri` holds another table or other
+    rows, InvalidDataError that names what cannot be read or comes twice, InvalidOptionError,
+    InvalidSchemaError.
+    """
+    for what, value in (("format", format), ("catalog", catalog), ("duplicates", duplicates)):
+        if value is not None and not isinstance(value, str):
+            raise InvalidOptionError(f"{what} is {value!r}: give a text")
+    at = None if source_version is None else str(source_version)
+    snapshot = open_snapshot(source, format, at, catalog, dict(source_options or {}))
+    spec = TableSpec(
+        schema=snapshot.schema,
+        record_key=record_key,
+        partition_by=partition_by,
+        ordering_fields=ordering_fields,
+        type=type,
+        merge_mode=merge_mode,
+        index=index,
+        name=name,
+        version=version,
+        options=dict(options or {}),
+    )
+
+    def with_lock_of(ctx: TableContext) -> TableContext:
+        return locked(ctx if lock is None else with_lock(ctx, lock), spec.options)
+
+    request = ImportRequest(spec, duplicates, max_memory, with_lock_of)
+    working = reporting(engine or LocalEngine(), "import", progress)
+    return import_snapshot(open_storage(str(uri), storage_options), snapshot, request, working)
