@@ -22,8 +22,11 @@ from hudi_table.table.store.opening import open_storage
 from hudi_table.write.checks.create_table import TableSpec
 from tests.support.meanwhile import AtCall
 from tests.support.s3 import S3Server
+from tests.support.scale import scale
 from tests.support.versitygw import running_versitygw
 
+STEP = 1 if scale() > 1 else 4
+"""Between the calls at which something happens, in `make test`."""
 ROWS = pa.table({"id": ["a", "b", "a"], "city": ["x", "y", "y"], "n": [1, 2, 3]})
 
 
@@ -101,7 +104,7 @@ def test_one_that_is_killed_at_any_call_is_simply_run_again(
 ) -> None:
     spec = TableSpec(ROWS.schema, ["id", "city"], index="Simple")
     points = 0
-    for at in itertools.count(1):
+    for at in itertools.count(1, STEP):
         base = tmp_path / f"t{at}"
         killed = AtCall(open_storage(str(base)), at, _killed)
         try:
@@ -130,7 +133,7 @@ def test_a_writer_that_comes_between_ends_the_import(tmp_path: Path, source: Pat
     """Rows of both would have keys that nobody compared."""
     base, spec = tmp_path / "t", TableSpec(ROWS.schema, ["id", "city"])
     refused = 0
-    for at in itertools.count(1, 3):
+    for at in itertools.count(1, 3 * STEP):
         base = tmp_path / f"t{at}"
 
         def between(base: Path = base) -> None:
@@ -151,16 +154,16 @@ def test_a_writer_that_comes_between_ends_the_import(tmp_path: Path, source: Pat
 
 
 def test_more_rows_than_memory_are_looked_through_and_written(tmp_path: Path) -> None:
-    count = 300_000
+    count = 100_000
     (tmp_path / "in").mkdir()
     for part in range(3):
         found = pa.array(range(part * count, (part + 1) * count), pa.int64())
         pq.write_table(pa.table({"id": found, "v": found}), tmp_path / "in" / f"{part}.parquet")
-    done = import_table(tmp_path / "t", tmp_path / "in", record_key="id", max_memory=4 << 20)
+    done = import_table(tmp_path / "t", tmp_path / "in", record_key="id", max_memory=2 << 20)
     assert (done.rows, open_table(tmp_path / "t").scan().count()) == (3 * count, 3 * count)
-    pq.write_table(pa.table({"id": [7 * 10**5], "v": [0]}), tmp_path / "in" / "more.parquet")
-    with pytest.raises(InvalidDataError, match=r"2 rows of .* have the record key '700000'"):
-        import_table(tmp_path / "u", tmp_path / "in", record_key="id", max_memory=4 << 20)
+    pq.write_table(pa.table({"id": [2 * 10**5], "v": [0]}), tmp_path / "in" / "more.parquet")
+    with pytest.raises(InvalidDataError, match=r"2 rows of .* have the record key '200000'"):
+        import_table(tmp_path / "u", tmp_path / "in", record_key="id", max_memory=2 << 20)
 
 
 @pytest.fixture(scope="module")
