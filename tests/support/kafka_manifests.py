@@ -224,6 +224,43 @@ KAFKA_BAD += [
 ]
 
 
+def statement(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tuple[str, dict[str, Any]]:
+    """A table that is fed by a statement over others."""
+    outer = {name: changes.pop(name) for name in ("format", "columns") if name in changes}
+    inner = {"query": "SELECT * FROM orders", "tables": [{"name": "orders", "location": "s3://lake/orders"}]} | changes
+    return table(ingest=[ingest(source={"type": "Sql", **outer, "sql": inner}, **(of_ingest or {}))])
+
+
+KAFKA_GOOD += [
+    statement(),
+    statement(incremental={"column": "seen", "lag": "10m"}, every="30s"),
+    statement(tables=[{"name": f"t{number}", "location": f"s3://lake/{number}"} for number in range(16)]),
+]
+KAFKA_BAD += [
+    (table(ingest=[ingest(source={"type": "Sql"})]), "needs sql and no format"),
+    (
+        table(
+            ingest=[ingest(source={**FILES, "sql": {"query": "q", "tables": [{"name": "a", "location": "s3://a/b"}]}})]
+        ),
+        "no other has sql",
+    ),
+    (statement(format="json"), "needs sql and no format"),
+    (statement(columns={"n": "bigint"}), "columns belongs to format json or csv"),
+    (statement(query=""), "query"),
+    (statement(tables=[]), "tables"),
+    (statement(tables=[{"name": "a b", "location": "s3://lake/orders"}]), "name"),
+    (statement(tables=[{"name": "orders", "location": "orders"}]), "location"),
+    (
+        statement(tables=[{"name": "mine", "location": "s3://lake/flights"}]),
+        "must not read the table that it is answered into",
+    ),
+    (statement(incremental={"lag": "1m"}), "column"),
+    (statement(every="soon"), "every"),
+    (statement({"operation": "Insert"}), "goes with operation Upsert"),
+    (statement({"mode": "Continuous"}), "mode Continuous goes with"),
+]
+
+
 def notified(**changes: Any) -> tuple[str, dict[str, Any]]:
     """A table of files that a queue tells of."""
     queue = {"type": "Sqs", "queue": "https://sqs.eu-central-1.amazonaws.com/123456789012/landing"}

@@ -210,6 +210,16 @@ class HudiTableSpec:
             lambda t: not any(i.source.hudi and overlap(i.source.hudi.location, t.location) for i in t.ingest),
         ),
         Rule(
+            "self.ingest.all(i, !has(i.source.sql) || i.source.sql.tables.all(t, t.location != self.location))",
+            "a statement must not read the table that it is answered into: each answer would ask it again",
+            "ingest",
+            lambda t: (
+                not any(
+                    i.source.sql and t.location in [each.location for each in i.source.sql.tables] for i in t.ingest
+                )
+            ),
+        ),
+        Rule(
             "self.orderingFields.all(f, f in ['_kafka_offset', '_kafka_timestamp']) || self.ingest.all(i, "
             "!has(i.source.kafka) || i.source.kafka.tombstones != 'Delete')",
             "a tombstone has no value of orderingFields: with tombstones Delete they are empty, or _kafka_offset or _kafka_timestamp",

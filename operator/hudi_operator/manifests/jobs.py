@@ -12,7 +12,13 @@ from hudi_operator.api.service import RunMode
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import bytes_of, seconds_of
 from hudi_operator.manifests.services import ServiceWork, resize_wanted
-from hudi_operator.manifests.sources import custom_document, jdbc_document, kafka_document, upstream_document
+from hudi_operator.manifests.sources import (
+    custom_document,
+    jdbc_document,
+    kafka_document,
+    sql_document,
+    upstream_document,
+)
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.variables import SOURCE_VARIABLES
@@ -123,10 +129,12 @@ def ingest_job(
         work["source"] = {**body["source"], "jdbc": jdbc_document(ingest.source.jdbc)}
     if ingest.source.custom is not None:
         work["source"] = {**body["source"], "custom": custom_document(ingest.source.custom)}
+    if ingest.source.sql is not None:
+        work["source"] = {**body["source"], "sql": sql_document(ingest.source.sql)}
     if ingest.source.hudi is not None:
         work["source"] = {**body["source"], "hudi": upstream_document(ingest.source.hudi)}
     source = ingest.source
-    here = any(each is not None for each in (source.kafka, source.jdbc, source.custom))
+    here = any(each is not None for each in (source.kafka, source.jdbc, source.sql, source.custom))
     small = here or (waiting_bytes <= LOCAL_ENGINE_BYTES_MAX and not _needs_spark(ingest))
     return _job(attempt, table_of(name, spec, config), work, spec, local=small)
 

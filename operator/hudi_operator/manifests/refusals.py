@@ -34,6 +34,8 @@ def refused_places(spec: HudiTableSpec, policy: PodPolicy) -> Iterator[FieldErro
         places.append((f"spec.ingest[{i}].source.path", each.source.path or ""))
         hudi, kafka = each.source.hudi, each.source.kafka
         places.append((f"spec.ingest[{i}].source.hudi.location", hudi.location if hudi is not None else ""))
+        for k, table in enumerate(each.source.sql.tables if each.source.sql is not None else ()):
+            places.append((f"spec.ingest[{i}].source.sql.tables[{k}].location", table.location))
         files = {"avro": kafka.avro, "protobuf": kafka.protobuf} if kafka is not None else {}
         for name, codec in files.items():
             path = f"spec.ingest[{i}].source.kafka.{name}.schemaFile"

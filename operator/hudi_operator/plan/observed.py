@@ -13,6 +13,7 @@ from hudi_table.model.job.checkpoint import Checkpoint, SourceFile
 from hudi_table.model.job.custom import CustomMark
 from hudi_table.model.job.marks import Mark
 from hudi_table.model.job.positions import Extent, Positions
+from hudi_table.model.job.query_mark import QueryMark
 from hudi_table.model.job.upstream import Upstream, UpstreamExtent
 from hudi_table.model.service.debt import ArchivingDebt, CompactionDebt
 from hudi_table.model.service.services import ServiceType
@@ -45,7 +46,7 @@ class FileFact:
 class CommittedCheckpoint:
     """The newest checkpoint of an ingest and the instant that holds it."""
 
-    checkpoint: Checkpoint | Positions | Mark | Upstream | CustomMark
+    checkpoint: Checkpoint | Positions | Mark | Upstream | QueryMark | CustomMark
     instant: str
 
 

@@ -157,7 +157,7 @@ class Observer:
         if ingest.source.kafka is not None:
             positions = table.positions(ingest.name) if table is not None else None
             return self._topics(ingest, ingest.source.kafka, secret, positions)
-        if ingest.source.jdbc is not None or ingest.source.custom is not None:
+        if any(each is not None for each in (ingest.source.jdbc, ingest.source.sql, ingest.source.custom)):
             return SourceObservation(ingest.name)  # its jobs ask
         if ingest.source.hudi is not None:
             held = table.upstream(ingest.name) if table is not None else None

@@ -29,6 +29,7 @@ _ELSEWHERE = {
     "Debezium": ("hudi_spark.jobs.ingests.kafka", "run_kafka"),
     "Jdbc": ("hudi_spark.jobs.ingests.jdbc", "run_jdbc"),
     "Hudi": ("hudi_spark.jobs.ingests.hudi", "run_hudi"),
+    "Sql": ("hudi_spark.jobs.ingests.sql", "run_sql"),
     "Custom": ("hudi_spark.jobs.ingests.custom", "run_custom"),
 }
 """What is loaded by the jobs alone that need it."""

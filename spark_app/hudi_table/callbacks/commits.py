@@ -20,6 +20,7 @@ from hudi_table.model.job.checkpoint import KEY_PREFIX
 from hudi_table.model.job.custom import CustomMark, is_custom
 from hudi_table.model.job.marks import Mark, is_mark
 from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, Positions, is_positions, streamer_text
+from hudi_table.model.job.query_mark import QueryMark, is_query
 from hudi_table.model.job.upstream import Upstream, is_upstream
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import ALL_META_COLUMNS
@@ -258,6 +259,9 @@ def _checkpoint(text: str) -> dict[str, Any]:
         if is_upstream(text):
             upstream = Upstream.from_text(text)
             return {"source": "Hudi", "position": upstream.instant, "batch": upstream.batch}
+        if is_query(text):
+            query = QueryMark.from_text(text)
+            return {"source": "Sql", "position": query.value, "batch": query.batch}
         if is_custom(text):
             custom = CustomMark.from_text(text)
             return {"source": "Custom", "position": custom.position, "batch": custom.batch}

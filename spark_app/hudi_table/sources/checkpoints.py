@@ -12,6 +12,7 @@ from hudi_table.model.job.checkpoint import KEY_PREFIX, Checkpoint, find, key_of
 from hudi_table.model.job.custom import CustomMark, is_custom
 from hudi_table.model.job.marks import Mark, is_mark
 from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, Positions, is_positions, of_streamer
+from hudi_table.model.job.query_mark import QueryMark, is_query
 from hudi_table.model.job.upstream import Upstream, is_upstream
 from hudi_table.table.commit.publish import materialise_predecessors
 from hudi_table.table.timeline import chain
@@ -20,7 +21,7 @@ from hudi_table.table.timeline.archived import Holds, archived_with, newest_with
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
 
-AnyCheckpoint = Checkpoint | Positions | Mark | Upstream | CustomMark
+AnyCheckpoint = Checkpoint | Positions | Mark | Upstream | QueryMark | CustomMark
 C = TypeVar("C")
 STREAMER_KEYS = (STREAMER_KEY_V2, STREAMER_KEY)
 
@@ -58,6 +59,11 @@ def held_mark(ctx: TableContext, ingest: str) -> Held[Mark] | None:
 def held_upstream(ctx: TableContext, ingest: str) -> Held[Upstream] | None:
     """The same of an ingest from another table."""
     return _held(ctx, ingest, read_upstream)
+
+
+def held_query(ctx: TableContext, ingest: str) -> Held[QueryMark] | None:
+    """The same of an ingest from a statement over tables."""
+    return _held(ctx, ingest, read_query)
 
 
 def held_custom(ctx: TableContext, ingest: str) -> Held[CustomMark] | None:
@@ -158,6 +164,11 @@ def read_upstream(ctx: TableContext, ingest: str, time: str, text: str) -> Upstr
     return _read(ctx, ingest, time, text, ("Hudi", Upstream.from_text))
 
 
+def read_query(ctx: TableContext, ingest: str, time: str, text: str) -> QueryMark:
+    """The checkpoint of a commit's text. Raises CorruptTableError if it is damaged."""
+    return _read(ctx, ingest, time, text, ("Sql", QueryMark.from_text))
+
+
 def read_custom(ctx: TableContext, ingest: str, time: str, text: str) -> CustomMark:
     """The checkpoint of a commit's text. Raises CorruptTableError if it is damaged."""
     return _read(ctx, ingest, time, text, ("Custom", CustomMark.from_text))
@@ -185,6 +196,8 @@ def source_of(text: str) -> str:
         return "Jdbc"
     if is_upstream(text):
         return "Hudi"
+    if is_query(text):
+        return "Sql"
     return "Custom" if is_custom(text) else "Files"
 
 
@@ -194,12 +207,20 @@ def _check_source(text: str, wanted: str) -> None:
         raise ValueError(f"is of {_WORDS[found]}, and its source is of type {wanted} now: give the ingest another name")
 
 
-_WORDS = {"Files": "files", "Kafka": "Kafka", "Jdbc": "a database", "Hudi": "another table", "Custom": "a package"}
+_WORDS = {
+    "Files": "files",
+    "Kafka": "Kafka",
+    "Jdbc": "a database",
+    "Hudi": "another table",
+    "Sql": "a statement",
+    "Custom": "a package",
+}
 _READERS: dict[str, Callable[[TableContext, str, str, str], AnyCheckpoint]] = {
     "Files": read_checkpoint,
     "Kafka": read_positions,
     "Jdbc": read_mark,
     "Hudi": read_upstream,
+    "Sql": read_query,
     "Custom": read_custom,
 }
 

@@ -103,3 +103,20 @@ def test_a_source_of_a_package_is_asked_as_often_as_it_says() -> None:
     done = replace(launch.run, phase="Succeeded", finished=rfc3339(NOW - timedelta(seconds=59)))
     assert not launches(plan(done))
     assert launches(plan(replace(done, finished=rfc3339(NOW - timedelta(seconds=60)))))
+
+
+def test_a_statement_is_asked_as_often_as_it_says() -> None:
+    tables = [{"name": "orders", "location": "s3://lake/orders"}]
+    asked = {"query": "SELECT * FROM orders", "tables": tables, "incremental": {"column": "seen", "lag": "10m"}}
+    wanted = desired(ingest=[ingest(source={"type": "Sql", "sql": asked | {"every": "1m"}})])
+
+    def plan(*runs: RunStatus) -> list[Effect]:
+        return plan_table(wanted, Observed(sources=(SourceObservation("feed"),), runs=runs), NOW)
+
+    (launch,) = launches(plan())
+    told = asked | {"incremental": {"column": "seen", "lag": 600}}
+    assert (launch.spec.engine, launch.spec.work["source"]["sql"]) == ("Local", told)
+    assert "looks at the tables of its statement" in conditions(plan())["Reconciling"][2]
+    done = replace(launch.run, phase="Succeeded", finished=rfc3339(NOW - timedelta(seconds=59)))
+    assert not launches(plan(done))
+    assert launches(plan(replace(done, finished=rfc3339(NOW - timedelta(seconds=60)))))

@@ -107,6 +107,12 @@ class IngestSpec:
             lambda i: i.source.hudi is None or i.operation is IngestOperation.UPSERT or not i.source.hudi.needs_keys,
         ),
         Rule(
+            "!has(self.source.sql) || self.operation == 'Upsert'",
+            "a statement is answered again and again: it goes with operation Upsert",
+            "operation",
+            lambda i: i.source.sql is None or i.operation is IngestOperation.UPSERT,
+        ),
+        Rule(
             "!has(self.source.jdbc) || !has(self.source.jdbc.incremental) || self.operation == 'Upsert'",
             "jdbc.incremental reads some rows again: it goes with operation Upsert",
             "operation",

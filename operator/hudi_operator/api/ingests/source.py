@@ -14,6 +14,7 @@ from hudi_operator.api.ingests.custom import CustomSpec
 from hudi_operator.api.ingests.databases import Infinite, JdbcSpec
 from hudi_operator.api.ingests.notifications import NotificationsSpec
 from hudi_operator.api.ingests.ranges import EndAtSpec, StartFromSpec
+from hudi_operator.api.ingests.statements import SqlSpec
 from hudi_operator.api.ingests.upstreams import UpstreamSpec
 from hudi_operator.api.schema import Rule, prop
 
@@ -26,6 +27,7 @@ class SourceType(StrEnum):
     DEBEZIUM = "Debezium"
     JDBC = "Jdbc"
     HUDI = "Hudi"
+    SQL = "Sql"
     CUSTOM = "Custom"
 
 
@@ -243,6 +245,14 @@ class SourceSpec:
             ),
         ),
         Rule(
+            "(self.type == 'Sql') == has(self.sql) && (self.type != 'Sql' || !has(self.format))",
+            "a source of type Sql needs sql and no format, and no other has sql",
+            "",
+            lambda s: (
+                (s.type is SourceType.SQL) == (s.sql is not None) and (s.type is not SourceType.SQL or s.format is None)
+            ),
+        ),
+        Rule(
             "self.type != 'Debezium' || (has(self.kafka) && has(self.format) && (self.format == 'json' || "
             "(self.format == 'avro' && has(self.kafka.avro) && has(self.kafka.avro.registry))))",
             "a source of type Debezium needs kafka and format json, or avro with kafka.avro.registry",
@@ -309,6 +319,7 @@ class SourceSpec:
     jdbc: JdbcSpec | None = prop("of type Jdbc: which rows of a database", None)
     custom: CustomSpec | None = prop("of type Custom: which source of which package", None)
     hudi: UpstreamSpec | None = prop("of type Hudi: which other table, and what of it", None)
+    sql: SqlSpec | None = prop("of type Sql: which statement over which other tables", None)
 
     @property
     def deletes(self) -> bool:

@@ -56,6 +56,8 @@ def asked(ingest: IngestSpec, look: Look) -> Asked | Problem | RequeueAfter | No
         return _of_stream(ingest, source.kafka, look.source.extent, look)
     if source.jdbc is not None:
         return _of_query(ingest, source.jdbc.every, "asks its database", look)
+    if source.sql is not None:
+        return _of_query(ingest, source.sql.every, "looks at the tables of its statement", look)
     if source.custom is not None:
         return _of_query(ingest, source.custom.every, f"asks {source.custom.name}", look)
     if source.hudi is not None:

@@ -16,6 +16,7 @@ from hudi_table.model.job.checkpoint import KEY_PREFIX, Checkpoint
 from hudi_table.model.job.custom import CustomMark
 from hudi_table.model.job.marks import Mark
 from hudi_table.model.job.positions import Positions, streamer_text
+from hudi_table.model.job.query_mark import QueryMark
 from hudi_table.model.job.upstream import Upstream
 from hudi_table.services.ingesting import set_positions
 from hudi_table.sources.checkpoints import all_checkpoints, read_any, source_of
@@ -68,6 +69,8 @@ def _told(ctx: TableContext, name: str, instant: str, text: str) -> tuple[str, s
             return source, f"{held.column} {held.value}" if held.column else counted(held.rows, "row")
         case Upstream():
             return source, f"{held.table} {held.instant}"
+        case QueryMark():
+            return source, f"{held.column} {held.value}" if held.column else counted(len(held.tables), "table")
         case CustomMark():
             return source, f"{held.source} {held.position}"
         case Checkpoint():

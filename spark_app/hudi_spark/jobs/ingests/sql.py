@@ -1,0 +1,55 @@
+"""An ingest from a statement over other Hudi tables, in this process, without a JVM: its answer
+becomes one commit that also says of which state it is."""
+
+from __future__ import annotations
+
+import contextlib
+from functools import partial
+
+from hudi_spark.jobs.batch import commit_rows
+from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.tally import Tally
+from hudi_spark.jobs.target import find_table, storage_options
+from hudi_table.errors import InvalidRequestError, TableNotFoundError, WriteConflictError
+from hudi_table.model.counts import counted
+from hudi_table.model.job.checkpoint import key_of
+from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.services.ingesting import behind
+from hudi_table.services.query_rows import QuerySettings, waiting_rows
+from hudi_table.services.transforming.steps import Chain, Transforms
+from hudi_table.sources.checkpoints import held_query
+from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.timeline.archived import under
+
+
+def run_sql(spec: JobSpec, progress: Progress) -> JobResult:
+    """Do one attempt. Raises HudiError; nothing of it is visible then."""
+    clock = SystemClock()
+    start, work, name = clock.boot_seconds(), spec.work, str(spec.work["name"])
+    settings = QuerySettings.of(work["source"])
+    if work["operation"] != "Upsert":
+        raise InvalidRequestError(
+            "a statement is answered again and again: a source of type Sql goes with operation Upsert"
+        )
+    table = find_table(spec)
+    held = held_query(table.context, name) if table is not None else None
+    before = held.checkpoint if held is not None else None
+    chain, options = Chain(Transforms.of(work.get("transform", ()))), partial(storage_options, spec)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.closing(chain))
+        try:
+            waiting = stack.enter_context(waiting_rows(settings, options, before, spec.attempt))
+        except TableNotFoundError as error:
+            return JobResult(spec.attempt, "NothingToDo", message=error.message)
+        if waiting is None:
+            return JobResult(
+                spec.attempt, "NothingToDo", message="none of the tables has a commit that is not in this one"
+            )
+        progress.say(f"reading the answer over {counted(len(settings.tables), 'table')}")
+        rows = chain.apply(waiting.batches, table.schema() if table is not None else None)
+        place = behind(name, under(key_of(name)), held.instant if held is not None else None)
+        commit = commit_rows(spec, table, rows, {key_of(name): waiting.checkpoint.to_text()}, place)
+    if commit.replayed:
+        raise WriteConflictError(f"another attempt has committed what comes next of {name} as {commit.instant}")
+    many = f"the answer over {counted(len(settings.tables), 'table')}"
+    return Tally([commit]).result(spec, many, waiting.checkpoint.batch, clock.boot_seconds() - start, {})
