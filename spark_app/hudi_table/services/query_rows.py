@@ -1,5 +1,4 @@
-"""`Sql`: the answer of one SELECT over Hudi tables, from the checkpoint that a table's commits
-hold.
+"""`Sql`: the answer of one SELECT over Hudi tables, from a checkpoint on.
 
 The statement is asked when one of its tables has another commit than at the checkpoint, of one
 state of each. With a column that grows, rows are read from `lag` below the greatest value that was
