@@ -8,7 +8,8 @@ of the present library, since what a store raises and waits by has to be known t
 
 from __future__ import annotations
 
-import atexit
+import contextlib
+import hashlib
 import importlib
 import re
 import shutil
@@ -28,6 +29,7 @@ from hudi_table.table.store import ports, threads
 from hudi_table.table.timeline import active
 
 ARCHIVE = Path(__file__).parents[1] / "data" / "earlier" / "hudi_table.tar.xz"
+KEPT = Path(__file__).parents[2] / ".cache" / "earlier"
 NAME = "earlier_hudi_table"
 _SHARED = {"errors": errors, "table.store.ports": ports, "table.store.threads": threads}
 _OURS = re.compile(r"\bhudi_table(?=\.| import)")
@@ -50,14 +52,7 @@ _PRESENT = Code(HudiTable, open_context, LocalEngine, active)
 @cache
 def earlier() -> Code:
     """The earlier version, imported once in a process."""
-    folder = Path(tempfile.mkdtemp(prefix="earlier-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
-    (folder / "hudi_table").rename(folder / NAME)
-    for source in (folder / NAME).rglob("*.py"):
-        source.write_text(_OURS.sub(NAME, source.read_text()))
-    sys.path.append(str(folder))
+    sys.path.append(str(_unpacked()))
     sys.modules.update({f"{NAME}.{name}": module for name, module in _SHARED.items()})
 
     def module(name: str) -> Any:
@@ -69,6 +64,25 @@ def earlier() -> Code:
         module("table.engine.local_engine").LocalEngine,
         module("table.timeline.active"),
     )
+
+
+def _unpacked() -> Path:
+    """The folder of its package. It stays, so that what Python compiles is found by the next
+    process."""
+    folder = KEPT / hashlib.sha256(ARCHIVE.read_bytes()).hexdigest()[:16]
+    if folder.exists():
+        return folder
+    KEPT.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=KEPT))
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(made, filter="data")
+    (made / "hudi_table").rename(made / NAME)
+    for source in (made / NAME).rglob("*.py"):
+        source.write_text(_OURS.sub(NAME, source.read_text()))
+    with contextlib.suppress(OSError):  # another process was quicker
+        made.rename(folder)
+    shutil.rmtree(made, ignore_errors=True)
+    return folder
 
 
 def code_of(name: str) -> Code:
