@@ -14,9 +14,8 @@ from hudi_operator.manifests.quantities import bytes_of, seconds_of
 from hudi_operator.manifests.services import ServiceWork, resize_wanted
 from hudi_operator.manifests.sources import (
     custom_document,
-    jdbc_document,
     kafka_document,
-    sql_document,
+    query_document,
     upstream_document,
 )
 from hudi_table.errors import InvalidRequestError
@@ -126,11 +125,11 @@ def ingest_job(
         work |= _checks(ingest, body)
         work["commitIntervalSeconds"] = seconds_of(ingest.commit_interval or COMMIT_INTERVAL)
     if ingest.source.jdbc is not None:
-        work["source"] = {**body["source"], "jdbc": jdbc_document(ingest.source.jdbc)}
+        work["source"] = {**body["source"], "jdbc": query_document(ingest.source.jdbc)}
     if ingest.source.custom is not None:
         work["source"] = {**body["source"], "custom": custom_document(ingest.source.custom)}
     if ingest.source.sql is not None:
-        work["source"] = {**body["source"], "sql": sql_document(ingest.source.sql)}
+        work["source"] = {**body["source"], "sql": query_document(ingest.source.sql)}
     if ingest.source.hudi is not None:
         work["source"] = {**body["source"], "hudi": upstream_document(ingest.source.hudi)}
     source = ingest.source

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hudi_operator.api.ingests.custom import CustomSpec
-from hudi_operator.api.ingests.databases import IncrementalSpec, JdbcSpec
+from hudi_operator.api.ingests.databases import JdbcSpec
 from hudi_operator.api.ingests.source import KafkaSpec
 from hudi_operator.api.ingests.statements import SqlSpec
 from hudi_operator.api.ingests.upstreams import UpstreamSpec
@@ -38,27 +38,15 @@ def upstream_document(upstream: UpstreamSpec) -> dict[str, Any]:
     return found
 
 
-def sql_document(sql: SqlSpec) -> dict[str, Any]:
-    """`source.sql` of a JobSpec, as `QuerySettings.of` reads it."""
-    found: dict[str, Any] = to_document(sql)
+def query_document(asked: JdbcSpec | SqlSpec) -> dict[str, Any]:
+    """`source.jdbc` or `source.sql` of a JobSpec, as `JdbcSettings.of` and `QuerySettings.of` read
+    them."""
+    found: dict[str, Any] = to_document(asked)
     del found["every"]  # the operator's affair
-    if sql.incremental is not None:
-        found["incremental"]["lag"] = _lag(sql.incremental)
+    if asked.incremental is not None:
+        lag = asked.incremental.lag
+        found["incremental"]["lag"] = int(lag) if is_digits(lag) else int(seconds_of(lag))
     return found
-
-
-def jdbc_document(jdbc: JdbcSpec) -> dict[str, Any]:
-    """`source.jdbc` of a JobSpec, as `JdbcSettings.of` reads it."""
-    found: dict[str, Any] = to_document(jdbc)
-    del found["every"]  # the operator's affair
-    if jdbc.incremental is not None:
-        found["incremental"]["lag"] = _lag(jdbc.incremental)
-    return found
-
-
-def _lag(grows: IncrementalSpec) -> int:
-    """A number, or seconds."""
-    return int(grows.lag) if is_digits(grows.lag) else int(seconds_of(grows.lag))
 
 
 def millis_of(text: str) -> int:

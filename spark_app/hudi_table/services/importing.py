@@ -16,7 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.codec.hashes.javahash import java_string_hash
-from hudi_table.errors import InvalidDataError, InvalidOptionError, InvalidRequestError, WriteConflictError
+from hudi_table.errors import (
+    InvalidDataError,
+    InvalidOptionError,
+    InvalidRequestError,
+    TableNotFoundError,
+    WriteConflictError,
+)
+from hudi_table.metadata.port import open_context
 from hudi_table.model.counts import counted
 from hudi_table.model.table.config import TableConfig
 from hudi_table.sources.imports.base import Snapshot
@@ -26,6 +33,7 @@ from hudi_table.table.rows.spill import GroupedRows
 from hudi_table.table.store.ports import Engine, Storage
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.write.attempt import find_batch
 from hudi_table.write.checks.create_table import TableSpec, config_of, create
 from hudi_table.write.checks.table_arguments import names_of
 from hudi_table.write.keygen.table_keys import TableKeys
@@ -97,7 +105,8 @@ def import_snapshot(storage: Storage, snapshot: Snapshot, request: ImportRequest
         raise InvalidOptionError(f"duplicates is {request.duplicates!r}: give {' or '.join(DUPLICATES)}")
     if request.duplicates == "newest" and not config.ordering_fields:
         raise InvalidOptionError("duplicates is 'newest', and no ordering_fields say which row that is: name them")
-    if request.duplicates == "refuse":
+    done = _done_before(storage, snapshot)
+    if request.duplicates == "refuse" and done is None:
         refuse_repeated(snapshot, config, request.max_memory)
     ctx = request.opened(create(storage, spec, if_exists="open"))
     rows = _Counted(snapshot)
@@ -116,15 +125,28 @@ def import_snapshot(storage: Storage, snapshot: Snapshot, request: ImportRequest
     )
 
 
+def _batch_of(snapshot: Snapshot) -> str:
+    source = f"{snapshot.form}\n{snapshot.place}\n{snapshot.version}"
+    return f"import@{hashlib.sha256(source.encode()).hexdigest()[:20]}"
+
+
+def _done_before(storage: Storage, snapshot: Snapshot) -> str | None:
+    """The instant of the commit that holds the snapshot, if it is on the timeline."""
+    try:
+        ctx = open_context(storage)
+    except TableNotFoundError:
+        return None
+    return find_batch(ctx, load_timeline(ctx), _batch_of(snapshot), BATCH_KEY)
+
+
 def _written(
     ctx: TableContext, rows: _Counted, snapshot: Snapshot, request: ImportRequest, engine: Engine
 ) -> CommitResult:
-    source = f"{snapshot.form}\n{snapshot.place}\n{snapshot.version}"
     asked = WriteRequest(
         DUPLICATES[request.duplicates],
         request.spec.options,
         {SOURCE_KEY: snapshot.place, VERSION_KEY: f"{snapshot.form} {snapshot.version}"},
-        f"import@{hashlib.sha256(source.encode()).hexdigest()[:20]}",
+        _batch_of(snapshot),
         max_memory=request.max_memory,
     )
     # What follows stands behind the commit by which a table is founded, which holds no rows; and behind an import that was

@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_table.errors import InvalidRequestError, TableNotFoundError
+from hudi_table.errors import InvalidOptionError, InvalidRequestError, TableNotFoundError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.job.query_mark import QueryMark
 from hudi_table.services.sql_query import QueriedTable, duckdb_rows
@@ -30,6 +30,8 @@ Options = Callable[[str], Mapping[str, str]]
 """Storage options of a location."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 TABLES_MAX = 16
+_TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE")
+_KINDS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", *_TIMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,25 +138,24 @@ class _Greatest:
 
     @property
     def is_time(self) -> bool:
-        return self.kind in ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
+        return self.kind in _TIMES
 
     def literal(self, text: str) -> str:
         doubled = text.replace("'", "''")
         return f"CAST('{doubled}' AS {self.kind})"
 
 
-_KINDS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
-
-
 def _greatest(settings: QuerySettings, tables: Mapping[str, QueriedTable], query: str) -> _Greatest | None:
     """None where no row has a value. Raises InvalidRequestError for a column that is not there, or
     does not grow."""
-    _check_column(settings, tables, query)
     name = _quoted(settings.column)
-    with duckdb_rows(
-        f"SELECT max({name})::VARCHAR, any_value(typeof({name})) FROM ({query}) AS told WHERE {name} IS NOT NULL",  # noqa: S608 - see above
-        tables,
-    ) as rows:
+    with (
+        _naming_the_column(settings, tables, query),
+        duckdb_rows(
+            f"SELECT max({name})::VARCHAR, any_value(typeof({name})) FROM ({query}) AS told WHERE {name} IS NOT NULL",  # noqa: S608 - see above
+            tables,
+        ) as rows,
+    ):
         value, kind = (column.to_pylist()[0] for column in rows.read_all().columns)
     if value is None:
         return None
@@ -165,13 +166,19 @@ def _greatest(settings: QuerySettings, tables: Mapping[str, QueriedTable], query
     return _Greatest(str(value), str(kind))
 
 
-def _check_column(settings: QuerySettings, tables: Mapping[str, QueriedTable], query: str) -> None:
-    with duckdb_rows(f"SELECT * FROM ({query}) AS told LIMIT 0", tables) as rows:  # noqa: S608 - see above
-        names: Sequence[str] = rows.schema.names
-    if settings.column not in names:
+@contextlib.contextmanager
+def _naming_the_column(settings: QuerySettings, tables: Mapping[str, QueriedTable], query: str) -> Iterator[None]:
+    """A statement that fails, and has no such column, is told so."""
+    try:
+        yield
+    except InvalidOptionError:
+        with duckdb_rows(f"SELECT * FROM ({query}) AS told LIMIT 0", tables) as rows:  # noqa: S608 - see above
+            names: Sequence[str] = rows.schema.names
+        if settings.column in names:
+            raise
         raise InvalidRequestError(
             f"sql.incremental.column {settings.column!r} is no column of the answer: {', '.join(names)}"
-        )
+        ) from None
 
 
 def _window(settings: QuerySettings, query: str, greatest: _Greatest, last: str) -> str:

@@ -244,7 +244,7 @@ def test_the_command_says_what_came_and_what_is_wrong(
     )
     assert (lines["Form"], lines["Rows"], lines["Partitions"]) == ("parquet", "3", "2")
     assert open_table(base).properties["hoodie.bucket.index.num.buckets"] == "2"
-    assert main(["import", base, str(source), "--record-key", "id", "--partition-by", ""]) == 1
+    assert main(["import", f"{base}2", str(source), "--record-key", "id", "--partition-by", ""]) == 1
     assert "2 rows of" in capsys.readouterr().err
     assert main(["import", base, str(source), "--buckets", "2"]) == 2
     assert "--buckets belongs to --index" in capsys.readouterr().err
