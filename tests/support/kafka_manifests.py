@@ -254,6 +254,8 @@ KAFKA_BAD += [
         statement(tables=[{"name": "mine", "location": "s3://lake/flights"}]),
         "must not read the table that it is answered into",
     ),
+    (statement(tables=[{"name": "mine", "location": "s3://lake/flights/"}]), "must not read the table that it is"),
+    (statement(tables=[{"name": "around", "location": "s3://lake"}]), "nor one that lies in it or around it"),
     (statement(incremental={"lag": "1m"}), "column"),
     (statement(every="soon"), "every"),
     (statement({"operation": "Insert"}), "goes with operation Upsert"),

@@ -210,12 +210,14 @@ class HudiTableSpec:
             lambda t: not any(i.source.hudi and overlap(i.source.hudi.location, t.location) for i in t.ingest),
         ),
         Rule(
-            "self.ingest.all(i, !has(i.source.sql) || i.source.sql.tables.all(t, t.location != self.location))",
-            "a statement must not read the table that it is answered into: each answer would ask it again",
+            f"self.ingest.all(i, !has(i.source.sql) || i.source.sql.tables.all(t, !{_within('t.location', 'self.location')} &&"
+            f" !{_within('self.location', 't.location')}))",
+            "a statement must not read the table that it is answered into, nor one that lies in it or around it: each answer would ask it again",
             "ingest",
             lambda t: (
                 not any(
-                    i.source.sql and t.location in [each.location for each in i.source.sql.tables] for i in t.ingest
+                    i.source.sql and any(overlap(each.location, t.location) for each in i.source.sql.tables)
+                    for i in t.ingest
                 )
             ),
         ),

@@ -12,12 +12,7 @@ from hudi_operator.api.service import RunMode
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import bytes_of, seconds_of
 from hudi_operator.manifests.services import ServiceWork, resize_wanted
-from hudi_operator.manifests.sources import (
-    custom_document,
-    kafka_document,
-    query_document,
-    upstream_document,
-)
+from hudi_operator.manifests.sources import custom_document, kafka_document, query_document, upstream_document
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.variables import SOURCE_VARIABLES

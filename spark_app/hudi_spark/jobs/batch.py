@@ -17,10 +17,10 @@ import pyarrow as pa
 from hudi_spark.jobs.target import storage_options, target_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.arguments import OperationName
-from hudi_table.errors import InvalidRequestError
+from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, key_of
 from hudi_table.model.job.jobspec import JobSpec
-from hudi_table.services.ingesting import Behind, behind, commit_behind
+from hudi_table.services.ingesting import Behind, behind_held, commit_behind
 from hudi_table.services.select_check import check_select
 from hudi_table.sources.checkpoints import held_files
 from hudi_table.sources.files.digests import store_digests
@@ -28,7 +28,6 @@ from hudi_table.sources.files.notified import Notified, notified
 from hudi_table.sources.files.source import FileBatch, FilesSource
 from hudi_table.sources.files.sqs import Queue
 from hudi_table.table.store.opening import open_storage
-from hudi_table.table.timeline.archived import under
 from hudi_table.write.operations import WriteRequest
 
 OPERATIONS: dict[str, OperationName] = {"Upsert": "upsert", "Insert": "insert", "BulkInsert": "bulk_insert"}
@@ -121,7 +120,7 @@ def next_batch(spec: JobSpec, table: HudiTable | None, told: Notified | None = N
         transform=tuple(transform),
         checkpoint=checkpoint,
         extra_metadata={key_of(name): checkpoint.to_text()},
-        behind=behind(name, under(key_of(name)), held.instant if held is not None else None),
+        behind=behind_held(name, held),
     )
 
 
@@ -129,6 +128,12 @@ def write_options(spec: JobSpec) -> dict[str, str]:
     """The table's options. A batch without rows commits too: its commit says that the files are
     taken."""
     return {**spec.table.get("options", {}), "hoodie.allow.empty.commit": "true"}
+
+
+def refuse_taken(ingest: str, commit: CommitResult) -> None:
+    """Raise WriteConflictError for a commit that another attempt has made from the same place."""
+    if commit.replayed:
+        raise WriteConflictError(f"another attempt has committed what comes next of {ingest} as {commit.instant}")
 
 
 def commit_rows(

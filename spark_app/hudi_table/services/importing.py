@@ -37,7 +37,7 @@ from hudi_table.write.attempt import find_batch
 from hudi_table.write.checks.create_table import TableSpec, config_of, create
 from hudi_table.write.checks.table_arguments import names_of
 from hudi_table.write.keygen.table_keys import TableKeys
-from hudi_table.write.operations import BATCH_KEY, Follows, WriteRequest, begin, write
+from hudi_table.write.operations import BATCH_KEY, Follows, WriteRequest, write
 from hudi_table.write.result import CommitResult
 
 SOURCE_KEY: Final = "lakeops.import.source"
@@ -95,9 +95,8 @@ def import_snapshot(storage: Storage, snapshot: Snapshot, request: ImportRequest
     """Create the table at `storage` and write the snapshot's rows.
 
     Where a key that comes twice is refused, keys are looked through before anything is written.
-    Raises InvalidDataError,
-    InvalidOptionError, InvalidRequestError if the table holds other rows, and what a write raises;
-    then the table holds no row.
+    Raises InvalidDataError, InvalidOptionError, InvalidRequestError if the table holds other rows,
+    and what a write raises; then the table holds no row.
     """
     spec = described(snapshot, request.spec)
     config = config_of(spec, storage.base_path)
@@ -152,13 +151,13 @@ def _written(
     # What follows stands behind the commit by which a table is founded, which holds no rows; and behind an import that was
     # decided and killed, which counts.
     transaction.begin(ctx, transaction.write_action(ctx.config)).withdraw()
-    done = begin(ctx, snapshot.schema.empty_table(), asked)[2]
+    timeline = load_timeline(ctx)
+    done = find_batch(ctx, timeline, asked.batch, BATCH_KEY)
     if done is not None:
         return CommitResult(done, asked.operation, replayed=True)
-    commits = load_timeline(ctx).commits
-    if any(commit_metadata(ctx, instant).paths for instant in commits):
+    if any(commit_metadata(ctx, instant).paths for instant in timeline.commits):
         raise _not_empty(ctx)
-    follows = Follows(_any_commit, commits[-1].time if commits else None)
+    follows = Follows(_any_commit, timeline.commits[-1].time)
     try:
         return write(ctx, rows.reader(), replace(asked, follows=follows), engine)
     except WriteConflictError as error:

@@ -18,11 +18,11 @@ from hudi_table.model.job.positions import Positions, TopicPositions, commit_key
 from hudi_table.services.inline import ENABLED as SERVICES
 from hudi_table.services.inline import check_inline, run_inline
 from hudi_table.sources.base import Rows
-from hudi_table.sources.checkpoints import HeldPositions, current_positions, positions_of
+from hudi_table.sources.checkpoints import Held, HeldPositions, current_positions, positions_of
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
-from hudi_table.table.timeline.archived import Holds
+from hudi_table.table.timeline.archived import Holds, under
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import table_schema
 from hudi_table.write.operations import Follows, WriteRequest, write
@@ -48,6 +48,12 @@ def behind(ingest: str, holds: Holds, instant: str | None) -> Behind:
     """Of a write that goes on from the checkpoint of `instant`, None where there is none; `holds`
     finds checkpoints of the ingest."""
     return Behind(f"{ingest}@{instant or 'begin'}", Follows(holds, instant))
+
+
+def behind_held(ingest: str, held: Held[Any] | None) -> Behind:
+    """Of a write that goes on from the checkpoint that was found, or begins; an ingest from Kafka
+    has Hudi Streamer's, too."""
+    return behind(ingest, under(key_of(ingest)), held.instant if held is not None else None)
 
 
 def commit_behind(ctx: TableContext, batches: Any, request: WriteRequest, engine: Engine | None = None) -> CommitResult:

@@ -22,8 +22,10 @@ from hudi_table.errors import InvalidOptionError, InvalidRequestError, TableNotF
 from hudi_table.metadata.port import open_context
 from hudi_table.model.job.query_mark import QueryMark
 from hudi_table.services.sql_query import QueriedTable, duckdb_rows
+from hudi_table.sources.jdbc.postgres_sql import quoted  # DuckDB quotes names as PostgreSQL does
 from hudi_table.table.store.at_once import all_at_once
 from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 
 Options = Callable[[str], Mapping[str, str]]
@@ -112,21 +114,23 @@ class _State:
 
 
 def _states(settings: QuerySettings, options: Options) -> dict[str, _State]:
-    storages = [open_storage(location, options(location)) for location in settings.tables.values()]
-    asked = [partial(_state, *each, options) for each in settings.tables.items()]
+    tables = [QueriedTable(name, location, options(location)) for name, location in settings.tables.items()]
+    storages = [open_storage(table.uri, table.storage_options) for table in tables]
+    asked = [partial(_state, *each) for each in zip(tables, storages, strict=True)]
     return dict(zip(settings.tables, all_at_once(storages[0], asked), strict=True))
 
 
-def _state(name: str, location: str, options: Options) -> _State:
+def _state(table: QueriedTable, storage: Storage) -> _State:
     """Raises TableNotFoundError."""
     try:
-        ctx = open_context(open_storage(location, options(location)))
+        ctx = open_context(storage)
     except TableNotFoundError as error:
-        raise TableNotFoundError(f"there is no table at {location} yet, which sql.tables names {name!r}") from error
+        raise TableNotFoundError(
+            f"there is no table at {table.uri} yet, which sql.tables names {table.name!r}"
+        ) from error
     times = [instant.time for instant in load_timeline(ctx).commits]
-    how: dict[str, object] = {"as_of": times[-1]} if times else {}
     digest = hashlib.sha256(",".join(times).encode()).hexdigest()[:16]
-    return _State(QueriedTable(name, location, options(location), how), digest)
+    return _State(replace(table, how={"as_of": times[-1]} if times else {}), digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +152,7 @@ class _Greatest:
 def _greatest(settings: QuerySettings, tables: Mapping[str, QueriedTable], query: str) -> _Greatest | None:
     """None where no row has a value. Raises InvalidRequestError for a column that is not there, or
     does not grow."""
-    name = _quoted(settings.column)
+    name = quoted(settings.column)
     with (
         _naming_the_column(settings, tables, query),
         duckdb_rows(
@@ -183,7 +187,7 @@ def _naming_the_column(settings: QuerySettings, tables: Mapping[str, QueriedTabl
 
 def _window(settings: QuerySettings, query: str, greatest: _Greatest, last: str) -> str:
     """The rows from `lag` below one value up to the greatest."""
-    name = _quoted(settings.column)
+    name = quoted(settings.column)
     wanted = [f"{name} <= {greatest.literal(greatest.value)}"]
     if last:
         less = f"INTERVAL '{settings.lag} seconds'" if greatest.is_time else str(settings.lag)
@@ -192,7 +196,3 @@ def _window(settings: QuerySettings, query: str, greatest: _Greatest, last: str)
             begin = f"{begin}::HUGEINT"
         wanted.append(f"{name} >= {begin} - {less}")
     return f"SELECT * FROM ({query}) AS told WHERE {' AND '.join(wanted)}"  # noqa: S608 - see above
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

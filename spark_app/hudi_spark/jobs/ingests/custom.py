@@ -5,22 +5,20 @@ from __future__ import annotations
 
 import contextlib
 
-from hudi_spark.jobs.batch import commit_rows
+from hudi_spark.jobs.batch import commit_rows, refuse_taken
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.tally import Tally
 from hudi_spark.jobs.target import find_table
 from hudi_table.api import CommitResult, HudiTable
-from hudi_table.errors import WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.custom import CustomMark
 from hudi_table.model.job.jobspec import JobResult, JobSpec
-from hudi_table.services.ingesting import behind
+from hudi_table.services.ingesting import behind_held
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.checkpoints import Held, held_custom
 from hudi_table.sources.custom import CustomRows, custom_source, waiting_rows
 from hudi_table.table.store.clock import SystemClock
-from hudi_table.table.timeline.archived import under
 from hudi_table.write.incoming import open_stream
 
 
@@ -53,9 +51,8 @@ def _commit(
     spec: JobSpec, table: HudiTable | None, rows: CustomRows, held: Held[CustomMark] | None, chain: Chain
 ) -> CommitResult:
     ingest, known = str(spec.work["name"]), table.schema() if table is not None else None
-    place = behind(ingest, under(key_of(ingest)), held.instant if held is not None else None)
+    place = behind_held(ingest, held)
     metadata = {key_of(ingest): rows.checkpoint.to_text()}
     commit = commit_rows(spec, table, chain.apply(open_stream(rows.data), known), metadata, place)
-    if commit.replayed:
-        raise WriteConflictError(f"another attempt has committed what comes next of {ingest} as {commit.instant}")
+    refuse_taken(ingest, commit)
     return commit

@@ -9,24 +9,23 @@ from __future__ import annotations
 
 import contextlib
 
-from hudi_spark.jobs.batch import commit_rows, operation_of
+from hudi_spark.jobs.batch import commit_rows, operation_of, refuse_taken
 from hudi_spark.jobs.decoding import needed_of
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.tally import Tally
 from hudi_spark.jobs.target import arrival_decides, find_table, storage_options
 from hudi_table.api import CommitResult, HudiTable, open_table
-from hudi_table.errors import InvalidRequestError, TableNotFoundError, WriteConflictError
+from hudi_table.errors import InvalidRequestError, TableNotFoundError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.jobspec import JobResult, JobSpec
-from hudi_table.services.ingesting import Behind, behind
+from hudi_table.services.ingesting import Behind, behind_held
 from hudi_table.services.transforming.chain_check import check_chain
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.checkpoints import held_upstream
 from hudi_table.sources.hudi.settings import HudiSettings
 from hudi_table.sources.hudi.source import HudiBatch, HudiSource
 from hudi_table.table.store.clock import SystemClock
-from hudi_table.table.timeline.archived import under
 from hudi_table.table.timeline.context import TableContext
 
 
@@ -49,10 +48,9 @@ def run_hudi(spec: JobSpec, progress: Progress) -> JobResult:
         if batch is None:
             break
         progress.say(f"taking {_words(batch)} of the table at {settings.location}")
-        place = behind(name, under(key_of(name)), held.instant if held is not None else None)
+        place = behind_held(name, held)
         commit = _write(spec, table, source.context, batch, place, progress)
-        if commit.replayed:
-            raise WriteConflictError(f"another attempt has committed what comes next of {name} as {commit.instant}")
+        refuse_taken(name, commit)
         tally.commits.append(commit)
         taken += batch.commits
         checkpoint = batch.name

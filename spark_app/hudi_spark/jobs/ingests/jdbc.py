@@ -6,23 +6,22 @@ from __future__ import annotations
 import contextlib
 import os
 
-from hudi_spark.jobs.batch import commit_rows
+from hudi_spark.jobs.batch import commit_rows, refuse_taken
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.tally import Tally
 from hudi_spark.jobs.target import find_table
 from hudi_table.api import CommitResult, HudiTable
-from hudi_table.errors import InvalidRequestError, WriteConflictError
+from hudi_table.errors import InvalidRequestError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.model.job.marks import Mark
-from hudi_table.services.ingesting import behind
+from hudi_table.services.ingesting import behind_held
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.checkpoints import Held, held_mark
 from hudi_table.sources.jdbc.settings import JdbcSettings
 from hudi_table.sources.jdbc.source import JdbcRows, waiting_rows
 from hudi_table.table.store.clock import SystemClock
-from hudi_table.table.timeline.archived import under
 
 
 def run_jdbc(spec: JobSpec, progress: Progress) -> JobResult:
@@ -46,8 +45,7 @@ def run_jdbc(spec: JobSpec, progress: Progress) -> JobResult:
             return JobResult(spec.attempt, "NothingToDo", message="what the database holds is in the table")
         progress.say(f"reading {counted(waiting.count, 'row')} of the database at {settings.place}")
         commit = _commit(spec, table, waiting, held, chain)
-    if commit.replayed:
-        raise WriteConflictError(f"another attempt has committed what comes next of {name} as {commit.instant}")
+    refuse_taken(name, commit)
     return _result(spec, waiting, commit, clock.boot_seconds() - start)
 
 
@@ -57,7 +55,7 @@ def _commit(
     known = table.schema() if table is not None else None
     rows = chain.apply(waiting.batches, known)
     name = str(spec.work["name"])
-    place = behind(name, under(key_of(name)), held.instant if held is not None else None)
+    place = behind_held(name, held)
     return commit_rows(spec, table, rows, {key_of(name): waiting.checkpoint.to_text()}, place)
 
 

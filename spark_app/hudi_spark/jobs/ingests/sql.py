@@ -6,20 +6,19 @@ from __future__ import annotations
 import contextlib
 from functools import partial
 
-from hudi_spark.jobs.batch import commit_rows
+from hudi_spark.jobs.batch import commit_rows, refuse_taken
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.tally import Tally
 from hudi_spark.jobs.target import find_table, storage_options
-from hudi_table.errors import InvalidRequestError, TableNotFoundError, WriteConflictError
+from hudi_table.errors import InvalidRequestError, TableNotFoundError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.jobspec import JobResult, JobSpec
-from hudi_table.services.ingesting import behind
+from hudi_table.services.ingesting import behind_held
 from hudi_table.services.query_rows import QuerySettings, waiting_rows
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.checkpoints import held_query
 from hudi_table.table.store.clock import SystemClock
-from hudi_table.table.timeline.archived import under
 
 
 def run_sql(spec: JobSpec, progress: Progress) -> JobResult:
@@ -47,9 +46,8 @@ def run_sql(spec: JobSpec, progress: Progress) -> JobResult:
             )
         progress.say(f"reading the answer over {counted(len(settings.tables), 'table')}")
         rows = chain.apply(waiting.batches, table.schema() if table is not None else None)
-        place = behind(name, under(key_of(name)), held.instant if held is not None else None)
+        place = behind_held(name, held)
         commit = commit_rows(spec, table, rows, {key_of(name): waiting.checkpoint.to_text()}, place)
-    if commit.replayed:
-        raise WriteConflictError(f"another attempt has committed what comes next of {name} as {commit.instant}")
+    refuse_taken(name, commit)
     many = f"the answer over {counted(len(settings.tables), 'table')}"
     return Tally([commit]).result(spec, many, waiting.checkpoint.batch, clock.boot_seconds() - start, {})

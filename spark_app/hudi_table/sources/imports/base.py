@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
 from hudi_table.codec.conform import conform
-from hudi_table.errors import HudiError, InvalidDataError, InvalidRequestError
+from hudi_table.errors import HudiError, InvalidDataError, InvalidOptionError, InvalidRequestError, InvariantError
+from hudi_table.table.store.errors import unpanicked
 from hudi_table.table.store.options import without_secrets
+
+T = TypeVar("T")
 
 
 class Snapshot(Protocol):
@@ -60,11 +62,11 @@ class What:
     words: str
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
-    @contextmanager
-    def read(self) -> Iterator[None]:
-        """What that library raises meanwhile becomes an error of ours that repeats no secret."""
+    def read(self, work: Callable[[], T]) -> T:
+        """What `work` returns. What that library raises, a panic too, becomes an error of ours that
+        repeats no secret."""
         try:
-            yield
+            return unpanicked(work, lambda: InvariantError(f"the library that reads {self.words} panicked: report it"))
         except HudiError:
             raise
         except Exception as error:
@@ -72,6 +74,14 @@ class What:
             if isinstance(error, FileNotFoundError):
                 raise InvalidRequestError(f"{self.words} is not there: {said}") from error
             raise InvalidDataError(f"{self.words} cannot be read: {said}") from error
+
+
+def refuse_options(lost: Sequence[str], form: str) -> None:
+    """Raise InvalidOptionError for options that another library would not hear of."""
+    if lost:
+        raise InvalidOptionError(
+            f"source_options has {lost[0]!r}, which does nothing for a table of the form {form}: leave it out"
+        )
 
 
 def chosen(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
@@ -83,9 +93,5 @@ def conformed(found: Any, schema: pa.Schema, what: What) -> Iterator[pa.RecordBa
     """The batches of another library's reader in the types of `schema`. What it raises becomes an
     InvalidDataError that says `what` was read."""
     batches = iter(found)
-    while True:
-        with what.read():
-            batch = next(batches, None)
-        if batch is None:
-            return
+    while (batch := what.read(lambda: next(batches, None))) is not None:
         yield conform(pa.record_batch(batch), schema)

@@ -13,9 +13,11 @@ import pyarrow as pa
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.digits import whole
 from hudi_table.read.output.exports import extra
-from hudi_table.sources.imports.base import What, chosen, conformed
+from hudi_table.sources.imports.base import What, chosen, conformed, refuse_options
 from hudi_table.table.store.location import shown
 from hudi_table.table.store.options import client_settings, flag
+
+_OURS = ("timeout", "connect_timeout", "retries", "fsync")
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,12 @@ class DeltaSnapshot:
             raise InvalidOptionError(f"version is {version!r}: those of a Delta table are whole numbers from 0")
         what = What(place, tuple(options.items()))
         asked = _for_delta(options)
-        with what.read():
-            newest = made(place, storage_options=asked)
-            if number is None or number == newest.version():
-                return cls(newest, what)
-            if number > newest.version():
-                raise InvalidOptionError(f"version is {number}, and the newest of {place} is {newest.version()}")
-            return cls(made(place, version=number, storage_options=asked), what)
+        newest = what.read(lambda: made(place, storage_options=asked))
+        if number is None or number == newest.version():
+            return cls(newest, what)
+        if number > newest.version():
+            raise InvalidOptionError(f"version is {number}, and the newest of {place} is {newest.version()}")
+        return cls(what.read(lambda: made(place, version=number, storage_options=asked)), what)
 
     @property
     def form(self) -> str:
@@ -80,13 +81,14 @@ class DeltaSnapshot:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """See `Snapshot`."""
-        with self.what.read():
-            found = self.table.scan(columns=list(columns))
+        found = self.what.read(lambda: self.table.scan(columns=list(columns)))
         yield from conformed(found, chosen(self.schema, columns), self.what)
 
 
 def _for_delta(options: Mapping[str, str]) -> dict[str, str] | None:
-    """Options of a store as `deltalake` names them: as we do, but for those that are our own."""
+    """Options of a store as `deltalake` names them: as we do. Raises InvalidOptionError for our
+    own."""
+    refuse_options([name for name in options if name in _OURS], "delta")
     _, left = client_settings(options)
     endpoint = options.get("endpoint") or options.get("endpoint_url") or ""
     if endpoint.lower().startswith("http://") or flag(options, "allow_http", default=False):

@@ -18,7 +18,7 @@ import pyarrow as pa
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.digits import is_digits
 from hudi_table.read.output.exports import extra
-from hudi_table.sources.imports.base import What, chosen, conformed
+from hudi_table.sources.imports.base import What, chosen, conformed, refuse_options
 from hudi_table.table.store.ports import Storage
 
 _HINT = "metadata/version-hint.text"
@@ -97,8 +97,7 @@ class IcebergSnapshot:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """See `Snapshot`."""
-        with self.what.read():
-            found = self._scan(tuple(columns)).to_arrow_batch_reader()
+        found = self.what.read(lambda: self._scan(tuple(columns)).to_arrow_batch_reader())
         yield from conformed(found, chosen(self.schema, columns), self.what)
 
     def _columns(self) -> Any:
@@ -113,8 +112,7 @@ def from_catalog(name: str, identifier: str, version: str | None) -> IcebergSnap
     InvalidRequestError, InvalidOptionError, InvalidDataError."""
     catalogs = extra("pyiceberg.catalog", "iceberg")
     what = What(f"{identifier} of the catalog {name}")
-    with what.read():
-        table = catalogs.load_catalog(name).load_table(identifier)
+    table = what.read(lambda: catalogs.load_catalog(name).load_table(identifier))
     return IcebergSnapshot.of(table, version, what)
 
 
@@ -127,9 +125,8 @@ def from_metadata(place: str, version: str | None, options: Mapping[str, str]) -
     """The table that a metadata file describes. `options`: those of our stores. Raises
     InvalidRequestError, InvalidOptionError, InvalidDataError."""
     tables = extra("pyiceberg.table", "iceberg")
-    what = What(place, tuple(options.items()))
-    with what.read():
-        table = tables.StaticTable.from_metadata(place, _for_iceberg(options))
+    what, asked = What(place, tuple(options.items())), _for_iceberg(options)
+    table = what.read(lambda: tables.StaticTable.from_metadata(place, asked))
     return IcebergSnapshot.of(table, version, what)
 
 
@@ -147,6 +144,6 @@ def _hinted(storage: Storage) -> str:
 
 
 def _for_iceberg(options: Mapping[str, str]) -> dict[str, str]:
-    """Options of a store as `pyiceberg` names them."""
-    plain = {name.removeprefix("aws_"): value for name, value in options.items()}
-    return {_NAMES[name]: value for name, value in plain.items() if name in _NAMES}
+    """Options of a store as `pyiceberg` names them. Raises InvalidOptionError for others."""
+    refuse_options([name for name in options if name.removeprefix("aws_") not in _NAMES], "iceberg")
+    return {_NAMES[name.removeprefix("aws_")]: value for name, value in options.items()}

@@ -27,11 +27,18 @@ def open_snapshot(
     """
     if form is not None and form not in FORMS:
         raise InvalidOptionError(f"format is {form!r}: give one of {', '.join(FORMS)}, or leave it out")
-    if not isinstance(source, str | Path):
+    opened = not isinstance(source, str | Path)
+    if options and (opened or catalog is not None):
+        raise InvalidOptionError(
+            "source_options belong to a source that is a path or URI: others are opened with their own"
+        )
+    if opened:
+        if catalog is not None:
+            raise InvalidOptionError(f"catalog is {catalog!r}, but source is a table already: leave one out")
         return _of_object(source, form, version)
+    if (catalog is not None or str(source).endswith(METADATA)) and form not in (None, "iceberg"):
+        raise InvalidOptionError(f"format is {form!r}, but source is a table of the form iceberg: leave format out")
     if catalog is not None:
-        if form not in (None, "iceberg"):
-            raise InvalidOptionError(f"format is {form!r}, but a catalog has tables of the form iceberg: leave one out")
         return from_catalog(catalog, str(source), version)
     text = str(source)
     if text.endswith(METADATA):

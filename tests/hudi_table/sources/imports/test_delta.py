@@ -89,6 +89,10 @@ def test_what_is_no_delta_table_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidOptionError, match="format is 'orc': give one of parquet, delta, iceberg"):
         import_table(tmp_path / "lake", tmp_path / "in", format="orc", record_key="id")  # type: ignore[arg-type]
     write_deltalake(tmp_path / "real", ROWS)
+    with pytest.raises(
+        InvalidOptionError, match="source_options has 'fsync', which does nothing for a table of the form delta"
+    ):
+        import_table(tmp_path / "lake", tmp_path / "real", record_key="id", source_options={"fsync": "true"})
     with pytest.raises(InvalidOptionError, match="record_key is missing"):
         import_table(tmp_path / "lake", tmp_path / "real")
     assert not (tmp_path / "lake").exists()

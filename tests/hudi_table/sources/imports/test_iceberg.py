@@ -114,6 +114,18 @@ def test_a_table_without_rows_and_one_that_is_not_there(tmp_path: Path, catalog:
     assert open_table(tmp_path / "lake").scan().count() == 0
     with pytest.raises((InvalidDataError, InvalidRequestError), match=r"air\.nope of the catalog home cannot be read"):
         import_table(tmp_path / "other", "air.nope", catalog="home")
-    with pytest.raises(InvalidOptionError, match="a catalog has tables of the form iceberg"):
+    with pytest.raises(InvalidOptionError, match="source is a table of the form iceberg: leave format out"):
         import_table(tmp_path / "other", "air.empty", catalog="home", format="delta")
+    metadata = empty.metadata_location.removeprefix("file://")
+    with pytest.raises(InvalidOptionError, match="source is a table of the form iceberg: leave format out"):
+        import_table(tmp_path / "other", metadata, format="parquet")
+    with pytest.raises(InvalidOptionError, match="source is a table already: leave one out"):
+        import_table(tmp_path / "other", empty, catalog="home")
+    for source, named in ((empty, None), ("air.empty", "home")):
+        with pytest.raises(InvalidOptionError, match="source_options belong to a source that is a path or URI"):
+            import_table(tmp_path / "other", source, catalog=named, source_options={"region": "eu-west-1"})
+    with pytest.raises(
+        InvalidOptionError, match="source_options has 'fsync', which does nothing for a table of the form iceberg"
+    ):
+        import_table(tmp_path / "other", metadata, source_options={"fsync": "true"})
     assert not (tmp_path / "other").exists()

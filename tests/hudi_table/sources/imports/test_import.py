@@ -200,6 +200,9 @@ def test_each_form_comes_from_a_bucket_with_the_options_of_any_store(
     with pytest.raises(HudiError) as refused:
         import_table(tmp_path / "t", source, record_key=["id", "city"], source_options=wrong)
     assert "not-the-right-one" not in f"{refused.value}{refused.value!r}"
+    if form != "parquet":
+        with pytest.raises(InvalidOptionError, match="'retries', which does nothing for a table of the form"):
+            import_table(tmp_path / "t", source, record_key="id", source_options={**server.options, "retries": "1"})
 
 
 def _iceberg(server: S3Server, source: str, tmp_path: Path) -> str:
