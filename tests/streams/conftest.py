@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support import mariadb
+from tests.support.feeds import end_drivers
 from tests.support.kafka import Broker, running_broker
 
 
@@ -21,3 +22,9 @@ def mariadb_server() -> Iterator[mariadb.Server]:
     """A server that thinks three hours behind UTC, and takes every value."""
     with mariadb.running_mariadb("--default-time-zone=-03:00", "--sql-mode=", "--max-allowed-packet=64M") as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def no_driver_is_left() -> Iterator[None]:
+    yield
+    end_drivers()

@@ -23,6 +23,7 @@ LOGS = {"type": "MergeOnRead", "options": {"hoodie.clean.automatic": "true"}}
 UNFOUND = {"index": {"type": "Simple"}}
 """Of tables whose rows are inserted: in a bucket a row that comes again meets the first, and nobody
 sees that there were two."""
+FOLLOWS = "it follows the topics"
 SECONDS_MAX = 60.0
 KEYS = 7
 
@@ -49,6 +50,11 @@ def end(driver: subprocess.Popen[bytes]) -> float:
     return time.monotonic() - began
 
 
+def wait_until_it_follows(feed: Feed, run: int | None = None) -> None:
+    """Before that a driver that is told to end has nothing to end, and dies of it."""
+    wait_for(lambda: FOLLOWS in feed.log(run), f"run {run} does not follow: {feed.log(run)}")
+
+
 @pytest.fixture
 def feed(broker: Broker, tmp_path: Path) -> Feed:
     return Feed(tmp_path, broker, broker.topic(), dict(LOGS), dict(FOLLOWING))
@@ -68,7 +74,7 @@ def test_it_follows_and_ends_when_told(feed: Feed) -> None:
 def test_what_was_read_when_it_is_told_to_end_is_committed(feed: Feed) -> None:
     feed.broker.produce(feed.topic, [row(i) for i in range(100)])
     driver = feed.start(work={"commitIntervalSeconds": 600})
-    wait_for(lambda: "the job begins" in feed.log(), "no begin")
+    wait_until_it_follows(feed)
     time.sleep(3)
     assert count(feed) == 0
     assert end(driver) < 30
@@ -78,7 +84,7 @@ def test_what_was_read_when_it_is_told_to_end_is_committed(feed: Feed) -> None:
 def test_it_begins_at_the_end_and_keeps_that_place_while_nothing_comes(feed: Feed) -> None:
     feed.broker.produce(feed.topic, [row(1)])
     driver = feed.start(startFrom={"position": "Latest"})
-    time.sleep(4)
+    wait_until_it_follows(feed)
     feed.broker.produce(feed.topic, [row(2)])
     wait_for(lambda: count(feed) == 1, feed.log())
     end(driver)
@@ -89,6 +95,8 @@ def test_two_drivers_of_one_ingest_do_not_double_a_row(feed: Feed) -> None:
     feed.work["operation"] = "Insert"
     feed.table |= UNFOUND
     drivers = [feed.start(), feed.start()]
+    for run in (1, 2):
+        wait_until_it_follows(feed, run)
     for number in range(scaled(10)):
         feed.broker.produce(feed.topic, [row(i) for i in range(50 * number, 50 * number + 50)])
         time.sleep(0.2)
@@ -134,6 +142,7 @@ def test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing(
         driver.kill()
         driver.wait()
     driver = feed.start()
+    wait_until_it_follows(feed)
     wait_for(lambda: count(feed) >= sent, feed.log())
     end(driver)
     assert sorted(each["n"] for each in feed.rows()) == list(range(sent))

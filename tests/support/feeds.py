@@ -19,6 +19,18 @@ from hudi_table.model.job.jobspec import JobResult, JobSpec
 from tests.support.kafka import Broker
 
 
+drivers: list[subprocess.Popen[bytes]] = []
+"""That were started and not put away yet."""
+
+
+def end_drivers() -> None:
+    """Kill what still runs, as a test leaves it that fails: the next one is not to hear of it."""
+    while drivers:
+        driver = drivers.pop()
+        driver.kill()
+        driver.wait()
+
+
 def row(number: int, **more: Any) -> bytes:
     """A JSON message."""
     return json.dumps({"id": f"k{number}", "n": number, **more}).encode()
@@ -82,18 +94,20 @@ class Feed:
         asked, answer = self.files(self.spec(f"run-{self.runs}", work=work, **kafka))
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
         with (asked.parent / "log").open("wb") as log:
-            return subprocess.Popen(
+            driver = subprocess.Popen(
                 [sys.executable, "-m", "hudi_spark.jobs", str(asked), str(answer)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
             )  # fmt: skip
+        drivers.append(driver)
+        return driver
 
     def result(self) -> JobResult:
         """Of the newest attempt."""
         return JobResult.from_json((self.folder / f"run-{self.runs}" / "result.json").read_text())
 
-    def log(self) -> str:
-        """Of the newest attempt."""
-        return (self.folder / f"run-{self.runs}" / "log").read_text()
+    def log(self, run: int | None = None) -> str:
+        """Of an attempt, the newest unless told."""
+        return (self.folder / f"run-{run or self.runs}" / "log").read_text()
 
     def open(self) -> HudiTable:
         return open_table(f"file://{self.location}")

@@ -118,12 +118,15 @@ class _Driver:
         did not."""
         held = self.held()
         at = held.positions if held is not None else None
-        looked, failures = -DISCOVER_SECONDS, 0
+        looked, failures, follows = -DISCOVER_SECONDS, 0, False
         while not self.stopping.told():
             try:
                 now = self.clock.boot_seconds()
                 if at is None or now - looked >= DISCOVER_SECONDS:
                     at, looked = self.source.start(self.source.discover(), at), now
+                if not follows:
+                    self.progress.say("it follows the topics from here")
+                    follows = True
                 held, at = self._interval(held, at, now + interval)
                 failures = 0
             except HudiError as error:
