@@ -18,7 +18,6 @@ from hudi_table.api import HudiTable, open_table
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from tests.support.kafka import Broker
 
-
 drivers: list[subprocess.Popen[bytes]] = []
 """That were started and not put away yet."""
 
