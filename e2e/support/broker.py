@@ -1,0 +1,70 @@
+"""A Kafka broker in the cluster. Its clients run in its own pod: what a broker says of itself is an
+address that pods alone can reach."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from e2e.support.kube import Kube
+from e2e.support.operator import ROOT, SPARK_IMAGE
+
+IMAGE: Final = "localhost/hudi-e2e-broker:dev"
+ADDRESS: Final = "broker.storage.svc:9092"
+FOLDER: Final = Path(__file__).resolve().parents[1] / "broker"
+JARS: Final = ROOT / ".cache" / "kafka"
+_CLIENT = """
+import json, sys
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+asked = json.load(sys.stdin)
+where = {"bootstrap.servers": "localhost:9092"}
+admin = AdminClient(where)
+for name in asked.get("make", ()):
+    admin.create_topics([NewTopic(name, 2, 1)])[name].result(60)
+for name in asked.get("delete", ()):
+    admin.delete_topics([name])[name].result(60)
+producer = Producer(where)
+for topic, values in asked.get("send", {}).items():
+    for value in values:
+        producer.produce(topic, json.dumps(value), str(value["id"]))
+sys.exit(producer.flush(60))
+"""
+
+
+def build(tool: str) -> None:
+    """Build its image of that of the jobs, with docker, podman or buildah."""
+    command = {
+        "docker": ["docker", "build"],
+        "podman": ["podman", "build"],
+        "buildah": ["buildah", "bud", "--quiet", "--layers", "--isolation", "chroot"],
+    }[tool]
+    arguments = ["--build-arg", f"SPARK={SPARK_IMAGE}", "--file", str(FOLDER / "Dockerfile"), "--tag", IMAGE]
+    subprocess.run([*command, *arguments, str(JARS)], check=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """The broker that runs."""
+
+    kube: Kube
+
+    def make(self, *topics: str) -> None:
+        """New topics of two partitions."""
+        self._done(make=topics)
+
+    def delete(self, *topics: str) -> None:
+        """Topics that go."""
+        self._done(delete=topics)
+
+    def send(self, topic: str, rows: Iterable[dict[str, Any]]) -> None:
+        """JSON messages, whose key is their `id`."""
+        self._done(send={topic: list(rows)})
+
+    def _done(self, **asked: Any) -> None:
+        command = ("exec", "-i", "-n", "storage", "deployment/broker", "--", "/opt/hudi/bin/python", "-c", _CLIENT)
+        self.kube.need(*command, given=json.dumps(asked))

@@ -1,0 +1,110 @@
+"""Topics of a broker in the cluster become tables that follow them: by one HudiTableSet, with a
+driver for each, which keep at work until the set says something else."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import pytest
+
+from e2e.support.broker import ADDRESS, FOLDER, Broker
+from e2e.support.kube import Document, Kube, eventually
+from e2e.support.lake import Lake
+from e2e.support.operator import NAMESPACE, OWNER, Resource
+from e2e.support.tables import flights
+from examples.kubernetes.land import make_buckets
+from hudi_operator.api.names import API_VERSION
+
+SET = f"shop-{secrets.token_hex(3)}"
+"""Another each time, so that a part of the suite can be repeated on one cluster."""
+TOPICS = (f"{SET}.orders", f"{SET}.returns")
+
+
+@pytest.fixture(scope="module")
+def broker(kube: Kube, lake: Lake, installed: None) -> Broker:
+    make_buckets(lake.client())
+    kube.apply_file(FOLDER / "broker.yaml")
+    kube.rollout("deployment/broker", "storage")
+    return Broker(kube)
+
+
+def rows(first: int, count: int) -> list[dict[str, Any]]:
+    return [{"id": number, "text": f"row {number}"} for number in range(first, first + count)]
+
+
+def the_set(interval: str = "1s", **spec: Any) -> Document:
+    storage = flights("any")["spec"]["storage"]
+    source = {"type": "Kafka", "format": "json", "kafka": {"brokers": ADDRESS, "topics": ["{topic}"]}}
+    table = {
+        "location": "s3://lake/{set}/{table}",
+        "storage": storage,
+        "type": "MergeOnRead",
+        "recordKey": ["id"],
+        "index": {"type": "Bucket", "buckets": 2},
+        "ingest": [{"name": "feed", "mode": "Continuous", "commitInterval": interval, "source": source}],
+    }
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "HudiTableSet",
+        "metadata": {"name": SET, "namespace": NAMESPACE},
+        "spec": {
+            "selector": {"topicPattern": rf"{SET}\..*"},
+            "template": {"name": "{set}-{table}", "spec": table},
+            "prune": True,
+            "pruneAfter": "1s",
+            **spec,
+        },
+    }
+
+
+def holds(lake: Lake, name: str, count: int) -> bool:
+    """Whether another engine finds so many rows there, each once."""
+    if not lake.keys("lake", f"{SET}/{name}/.hoodie/hoodie.properties"):
+        return False
+    found = lake.rows(f"s3://lake/{SET}/{name}").column("id").to_pylist()
+    assert len(found) == len(set(found))
+    return sorted(found) == list(range(count))
+
+
+def driver(table: Resource) -> str:
+    """The pod that follows the topic; '' while there is none, or two."""
+    found = [pod["metadata"]["name"] for pod in table.pods() if pod["status"]["phase"] == "Running"]
+    return found[0] if len(found) == 1 else ""
+
+
+def test_topics_become_tables_that_follow_them_as_the_set_says(kube: Kube, lake: Lake, broker: Broker) -> None:
+    broker.make(*TOPICS)
+    for topic in TOPICS:
+        broker.send(topic, rows(0, 50))
+    kube.apply(the_set())
+    tables = {name: Resource(kube, "huditable", f"{SET}-{name}") for name in ("orders", "returns")}
+    for name in tables:
+        eventually(lambda name=name: holds(lake, name, 50), f"{name} has its rows")  # type: ignore[misc]
+    Resource(kube, "huditableset", SET).until("Ready")
+    first = eventually(lambda: driver(tables["orders"]), "one driver follows orders")
+    broker.send(TOPICS[0], rows(50, 50))
+    eventually(lambda: holds(lake, "orders", 100), "what comes is taken")
+    assert driver(tables["orders"]) == first
+
+    kube.apply(the_set(interval="2s"))
+    eventually(lambda: driver(tables["orders"]) not in ("", first), "another driver has taken its place")
+    broker.send(TOPICS[0], rows(100, 50))
+    eventually(lambda: holds(lake, "orders", 150), "what comes then is taken")
+
+    # One that is selected no more goes; its topic, its files and the other table stay.
+    kube.apply(the_set(interval="2s", selector={"topicPattern": rf"{SET}\.orders"}))
+    eventually(lambda: tables["returns"].now() is None, "its table is gone")
+    assert holds(lake, "returns", 50)
+    broker.send(TOPICS[0], rows(150, 10))
+    eventually(lambda: holds(lake, "orders", 160), "the other goes on")
+
+
+def test_the_tables_go_with_their_set_and_their_drivers_with_them(kube: Kube, lake: Lake, broker: Broker) -> None:
+    table = Resource(kube, "huditable", f"{SET}-orders")
+    uid = table.uid()
+    Resource(kube, "huditableset", SET).delete()
+    eventually(lambda: table.now() is None, "the table is gone")
+    eventually(lambda: not kube.items("pods", "-n", NAMESPACE, "-l", f"{OWNER}={uid}"), "its driver is gone")
+    broker.send(TOPICS[0], rows(160, 10))
+    assert holds(lake, "orders", 160)
