@@ -200,7 +200,7 @@ def refuse_repeated(snapshot: Snapshot, config: TableConfig, max_memory: int) ->
     with GroupedRows(max_memory) as groups:
         for batch in snapshot.batches(list(wanted)):
             found = keys.record_keys(batch)
-            paths = pa.nulls(len(batch), pa.string()) if everywhere else keys.partition_paths(batch)
+            paths = pa.nulls(len(batch), pa.string()) if everywhere else keys.partition_paths(batch).dictionary_decode()
             codes = java_string_hash(found).view(np.uint32) % _GROUPS
             groups.add(pa.record_batch([found, paths], [_KEY, _PATH]), codes.astype(np.int32))
         for code in range(_GROUPS):

@@ -53,6 +53,16 @@ def test_keys_are_unique_in_a_partition_or_in_the_table_as_the_index_says(tmp_pa
     assert len(rows_of(tmp_path / "both")) == 3
 
 
+def test_keys_of_many_partitions_and_files_are_compared(tmp_path: Path) -> None:
+    for part, file in itertools.product(range(3), range(2)):
+        folder = tmp_path / "in" / f"part={part}"
+        folder.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"id": range(500 * file, 500 * file + 500)}), folder / f"{file}.parquet")
+    assert import_table(tmp_path / "t", tmp_path / "in", record_key="id").rows == 3000
+    with pytest.raises(InvalidDataError, match=r"3 rows of .* have the record key '\d+': name the columns"):
+        import_table(tmp_path / "u", tmp_path / "in", record_key="id", partition_by=[])
+
+
 def test_the_newest_row_of_a_key_is_kept_where_that_is_asked_for(tmp_path: Path, source: Path) -> None:
     done = import_table(tmp_path / "t", source, record_key="id", ordering_fields="n", duplicates="newest")
     assert (done.rows_read, done.rows) == (3, 2)
