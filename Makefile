@@ -103,7 +103,7 @@ sbom: image ## Write what the images hold as CycloneDX JSON, build/sbom, and hol
 		.venv-sbom/bin/python scripts/check_sbom.py build/sbom/hudi-$$name.cdx.json requirements/$$name.txt; \
 	done
 
-e2e: setup setup-kafka image ## Test from end to end on that cluster, or on that of E2E_KUBECONFIG (E2E="-k tour" runs some)
+e2e: setup image ## Test from end to end on that cluster, or on that of E2E_KUBECONFIG (E2E="-k tour" runs some)
 	@$(WITH_JAVA) $(BIN)/python -m e2e $(E2E)
 
 mutants: setup ## Change the code in random places and tell what the quick tests miss, docs/results/mutants.md (MUTANTS="--count 20")

@@ -3,9 +3,8 @@ them.
 
     python -m e2e [PYTEST ARGUMENTS, such as -k tour, or e2e/test_1_tour.py]
 
-With E2E_KUBECONFIG the cluster is yours, and has to find the images by itself: E2E_OPERATOR_IMAGE
-and E2E_SPARK_IMAGE name two of them, those of the S3 server and the broker are
-localhost/versitygw:1 and localhost/hudi-e2e-broker:dev.
+With E2E_KUBECONFIG the cluster is yours, and has to find the images by itself: E2E_OPERATOR_IMAGE,
+E2E_SPARK_IMAGE and E2E_S3_IMAGE name them.
 """
 
 from __future__ import annotations
@@ -15,9 +14,7 @@ import subprocess
 import sys
 
 from e2e.cluster import by_hand, kind
-from e2e.support import broker
 from e2e.support.operator import OPERATOR_IMAGE, ROOT, SPARK_IMAGE
-from scripts.build_images import find_tool
 
 
 def main() -> int:
@@ -25,8 +22,7 @@ def main() -> int:
     if not os.environ.get("E2E_KUBECONFIG"):
         cluster = kind if kind.is_chosen() else by_hand
         cluster.up()
-        broker.build(find_tool())
-        cluster.load([OPERATOR_IMAGE, SPARK_IMAGE, broker.IMAGE])
+        cluster.load([OPERATOR_IMAGE, SPARK_IMAGE])
     asked = sys.argv[1:]
     # Without a place pytest would look where `make test` does.
     places = [] if any((ROOT / each.partition("::")[0]).exists() for each in asked) else ["e2e"]

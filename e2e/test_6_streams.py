@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from e2e.support.broker import ADDRESS, FOLDER, Broker
+from e2e.support.broker import ADDRESS, FOLDER, Broker, provide
 from e2e.support.kube import Document, Kube, eventually
 from e2e.support.lake import Lake
 from e2e.support.operator import NAMESPACE, OWNER, Resource
@@ -24,6 +24,7 @@ TOPICS = (f"{SET}.orders", f"{SET}.returns")
 @pytest.fixture(scope="module")
 def broker(kube: Kube, lake: Lake, installed: None) -> Broker:
     make_buckets(lake.client())
+    provide()
     kube.apply_file(FOLDER / "broker.yaml")
     kube.rollout("deployment/broker", "storage")
     return Broker(kube)

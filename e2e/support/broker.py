@@ -4,14 +4,17 @@ address that pods alone can reach."""
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from e2e.cluster import by_hand, kind
 from e2e.support.kube import Kube
 from e2e.support.operator import ROOT, SPARK_IMAGE
+from scripts.build_images import find_tool
 
 IMAGE: Final = "localhost/hudi-e2e-broker:dev"
 ADDRESS: Final = "broker.storage.svc:9092"
@@ -36,8 +39,13 @@ sys.exit(producer.flush(60))
 """
 
 
-def build(tool: str) -> None:
-    """Build its image of that of the jobs, with docker, podman or buildah."""
+def provide() -> None:
+    """Fetch its jars, build its image of that of the jobs, with docker, podman or buildah, and give
+    it to the cluster. One of E2E_KUBECONFIG has to find the image by itself."""
+    if os.environ.get("E2E_KUBECONFIG"):
+        return
+    subprocess.run(["make", "setup-kafka"], cwd=ROOT, check=True)
+    tool = find_tool()
     command = {
         "docker": ["docker", "build"],
         "podman": ["podman", "build"],
@@ -45,6 +53,7 @@ def build(tool: str) -> None:
     }[tool]
     arguments = ["--build-arg", f"SPARK={SPARK_IMAGE}", "--file", str(FOLDER / "Dockerfile"), "--tag", IMAGE]
     subprocess.run([*command, *arguments, str(JARS)], check=True)
+    (kind if kind.is_chosen() else by_hand).load([IMAGE])
 
 
 @dataclass(frozen=True, slots=True)
