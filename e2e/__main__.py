@@ -3,8 +3,9 @@ them.
 
     python -m e2e [PYTEST ARGUMENTS, such as -k tour, or e2e/test_1_tour.py]
 
-With E2E_KUBECONFIG the cluster is yours, and has to find the images by itself: E2E_OPERATOR_IMAGE,
-E2E_SPARK_IMAGE and E2E_S3_IMAGE name them.
+With E2E_KUBECONFIG the cluster is yours, and has to find the images by itself: E2E_OPERATOR_IMAGE
+and E2E_SPARK_IMAGE name two of them, localhost/versitygw:1 is the S3 server's,
+localhost/hudi-e2e-broker:dev the broker's.
 """
 
 from __future__ import annotations

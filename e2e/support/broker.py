@@ -8,7 +8,6 @@ import os
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from e2e.cluster import by_hand, kind
@@ -18,8 +17,7 @@ from scripts.build_images import find_tool
 
 IMAGE: Final = "localhost/hudi-e2e-broker:dev"
 ADDRESS: Final = "broker.storage.svc:9092"
-FOLDER: Final = Path(__file__).resolve().parents[1] / "broker"
-JARS: Final = ROOT / ".cache" / "kafka"
+FOLDER: Final = ROOT / "e2e" / "broker"
 _CLIENT = """
 import json, sys
 from confluent_kafka import Producer
@@ -29,8 +27,6 @@ where = {"bootstrap.servers": "localhost:9092"}
 admin = AdminClient(where)
 for name in asked.get("make", ()):
     admin.create_topics([NewTopic(name, 2, 1)])[name].result(60)
-for name in asked.get("delete", ()):
-    admin.delete_topics([name])[name].result(60)
 producer = Producer(where)
 for topic, values in asked.get("send", {}).items():
     for value in values:
@@ -52,7 +48,7 @@ def provide() -> None:
         "buildah": ["buildah", "bud", "--quiet", "--layers", "--isolation", "chroot"],
     }[tool]
     arguments = ["--build-arg", f"SPARK={SPARK_IMAGE}", "--file", str(FOLDER / "Dockerfile"), "--tag", IMAGE]
-    subprocess.run([*command, *arguments, str(JARS)], check=True)
+    subprocess.run([*command, *arguments, str(ROOT / ".cache" / "kafka")], check=True)
     (kind if kind.is_chosen() else by_hand).load([IMAGE])
 
 
@@ -65,10 +61,6 @@ class Broker:
     def make(self, *topics: str) -> None:
         """New topics of two partitions."""
         self._done(make=topics)
-
-    def delete(self, *topics: str) -> None:
-        """Topics that go."""
-        self._done(delete=topics)
 
     def send(self, topic: str, rows: Iterable[dict[str, Any]]) -> None:
         """JSON messages, whose key is their `id`."""

@@ -28,10 +28,11 @@ SECONDS_MAX = 60.0
 KEYS = 7
 
 
-def wait_for(found: Callable[[], bool], what: str) -> None:
+def wait_for(found: Callable[[], bool], told: Callable[[], str]) -> None:
+    """Until it is found; a failure shows what is told by then."""
     until = time.monotonic() + SECONDS_MAX
     while not found():
-        assert time.monotonic() < until, what
+        assert time.monotonic() < until, told()
         time.sleep(0.05)
 
 
@@ -52,7 +53,7 @@ def end(driver: subprocess.Popen[bytes]) -> float:
 
 def wait_until_it_follows(feed: Feed, run: int | None = None) -> None:
     """Before that a driver that is told to end has nothing to end, and dies of it."""
-    wait_for(lambda: FOLLOWS in feed.log(run), f"run {run} does not follow: {feed.log(run)}")
+    wait_for(lambda: FOLLOWS in feed.log(run), lambda: feed.log(run))
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_it_follows_and_ends_when_told(feed: Feed) -> None:
     driver = feed.start()
     for number in range(3):
         feed.broker.produce(feed.topic, [row(i) for i in range(10 * number, 10 * number + 10)])
-        wait_for(lambda wanted=10 * number + 10: count(feed) == wanted, feed.log())  # type: ignore[misc]
+        wait_for(lambda wanted=10 * number + 10: count(feed) == wanted, feed.log)  # type: ignore[misc]
     assert end(driver) < 30
     done = feed.result()
     assert (done.outcome, done.figures["messagesRead"]) == ("Succeeded", 30)
@@ -86,7 +87,7 @@ def test_it_begins_at_the_end_and_keeps_that_place_while_nothing_comes(feed: Fee
     driver = feed.start(startFrom={"position": "Latest"})
     wait_until_it_follows(feed)
     feed.broker.produce(feed.topic, [row(2)])
-    wait_for(lambda: count(feed) == 1, feed.log())
+    wait_for(lambda: count(feed) == 1, feed.log)
     end(driver)
     assert [each["n"] for each in feed.rows()] == [2]
 
@@ -101,7 +102,7 @@ def test_two_drivers_of_one_ingest_do_not_double_a_row(feed: Feed) -> None:
         feed.broker.produce(feed.topic, [row(i) for i in range(50 * number, 50 * number + 50)])
         time.sleep(0.2)
     total = 50 * scaled(10)
-    wait_for(lambda: count(feed) >= total, feed.log())
+    wait_for(lambda: count(feed) >= total, feed.log)
     for driver in drivers:
         end(driver)
     assert sorted(each["n"] for each in feed.rows()) == list(range(total))
@@ -111,13 +112,13 @@ def test_retention_that_passes_by_a_running_driver_stops_it(broker: Broker, tmp_
     feed = Feed(tmp_path, broker, broker.topic(partitions=1), dict(LOGS), dict(FOLLOWING))
     broker.produce(feed.topic, [row(i) for i in range(5)])
     driver = feed.start()
-    wait_for(lambda: count(feed) == 5, feed.log())
+    wait_for(lambda: count(feed) == 5, feed.log)
     driver.send_signal(signal.SIGSTOP)
     broker.produce(feed.topic, [row(i) for i in range(5, 3000)])
     broker.forget(feed.topic, 0, 2990)
     driver.send_signal(signal.SIGCONT)
     # What it had fetched already it may still take.
-    wait_for(lambda: driver.poll() is not None or count(feed) == 3000, feed.log())
+    wait_for(lambda: driver.poll() is not None or count(feed) == 3000, feed.log)
     if driver.poll() is None:
         end(driver)
         return
@@ -143,7 +144,7 @@ def test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing(
         driver.wait()
     driver = feed.start()
     wait_until_it_follows(feed)
-    wait_for(lambda: count(feed) >= sent, feed.log())
+    wait_for(lambda: count(feed) >= sent, feed.log)
     end(driver)
     assert sorted(each["n"] for each in feed.rows()) == list(range(sent))
     figure(kills, "kills of a continuous driver")
@@ -186,7 +187,7 @@ def test_rows_of_a_key_keep_their_order_under_a_driver_that_is_killed_again_and_
     # What only this one can have taken: it has begun once that is there.
     feed.broker.produce(feed.topic, keyed(sent, 40))
     sent += 40
-    wait_for(lambda: versions(feed) == newest_of(sent), feed.log())
+    wait_for(lambda: versions(feed) == newest_of(sent), feed.log)
     end(driver)
     assert versions(feed) == newest_of(sent)
     figure(kills, "kills of a continuous driver amid rows of the same keys")
@@ -213,8 +214,8 @@ def test_a_broker_that_is_killed_at_random_loses_and_doubles_nothing(
         broker.produce(feed.topic, [row(i) for i in range(sent, sent + 40)])
         broker.produce(ordered.topic, keyed(sent, 40))
         sent += 40
-        wait_for(lambda: count(feed) >= sent, feed.log())
-        wait_for(lambda: versions(ordered) == newest_of(sent), ordered.log())
+        wait_for(lambda: count(feed) >= sent, feed.log)
+        wait_for(lambda: versions(ordered) == newest_of(sent), ordered.log)
         end(driver)
         end(other)
         assert sorted(each["n"] for each in feed.rows()) == list(range(sent))
