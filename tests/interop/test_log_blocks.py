@@ -162,8 +162,8 @@ def test_random_blocks_give_the_rows_that_hudi_and_hudi_rs_give(hudis: Hudis, tm
 def test_a_block_is_read_behind_a_torn_one_whose_last_bytes_begin_the_mark_of_a_block(
     hudis: Hudis, tmp_path: Path
 ) -> None:
-    """`#HUDI`, then a block, `#HUDI#`. Hudi and hudi-rs take the first six bytes for the next block,
-    and look on behind them: they lose a block (docs/reference/compatibility.md, case 17)."""
+    """`#HUDI`, then a block, `#HUDI#`. Hudi and hudi-rs take the first six bytes for the next
+    block, and look on behind them: they lose a block (docs/reference/compatibility.md, case 17)."""
     story = Story(tmp_path / "t", random.Random(1), event_time=False)
     story.begin()
     story.instant = next_instant_time(story.instant)
