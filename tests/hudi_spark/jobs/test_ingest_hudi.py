@@ -200,6 +200,18 @@ def test_a_commit_takes_as_many_commits_as_it_may(plain: Chain) -> None:
     assert plain.shown(plain.below) == plain.shown(plain.above)
 
 
+def test_rewrites_fill_no_commit_so_that_what_comes_behind_them_is_taken(plain: Chain) -> None:
+    write_hudi(plain.above, rows_of(("a", "x", 1)))
+    plain.follow(maxInstants=1)
+    assert plain.above.cluster(force=True)
+    assert plain.follow("rewrites", maxInstants=1).outcome == "NothingToDo"
+    write_hudi(plain.above, rows_of(("b", "x", 2)))
+    write_hudi(plain.above, rows_of(("c", "x", 3)))
+    result = plain.follow("writes", maxInstants=1)
+    assert (result.figures["commits"], result.figures["instantsTaken"]) == (2, 3)
+    assert plain.shown(plain.below) == plain.shown(plain.above)
+
+
 def test_rows_are_transformed_on_their_way(plain: Chain) -> None:
     write_hudi(plain.above, rows_of(("a", "x", 1), ("b", "x", 2)))
     sql = {"sql": "SELECT id, city, n * 2 AS n, _hoodie_is_deleted FROM source WHERE n < 100 OR _hoodie_is_deleted"}

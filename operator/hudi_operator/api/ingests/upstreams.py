@@ -46,7 +46,7 @@ class UpstreamSpec:
         UpstreamDeletes.IGNORE,
     )
     max_instants: int | None = prop(
-        "commits of the other table that one commit takes at the most; absent: all that wait",
+        "commits of the other table that change rows, of which one commit takes so many at the most; absent: all that wait",
         None,
         minimum=1,
         maximum=10_000,

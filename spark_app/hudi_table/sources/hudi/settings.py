@@ -15,8 +15,8 @@ _STARTS = ("Earliest", "Latest")
 class HudiSettings:
     """`location`: the other table. `starts_latest`: an ingest without a checkpoint takes only what
     changes from now on. `deletes`: rows that are deleted there are deleted here. `max_instants`: of
-    one commit, 0 for all that wait. `continues`: where the changes can no longer be told all rows
-    are taken again."""
+    one commit, rewrites not counted, 0 for all that wait. `continues`: where the changes can no
+    longer be told all rows are taken again."""
 
     location: str
     starts_latest: bool = False

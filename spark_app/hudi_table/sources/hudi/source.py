@@ -104,9 +104,7 @@ class HudiSource:
         lost = why_lost(self.context, found, before) if before is not None else ""
         if before is None:
             return self._batch(Span(until=stable[-1].moment), stable, before)
-        waits = behind_of(stable, before)
-        if self.settings.max_instants:
-            waits = waits[: self.settings.max_instants]
+        waits = self._first(behind_of(stable, before))
         cause: ExpiredError | None = None
         if not lost and (not waits or (len(waits) < RESTS_MAX and not self._changes_rows(waits))):
             return None
@@ -134,6 +132,17 @@ class HudiSource:
         name = hashlib.sha256((before.to_text() if before is not None else "begin").encode()).hexdigest()[:20]
         checkpoint = Upstream(name, self.attempt, ctx.config.name, last.time, last.moment)
         return HudiBatch(span, scan, changes, checkpoint, len(commits), self.settings.deletes, is_start)
+
+    def _first(self, commits: tuple[Instant, ...]) -> tuple[Instant, ...]:
+        """Those of one batch: of commits that change rows so many as are asked for at the most,
+        with the rewrites between and behind them. Rewrites that were counted could fill a batch,
+        and nothing would be taken any more."""
+        writes = 0
+        for number, each in enumerate(commits if self.settings.max_instants else ()):
+            writes += not is_rewrite(commit_metadata(self.context, each))
+            if writes > self.settings.max_instants:
+                return commits[:number]
+        return commits
 
     def _changes_rows(self, commits: tuple[Instant, ...]) -> bool:
         return any(not is_rewrite(commit_metadata(self.context, each)) for each in commits)
