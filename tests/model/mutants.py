@@ -38,7 +38,7 @@ MUTANTS = (
     Mutant("exclusive claim", "K2", "I1"),
     Mutant("tail before claim", "K1", "I1", long=True),
     Mutant("chain before snapshot", "K1", "I1", long=True),
-    Mutant("materialise predecessors", "K1", "I7", long=True),
+    Mutant("materialise predecessors", "K1", "I1", long=True),
     Mutant("published in order", "F1", "I7"),
     Mutant("recovery publishes in order", "K15", "I7"),
     Mutant("read-back on 412", "K1", "I2", long=True),
