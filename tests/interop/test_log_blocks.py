@@ -106,10 +106,8 @@ class Story:
         self.put(data)
         fate = self.chance.choice(["completed", "completed", "completed", "pending", "rolled back"])
         self.log.append(f"{own} {fate}")
-        hoodie = self.base / ".hoodie"
         if fate != "rolled back":
-            for state in ("requested", "inflight"):
-                (hoodie / f"{own}.deltacommit.{state}").write_bytes(b"")
+            self.leave_pending(own)
         if fate == "completed":
             self.complete(own)
         if fate == "rolled back":
@@ -123,6 +121,10 @@ class Story:
     def log_name(self) -> str:
         return f".{self.file_id}_{self.base_instant}.log.{self.version}_0-{self.version}-0"
 
+    def leave_pending(self, instant: str) -> None:
+        for state in ("requested", "inflight"):
+            (self.base / f".hoodie/{instant}.deltacommit.{state}").write_bytes(b"")
+
     def complete(self, instant: str) -> None:
         stat = WriteStat(self.file_id, self.log_name(), "", self.base_instant, num_writes=1, file_size_in_bytes=1)
         metadata = CommitMetadata("UPSERT", (stat,), {"schema": self.table_schema})
@@ -132,8 +134,7 @@ class Story:
         """A last completed instant, so that nothing before it is newer than what is read."""
         self.instant = next_instant_time(self.instant)
         self.put(avro_block(self.stamped(["last"]), self.schema, self.instant))
-        for suffix in (".requested", ".inflight"):
-            (self.base / f".hoodie/{self.instant}.deltacommit{suffix}").write_bytes(b"")
+        self.leave_pending(self.instant)
         self.complete(self.instant)
 
 
@@ -171,8 +172,7 @@ def test_a_block_is_read_behind_a_torn_one_whose_last_bytes_begin_the_mark_of_a_
     before = avro_block(rows, story.schema, story.instant)
     torn = before[: before.index(b"k5")] + MAGIC[:-1]
     story.put(before + torn + avro_block(story.stamped(["k6"]), story.schema, story.instant))
-    for suffix in (".requested", ".inflight"):
-        (story.base / f".hoodie/{story.instant}.deltacommit{suffix}").write_bytes(b"")
+    story.leave_pending(story.instant)
     story.complete(story.instant)
     assert sorted(open_table(str(story.base)).scan().to_arrow()["id"].to_pylist()) == KEYS[:7]
     others = [*hudis.each(lambda oracle: oracle.read(story.base)).values(), hudi_rs.read(story.base)]
