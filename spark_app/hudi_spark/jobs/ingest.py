@@ -15,13 +15,17 @@ from hudi_spark.jobs.batch import Batch, commit_rows, next_batch, told_by_queue
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import find_table
 from hudi_table.api import CommitResult, HudiTable
+from hudi_table.codec.arrow_types import normalise
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import SourceFile, batch_id
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.files.notified import Notified
+from hudi_table.sources.files.reading import file_schema
 from hudi_table.table.store.clock import SystemClock
+from hudi_table.write.checks.reserved_columns import own_columns
+from hudi_table.write.checks.schema_evolution import evolve
 
 Ingesting = Callable[[JobSpec, Progress], JobResult]
 _ELSEWHERE = {
@@ -64,11 +68,34 @@ def _taken(spec: JobSpec, told: Notified | None, progress: Progress) -> tuple[Ba
             return None
         try:
             return batch, _commit(spec, table, batch, progress)
-        except (InvalidDataError, InvalidSchemaError) as error:
+        except (InvalidDataError, InvalidSchemaError) as caught:
+            error = _misfit(spec, table, batch) or caught
             path = error.path or _named(batch, error.message)
             if told is None or path is None or not told.set_aside(path, error.message):
-                raise
+                raise error from caught.__cause__
             progress.say(f"set aside: {error.message}")
+
+
+def _misfit(spec: JobSpec, table: HudiTable | None, batch: Batch) -> InvalidSchemaError | None:
+    """What is wrong with the first file whose own columns do not fit the table's, None if there is
+    none. It is to blame, wherever it stands among the others."""
+    known = table.schema() if table is not None else None
+    if known is None or batch.transform:
+        return None
+    source = batch.taken.source
+    with contextlib.closing(Chain(Transforms.of(()), spec.work["source"].get("columns"))) as chain:
+        types = chain.read_as(known)
+    for file in batch.files:
+        try:
+            own = own_columns(file_schema(source.storage, file.path, source.format, source.csv, types))
+            evolve(known, normalise(own, known=known), null_for_missing=True)
+        except InvalidDataError:
+            continue  # one that cannot be read is told of when its rows are
+        except InvalidSchemaError as error:
+            return InvalidSchemaError(
+                f"source file {file.path}: {error.message}; correct it, or ingest it apart", path=file.path
+            )
+    return None
 
 
 def _named(batch: Batch, message: str) -> str | None:

@@ -293,6 +293,18 @@ def test_files_that_contradict_each_other_are_refused_by_name(job: Job) -> None:
     assert not job.location.exists() or not list(job.location.rglob("*.parquet"))
 
 
+def test_a_file_that_contradicts_the_table_is_named_among_those_that_fit(job: Job) -> None:
+    job.land("1.parquet")
+    job.run()
+    job.land("2.parquet", ROWS.set_column(1, "ts", pa.array(["x"] * 6)))
+    job.land("3.parquet")
+    code, result = job.run(job.spec("two"))
+    assert (code, result.error_class) == (64, "InvalidSchema")
+    for words in ("source file 2.parquet", "column 'ts' is string in the data and int64 in the table"):
+        assert words in result.message
+    assert job.rows() == ROWS.to_pylist()
+
+
 def test_refused_rows_leave_a_table_as_it_was(job: Job) -> None:
     job.land("1.parquet")
     job.run()
