@@ -65,9 +65,7 @@ FLINK_LIBRARIES_PIN = "1d7f7de6d3288610d0fecb7b45235343e31d644d0eacbe5e560560ed9
 """SHA-256 of its source archive, which holds the jars of Flink."""
 FLINK_LIB = FLINK / "lib"
 # Without zstd-jni Hudi's bundle for Flink cannot read files of ours.
-FLINK_PACKAGES = (
-    "org.apache.hudi:hudi-flink1.17-bundle:0.14.0,org.apache.hadoop:hadoop-client-runtime:3.3.6,com.github.luben:zstd-jni:1.5.5-11"
-)
+FLINK_PACKAGES = "org.apache.hudi:hudi-flink1.17-bundle:0.14.0,org.apache.hadoop:hadoop-client-runtime:3.3.6,com.github.luben:zstd-jni:1.5.5-11"
 
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12"
 

@@ -4,16 +4,25 @@ each row."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from tests.interop.model import rows
+from hudi_table.api import open_table
+from hudi_table.errors import WriteConflictError
+from tests.interop.model import CITIES, rows
+from tests.interop.test_matrix import upsert
+from tests.support.hudi_oracle import HudiFailedError, HudiOracle
 from tests.support.zookeeper import running_zookeeper
 
+Write: TypeAlias = Callable[[pa.Table], bool]
+"""Tells whether the rows were acknowledged, or refused for a conflict."""
 LOCKS = ("lock file", "ZooKeeper")
+TYPES = {"CopyOnWrite": "COPY_ON_WRITE", "MergeOnRead": "MERGE_ON_READ"}
 MODE = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
     "hoodie.cleaner.policy.failed.writes": "LAZY",
@@ -56,18 +65,72 @@ def locked(lock: str, folder: Path) -> Iterator[dict[str, str]]:
         }
 
 
-@dataclass
 class Acknowledged:
-    """Rows of one engine, each of a key of its own from `first` on."""
+    """What one engine writes: rows of new keys from `first` on, and which were acknowledged.
+    `places`: the partition of each, by its place among the model's."""
 
-    first: int
-    keys: set[str] = field(default_factory=set)
-    refused: int = 0
+    def __init__(self, places: Iterator[int], first: int = 1_000) -> None:
+        self.keys: set[str] = set()
+        self.refused: list[tuple[int, str]] = []
+        self._places, self._first, self._given = places, first, itertools.count()
 
-    def next(self, write: Callable[[pa.Table], bool]) -> None:
+    def next(self, write: Write) -> None:
         """One more row; `write` tells whether it was acknowledged, or refused."""
-        data = rows([self.first + len(self.keys) + self.refused], 1)
+        place = next(self._places)
+        data = rows([(self._first + next(self._given)) * len(CITIES) + place], 1)
+        (key,) = data["id"].to_pylist()
         if write(data):
-            self.keys |= set(data["id"].to_pylist())
+            self.keys.add(key)
         else:
-            self.refused += 1
+            self.refused.append((place, key))
+
+    def repeat(self, count: int, write: Write) -> None:
+        """So many rows."""
+        for _ in range(count):
+            self.next(write)
+
+
+def by_ours(base: Path, lock: Mapping[str, str]) -> Write:
+    """Writes of ours under this lock."""
+
+    def write(data: pa.Table) -> bool:
+        try:
+            open_table(base, lock=lock).upsert(data)
+        except WriteConflictError:
+            return False
+        return True
+
+    return write
+
+
+def by_spark(oracle: HudiOracle, base: Path, kind: str, lock: Mapping[str, str]) -> Write:
+    """Writes of Hudi's on Spark under this lock."""
+    told = {"hoodie.datasource.write.table.type": TYPES[kind], **MODE, **lock}
+
+    def write(data: pa.Table) -> bool:
+        try:
+            upsert(oracle, base, data, **told)
+        except HudiFailedError as error:
+            if "resolve conflicts" not in str(error):
+                raise
+            return False
+        return True
+
+    return write
+
+
+def overtaken(base: Path, keys: set[str]) -> set[str]:
+    """Those of `keys` whose file lies below one of a higher instant that had completed before, so
+    that no engine shows it: what a writer of Hudi's that draws its instant and then waits can do to
+    itself on version 6."""
+    timeline = base / ".hoodie"
+    completed = {path.stem: path.stat().st_mtime_ns for path in timeline.glob("*.commit")}
+    found = set[str]()
+    for path in base.rglob("*.parquet"):
+        group, _, instant = path.stem.split("_")
+        if instant not in completed:
+            continue
+        above = [other.stem.rpartition("_")[2] for other in path.parent.glob(f"{group}_*.parquet")]
+        if any(other > instant and completed.get(other, completed[instant]) < completed[instant] for other in above):
+            found |= keys & set(pq.ParquetFile(path).read(columns=["id"])["id"].to_pylist())
+    return found

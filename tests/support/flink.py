@@ -1,8 +1,8 @@
 """Flink 1.17 with Apache Hudi's bundle for it, 0.14.0: one process that runs SQL, driven by Py4J
 over loopback.
 
-Its jars are pinned in requirements/flink.sha256 and fetched by `make setup-flink`; those of Py4J
-and of Hive, whose input format streaming reads ask for, are pyspark's. Each job runs in a small cluster inside the process. Commands of several threads
+Its jars are pinned in requirements/flink.sha256 and fetched by `make setup-flink`; those of Py4J,
+of Hive and of ZooKeeper's client are pyspark's. Each job runs in a small cluster inside the process. Commands of several threads
 run beside each other.
 """
 
@@ -29,6 +29,9 @@ _OPENED = (
     *("java.util", "java.util.concurrent", "java.util.concurrent.locks", "java.lang", "java.lang.invoke"),
     *("java.time", "java.net", "java.nio", "java.math", "java.text", "sun.nio.ch"),
 )
+_BORROWED = ("hive-exec-*.jar", "curator-*.jar", "zookeeper-*.jar", "netty-[a-z]*.jar")
+"""Streaming reads ask for an input format of Hive's, and the lock of ZooKeeper for its client: the
+bundle has neither."""
 _SETTINGS = {
     "parallelism.default": "1",
     "table.exec.resource.default-parallelism": "1",
@@ -70,7 +73,8 @@ class Flink:
         settings = self.folder / "log4j2.properties"
         settings.write_text(_LOGGED)
         jars = Path(pyspark.__file__).parent / "jars"
-        (gateway,), (hive,) = jars.glob("py4j-*.jar"), jars.glob("hive-exec-*.jar")
+        (gateway,) = jars.glob("py4j-*.jar")
+        borrowed = [str(jar) for pattern in _BORROWED for jar in jars.glob(pattern)]
         home = os.environ.get("JAVA_HOME")
         options = [
             *("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC"),
@@ -79,7 +83,7 @@ class Flink:
         ]
         port, token, self._process = launch_gateway(
             jarpath=str(gateway),
-            classpath=os.pathsep.join([f"{FLINK_LIB}/*", f"{FLINK}/ivy/jars/*", str(hive)]),
+            classpath=os.pathsep.join([f"{FLINK_LIB}/*", f"{FLINK}/ivy/jars/*", *borrowed]),
             javaopts=options,
             java_path=str(Path(home) / "bin" / "java") if home else "java",
             die_on_exit=True,
@@ -164,11 +168,13 @@ class Followed:
             self.rows.append(row)
 
 
-def table(name: str, base: Path, options: Mapping[str, str]) -> str:
-    """A statement that names the Hudi table at `base` by the columns of the model."""
+def table(base: Path, options: Mapping[str, str]) -> str:
+    """A statement that names the Hudi table at `base` by its folder, with the columns of the model.
+    Under another name than the table has, Flink's commits would bear another name of the schema,
+    and Hudi 0.15.0 on Spark would refuse to write after them."""
     told = {"connector": "hudi", "path": str(base), **options}
     listed = ", ".join(f"'{key}' = '{value}'" for key, value in told.items())
-    return f"CREATE TABLE {name} ({COLUMNS}, PRIMARY KEY (id) NOT ENFORCED) WITH ({listed})"
+    return f"CREATE TABLE `{base.name}` ({COLUMNS}, PRIMARY KEY (id) NOT ENFORCED) WITH ({listed})"
 
 
 @contextlib.contextmanager
