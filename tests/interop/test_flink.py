@@ -30,7 +30,7 @@ from tests.support.scale import scaled
 pytestmark = [pytest.mark.interop, pytest.mark.at_scale(2), pytest.mark.timeout(1_200)]
 kinds = pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
 ROUNDS = scaled(2)
-PAUSE = 1.5
+PAUSE = 3.0
 """Seconds between two writes of ours, so that those of the others, which take as long, get through
 now and then."""
 BUCKET = {
