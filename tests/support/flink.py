@@ -2,8 +2,8 @@
 over loopback.
 
 Its jars are pinned in requirements/flink.sha256 and fetched by `make setup-flink`; those of Py4J,
-of Hive and of ZooKeeper's client are pyspark's. Each job runs in a small cluster inside the process. Commands of several threads
-run beside each other.
+of Hive and of ZooKeeper's client are pyspark's. Each job runs in a small cluster inside the
+process. Commands of several threads run beside each other.
 """
 
 from __future__ import annotations
