@@ -24,7 +24,7 @@ demo-streaming: setup setup-kafka setup-connect ## Follow a PostgreSQL through D
 	@$(WITH_JAVA) $(BIN)/python -m examples.streaming.demo
 
 ##@ Develop
-.PHONY: test test-one test-full check format mutants bench bench-operator acceptance-clustering interop-env setup-k8s setup-kafka setup-mariadb setup-connect setup-registry setup-schedulers setup-vale
+.PHONY: test test-one test-full check format mutants bench bench-operator acceptance-clustering interop-env setup-k8s setup-kafka setup-mariadb setup-connect setup-registry setup-flink setup-schedulers setup-vale
 test: setup interop-env setup-k8s setup-kafka setup-mariadb setup-vale ## Run every test (TESTS="tests/tidy -k name" runs some of them)
 	@$(WITH_JAVA) $(COMPILED) $(BIN)/pytest --numprocesses 3 --durations 15 $(TESTS)
 
@@ -32,7 +32,7 @@ test-one: setup ## Run some tests with no other set-up (TESTS="tests/hudi_table/
 	@test -n "$(TESTS)" || { echo 'Say which: make test-one TESTS="tests/hudi_table/read -k pruning"'; exit 2; }
 	@$(COMPILED) $(BIN)/pytest $(TESTS)
 
-test-full: setup interop-env setup-k8s setup-kafka setup-mariadb setup-connect setup-registry setup-schedulers ## Run the long version in shards of at most 10 minutes; goes on where it stopped
+test-full: setup interop-env setup-k8s setup-kafka setup-mariadb setup-connect setup-registry setup-flink setup-schedulers ## Run the long version in shards of at most 10 minutes; goes on where it stopped
 	@$(WITH_JAVA) $(COMPILED) $(BIN)/python -m scripts.test_full $(SHARDS)
 
 check: setup setup-vale ## Lint, format, types, layers, tidiness, prose: all of them, then the verdict
@@ -71,6 +71,9 @@ setup-connect: setup ## Fetch the jars of Kafka Connect with Debezium, for the d
 
 setup-registry: setup ## Fetch a schema registry with Maven, for the long tests (instant when done)
 	@$(BIN)/python scripts/setup_env.py registry
+
+setup-flink: setup ## Fetch Flink 1.17 and Apache Hudi's bundle for it, for the long tests (instant when done)
+	@$(WITH_JAVA) $(BIN)/python scripts/setup_env.py flink
 
 setup-schedulers: ## Make .venv-schedulers: Airflow and Dagster, for the long tests of their sensors (instant when done)
 	@python=$$(scripts/find-python); "$$python" scripts/setup_env.py schedulers

