@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pyarrow.types as pt
 
+from hudi_table.codec.vectors import is_vector, vector_of
 from hudi_table.errors import InvalidSchemaError
 
 DECIMAL_PRECISION_MAX = 38
@@ -42,17 +43,20 @@ def unsupported_columns(schema: pa.Schema) -> list[tuple[str, str]]:
     return found
 
 
-def normalise(schema: pa.Schema, *, known: pa.Schema | None = None) -> pa.Schema:
+def normalise(schema: pa.Schema, *, known: pa.Schema | None = None, vectors: bool = False) -> pa.Schema:
     """The schema as a table stores it: plain layouts, Spark's integer widths, timestamps in
     microseconds UTC.
 
     A timestamp without zone is stored as the instant it would be in UTC. A column that `known`, the
     table's schema, has already takes its type from there if that stores the same values: a column
     of the null type, a timestamp of another unit or zone, bytes of a fixed size, a type that only
-    other writers use. Raises InvalidSchemaError that names every column of a type that cannot be
-    held.
+    other writers use. A list of a fixed size becomes a vector where the column is one, and, with
+    `vectors`, where it is new. Raises InvalidSchemaError that names every column of a type that
+    cannot be held.
     """
     chosen = {} if known is None else {field.name: field for field in map(_type_chooser(known), schema) if field}
+    if vectors:
+        chosen |= {f.name: _vector(f) for f in schema if is_vector(f.type) and (known is None or f.name not in known.names)}
     faults = unsupported_columns(
         pa.schema([pa.field(field.name, pa.string()) if field.name in chosen else field for field in schema])
     )
@@ -70,9 +74,14 @@ def _type_chooser(known: pa.Schema) -> Callable[[pa.Field], pa.Field | None]:
         kind, have = field.type, known.field(position).type
         timestamps = pt.is_timestamp(kind) and pt.is_timestamp(have)
         same = kind == have or pt.is_null(kind) or timestamps or (_is_bytes(kind) and _is_bytes(have))
+        same = same or (is_vector(have) and is_any_list(kind))
         return pa.field(field.name, have, field.nullable) if same else None
 
     return choose
+
+
+def _vector(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, vector_of(field.type.value_type, field.type.list_size), field.nullable)
 
 
 def _is_bytes(kind: pa.DataType) -> bool:

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_table.codec.arrow_types import is_any_list
+from hudi_table.codec.arrow_types import is_any_list, list_of
+from hudi_table.codec.vectors import list_array, vector_array
 from hudi_table.errors import InvalidDataError
 from hudi_table.model.counts import counted
 
@@ -63,6 +64,8 @@ def cast_array(values: pa.Array, target: pa.DataType) -> pa.Array:
         return cast_array(values.dictionary, target).take(values.indices)
     if pt.is_struct(kind) and pt.is_struct(target):
         return _struct(values, target)
+    if pt.is_fixed_size_list(target):
+        return _vectors(values, target)
     if is_any_list(kind) and pt.is_list(target):
         return _list(values, target)
     if pt.is_map(kind) and pt.is_map(target):
@@ -142,6 +145,17 @@ def _check_nulls(children: list[pa.Array], fields: list[pa.Field], mask: pa.Arra
         stray = child.is_null() if mask is None else pc.and_not(child.is_null(), mask)
         if pc.any(stray).as_py():
             raise pa.ArrowInvalid(f"field '{field.name}' is required and holds nulls")
+
+
+def _vectors(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Lists, and the bytes that files hold, as vectors."""
+    if pt.is_fixed_size_binary(values.type):
+        return vector_array(values, target)
+    if pt.is_null(values.type):
+        return values.cast(target)
+    if not is_any_list(values.type):
+        raise pa.ArrowNotImplementedError("it holds no lists")
+    return list_array(_list(values, list_of(target.value_type, nullable=True)), target)
 
 
 def _list(values: pa.Array, target: pa.DataType) -> pa.Array:

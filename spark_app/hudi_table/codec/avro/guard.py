@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from hudi_table.codec.avro.names import with_namespaces
 from hudi_table.model.json_text import parse_json
 
 SCHEMAS_KEPT = 16
@@ -43,7 +44,7 @@ def parsed_schema(text: str | bytes) -> Any:
 
     document = load_schema(text, sized=True)
     try:
-        return fastavro.parse_schema(document)
+        return fastavro.parse_schema(with_namespaces(document))
     except fastavro.schema.SchemaParseException as error:
         raise ValueError(f"its schema is none: {error}") from error
 

@@ -145,10 +145,19 @@ VERSIONS = tuple(sorted(_BY_VERSION))
 DEFAULT_VERSION = 6
 """Of new tables."""
 
+_VECTORS = frozenset({9})
+"""Versions in which lists of a fixed size become vectors."""
+
 
 def layout_of(version: int) -> Layout:
     """The layout of a table version that is read. Raises KeyError for another."""
     return _BY_VERSION[version]
+
+
+def takes_vectors(version: int) -> bool:
+    """Whether new columns of fixed-size lists are vectors in tables of this version. Tables of any
+    version may have such columns from Hudi 1.2."""
+    return version in _VECTORS
 
 
 def known_version(text: str, table: str, base_path: str = "") -> int:
