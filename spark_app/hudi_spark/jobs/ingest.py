@@ -20,7 +20,7 @@ from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSche
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import SourceFile, batch_id
 from hudi_table.model.job.jobspec import JobResult, JobSpec
-from hudi_table.model.table.layouts import takes_vectors
+from hudi_table.model.table.layouts import has_logical_types
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.files.notified import Notified
 from hudi_table.sources.files.reading import file_schema
@@ -89,7 +89,11 @@ def _misfit(spec: JobSpec, table: HudiTable | None, batch: Batch) -> InvalidSche
     for file in batch.files:
         try:
             own = own_columns(file_schema(source.storage, file.path, source.format, source.csv, types))
-            evolve(known, normalise(own, known=known, vectors=takes_vectors(table.config.version)), null_for_missing=True)
+            evolve(
+                known,
+                normalise(own, known=known, logical_types=has_logical_types(table.config.version)),
+                null_for_missing=True,
+            )
         except InvalidDataError:
             continue  # one that cannot be read is told of when its rows are
         except InvalidSchemaError as error:

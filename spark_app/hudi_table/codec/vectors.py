@@ -112,9 +112,7 @@ def vector_array(values: pa.Array, kind: pa.DataType) -> pa.Array:
     validity, data = values.buffers()
     count = (len(values) + values.offset) * kind.list_size
     elements = pa.Array.from_buffers(kind.value_type, count, [None, data], 0)
-    return pa.Array.from_buffers(
-        kind, len(values), [validity], values.null_count, values.offset, children=[elements]
-    )
+    return pa.Array.from_buffers(kind, len(values), [validity], values.null_count, values.offset, children=[elements])
 
 
 def list_array(values: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -20,8 +20,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_table.codec.arrow_types import list_of, normalise, unsupported_columns
-from hudi_table.codec.avro.guard import load_schema
-from hudi_table.codec.vectors import LOGICAL_TYPE, avro_of, is_vector, vector_in
+from hudi_table.codec.avro.guard import load_schema, parsed_schema
+from hudi_table.codec.variants import avro_variant, is_variant
+from hudi_table.codec.vectors import avro_of, is_vector, vector_in
 from hudi_table.errors import CorruptTableError, InvariantError, UnsupportedTableError
 from hudi_table.model.names import ALL_META_COLUMNS, META_COLUMNS, OPERATION_COLUMN
 
@@ -80,12 +81,13 @@ def arrow_to_avro(schema: pa.Schema, *, table_name: str) -> str:
 
 
 def _name_once(columns: list[dict[str, Any]]) -> None:
-    """Of vectors of one type the first column tells it, the others hold its name."""
+    """Of vectors of one type, and of variants, the first column tells it, the others hold its
+    name."""
     seen = set()
     for column in columns:
         branches = column["type"] if isinstance(column["type"], list) else [column["type"]]
         for place, branch in enumerate(branches):
-            if isinstance(branch, dict) and branch.get("logicalType") == LOGICAL_TYPE:
+            if isinstance(branch, dict) and branch.get("namespace") == "":
                 if branch["name"] not in seen:
                     seen.add(branch["name"])
                 elif isinstance(column["type"], list):
@@ -108,9 +110,7 @@ def avro_text_for(schema: pa.Schema, *, table_name: str, previous: str | None) -
     text = arrow_to_avro(schema, table_name=table_name)
     same = {field.name for field in schema if field.name in columns and had.field(field.name).equals(field)}
     made = json.loads(text)
-    mixed = _with_columns(
-        made, [columns[each["name"]] if each["name"] in same else each for each in made["fields"]]
-    )
+    mixed = _with_columns(made, [columns[each["name"]] if each["name"] in same else each for each in made["fields"]])
     return mixed if _says(mixed, schema) else text
 
 
@@ -206,7 +206,9 @@ def _record(fields: list[pa.Field], name: str, space: str, *, enclosing: str | N
 def _column(column: pa.Field, space: str, enclosing: str) -> dict[str, Any]:
     body: dict[str, Any] = {
         "name": column.name,
-        "type": _nullable(_avro_type(column.type, column.name, space, enclosing), column),
+        "type": _nullable(
+            avro_variant() if is_variant(column) else _avro_type(column.type, column.name, space, enclosing), column
+        ),
     }
     if column.nullable:
         body["default"] = None

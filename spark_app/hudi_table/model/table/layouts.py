@@ -145,8 +145,8 @@ VERSIONS = tuple(sorted(_BY_VERSION))
 DEFAULT_VERSION = 6
 """Of new tables."""
 
-_VECTORS = frozenset({9})
-"""Versions in which lists of a fixed size become vectors."""
+_LOGICAL_TYPES = frozenset({9})
+"""Versions whose new columns may be of a type that Hudi 1.2 has of its own."""
 
 
 def layout_of(version: int) -> Layout:
@@ -154,10 +154,10 @@ def layout_of(version: int) -> Layout:
     return _BY_VERSION[version]
 
 
-def takes_vectors(version: int) -> bool:
-    """Whether new columns of fixed-size lists are vectors in tables of this version. Tables of any
-    version may have such columns from Hudi 1.2."""
-    return version in _VECTORS
+def has_logical_types(version: int) -> bool:
+    """Whether new columns of tables of this version are vectors and variants where Arrow's are.
+    Tables of any version may have such columns from Hudi 1.2."""
+    return version in _LOGICAL_TYPES
 
 
 def known_version(text: str, table: str, base_path: str = "") -> int:
