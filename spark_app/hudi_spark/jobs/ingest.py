@@ -80,9 +80,9 @@ def _taken(spec: JobSpec, told: Notified | None, progress: Progress) -> tuple[Ba
 def _misfit(spec: JobSpec, table: HudiTable | None, batch: Batch) -> InvalidSchemaError | None:
     """What is wrong with the first file whose own columns do not fit the table's, None if there is
     none. It is to blame, wherever it stands among the others."""
-    known = table.schema() if table is not None else None
-    if known is None or batch.transform:
+    if table is None or batch.transform:
         return None
+    known, logical_types = table.schema(), has_logical_types(table.context.config.version)
     source = batch.taken.source
     with contextlib.closing(Chain(Transforms.of(()), spec.work["source"].get("columns"))) as chain:
         types = chain.read_as(known)
@@ -91,7 +91,7 @@ def _misfit(spec: JobSpec, table: HudiTable | None, batch: Batch) -> InvalidSche
             own = own_columns(file_schema(source.storage, file.path, source.format, source.csv, types))
             evolve(
                 known,
-                normalise(own, known=known, logical_types=has_logical_types(table.config.version)),
+                normalise(own, known=known, logical_types=logical_types),
                 null_for_missing=True,
             )
         except InvalidDataError:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_table.codec.variants import is_variant, variant_field
+from hudi_table.codec.variants import VARIANT, is_variant, variant_field
 from hudi_table.codec.vectors import is_vector, vector_of
 from hudi_table.errors import InvalidSchemaError
 
@@ -52,9 +52,8 @@ def normalise(schema: pa.Schema, *, known: pa.Schema | None = None, logical_type
     table's schema, has already takes its type from there if that stores the same values: a column
     of the null type, a timestamp of another unit or zone, bytes of a fixed size, a type that only
     other writers use. A list of a fixed size becomes a vector where the column is one; with
-    `logical_types` a new column of such lists holds vectors, and one that is marked so variants. Raises InvalidSchemaError that names every column of a type that
-    cannot be held.
-    """
+    `logical_types` a new column of such lists holds vectors, and one that is marked so variants.
+    Raises InvalidSchemaError that names every column of a type that cannot be held."""
     chosen = {} if known is None else {field.name: field for field in map(_type_chooser(known), schema) if field}
     if logical_types:
         chosen |= {f.name: f for f in map(_logical, schema) if f and (known is None or f.name not in known.names)}
@@ -75,7 +74,7 @@ def _type_chooser(known: pa.Schema) -> Callable[[pa.Field], pa.Field | None]:
         kind, have = field.type, known.field(position).type
         timestamps = pt.is_timestamp(kind) and pt.is_timestamp(have)
         same = kind == have or pt.is_null(kind) or timestamps or (_is_bytes(kind) and _is_bytes(have))
-        same = same or (is_vector(have) and is_any_list(kind))
+        same = same or (is_vector(have) and is_any_list(kind)) or (is_variant(field) and have == VARIANT)
         return pa.field(field.name, have, field.nullable) if same else None
 
     return choose

@@ -1,12 +1,11 @@
-"""Variants: columns of type `VARIANT`, structs of two binary fields as Parquet encodes semi-structured
-values.
+"""Variants: columns of type `VARIANT`, structs of two binary fields as Parquet encodes
+semi-structured values.
 
 Facts (Hudi 1.2.0, and Arrow's canonical extension types): the Avro type is a record `variant`
 without a namespace and with the logical type of that name, whose fields `metadata` and `value` are
 both required; Parquet holds the same group. Arrow marks such a struct by the extension
-`arrow.parquet.variant`, which pyarrow leaves in a field's metadata where no such type is registered.
-Shredded variants, with a `typed_value`, are none that Hudi 1.2 writes.
-"""
+`arrow.parquet.variant`, which pyarrow leaves in a field's metadata where no such type is
+registered. Shredded variants, with a `typed_value`, are none that Hudi 1.2 writes."""
 
 from __future__ import annotations
 
@@ -20,8 +19,8 @@ EXTENSION: Final = "arrow.parquet.variant"
 _NAME: Final = b"ARROW:extension:name"
 MARK: Final[Mapping[bytes, bytes]] = {_NAME: EXTENSION.encode(), b"ARROW:extension:metadata": b""}
 """Metadata of a field that holds variants."""
-STORAGE: Final = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
-_PARTS: Final = {field.name for field in STORAGE}
+VARIANT: Final = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+_PARTS: Final = {field.name for field in VARIANT}
 
 
 def is_variant(field: pa.Field) -> bool:
@@ -36,7 +35,7 @@ def is_variant(field: pa.Field) -> bool:
 
 def variant_field(field: pa.Field) -> pa.Field:
     """The field as a table holds it."""
-    return pa.field(field.name, STORAGE, field.nullable, dict(MARK))
+    return pa.field(field.name, VARIANT, field.nullable, dict(MARK))
 
 
 def avro_variant() -> dict[str, Any]:
