@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
 LOGICAL_TYPE: Final = "vector"
@@ -118,6 +117,8 @@ def vector_array(values: pa.Array, kind: pa.DataType) -> pa.Array:
 def list_array(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """Lists as vectors. Raises pa.ArrowInvalid where one has another length, or an element is
     null."""
+    import pyarrow.compute as pc  # whoever reads schemas alone is to load none of it
+
     lengths = {int(n) for n in pc.list_value_length(values).drop_null().unique().to_pylist()}
     if lengths - {kind.list_size}:
         raise pa.ArrowInvalid(f"a list of {min(lengths - {kind.list_size})} elements is no {_words(kind)}")

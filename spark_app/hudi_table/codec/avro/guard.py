@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from hudi_table.codec.avro.names import with_namespaces
 from hudi_table.model.json_text import parse_json
 
 SCHEMAS_KEPT = 16
@@ -41,6 +40,8 @@ def parsed_schema(text: str | bytes) -> Any:
     """A `sized` schema as fastavro reads by it: who is given it does not change it. A table's files
     of one kind all have the same. Raises ValueError, also for what fastavro takes for none."""
     import fastavro
+
+    from hudi_table.codec.avro.names import with_namespaces
 
     document = load_schema(text, sized=True)
     try:
