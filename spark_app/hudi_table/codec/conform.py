@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_table.codec.arrow_types import is_any_list, list_of
-from hudi_table.codec.vectors import list_array, vector_array
+from hudi_table.codec.vectors import checked, has_vectors, list_array, vector_array
 from hudi_table.errors import InvalidDataError
 from hudi_table.model.counts import counted
 
@@ -33,7 +33,7 @@ def conform(data: Data, schema: pa.Schema) -> Data:
     UTC, a naive target takes the wall clock of UTC. Raises InvalidDataError that names the column
     if a value does not fit, if a required column is missing, or if it holds nulls.
     """
-    if data.schema.equals(schema, check_metadata=False):
+    if data.schema.equals(schema, check_metadata=False) and not has_vectors(schema):
         return data
     have = {name: position for position, name in enumerate(data.schema.names)}
     columns = []
@@ -53,6 +53,8 @@ def conform(data: Data, schema: pa.Schema) -> Data:
 def cast_array(values: pa.Array, target: pa.DataType) -> pa.Array:
     """`values` as `target` without loss. Raises pa.ArrowInvalid or pa.ArrowNotImplementedError."""
     kind = values.type
+    if pt.is_fixed_size_list(target):
+        return _vectors(values, target)
     if kind == target:
         # Equality ignores names of list items and map entries, which must match inside one table.
         return values if str(kind) == str(target) else values.cast(target)
@@ -64,8 +66,6 @@ def cast_array(values: pa.Array, target: pa.DataType) -> pa.Array:
         return cast_array(values.dictionary, target).take(values.indices)
     if pt.is_struct(kind) and pt.is_struct(target):
         return _struct(values, target)
-    if pt.is_fixed_size_list(target):
-        return _vectors(values, target)
     if is_any_list(kind) and pt.is_list(target):
         return _list(values, target)
     if pt.is_map(kind) and pt.is_map(target):
@@ -149,6 +149,8 @@ def _check_nulls(children: list[pa.Array], fields: list[pa.Field], mask: pa.Arra
 
 def _vectors(values: pa.Array, target: pa.DataType) -> pa.Array:
     """Lists, and the bytes that files hold, as vectors."""
+    if values.type == target:
+        return checked(values if str(values.type) == str(target) else values.cast(target))
     if pt.is_fixed_size_binary(values.type):
         return vector_array(values, target)
     if pt.is_null(values.type):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -20,13 +21,13 @@ LOGICAL_TYPE: Final = "vector"
 FOOTER_KEY: Final = "hoodie.vector.columns"
 ELEMENTS: Final = {"FLOAT": pa.float32(), "DOUBLE": pa.float64(), "INT8": pa.int8()}
 _NAMES: Final = {kind: name for name, kind in ELEMENTS.items()}
-_ELEMENT: Final = "element"
 Data = TypeVar("Data", pa.RecordBatch, pa.Table)
 
 
 def vector_of(element: pa.DataType, dimension: int) -> pa.DataType:
-    """The Arrow type of a column of vectors."""
-    return pa.list_(pa.field(_ELEMENT, element, nullable=False), dimension)
+    """The Arrow type of a column of vectors. Its field is the one that Arrow gives it: of another
+    one a pickled schema keeps nothing (pyarrow 26)."""
+    return pa.list_(element, dimension)
 
 
 def is_vector(kind: pa.DataType) -> bool:
@@ -87,11 +88,23 @@ def stored_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([f.with_type(pa.binary(width_of(f.type))) if is_vector(f.type) else f for f in schema])
 
 
+def with_lists(schema: pa.Schema) -> pa.Schema:
+    """The schema for whoever has no lists of a fixed size, as Spark."""
+    if not has_vectors(schema):
+        return schema
+    return pa.schema([f.with_type(pa.list_(f.type.value_field)) if is_vector(f.type) else f for f in schema])
+
+
+def checked(values: pa.Array) -> pa.Array:
+    """The vectors. Raises pa.ArrowInvalid where an element is null."""
+    if values.values.null_count and values.flatten().null_count:
+        raise pa.ArrowInvalid("an element of a vector is null")
+    return values
+
+
 def stored_array(values: pa.Array) -> pa.Array:
     """Vectors as their bytes, without a copy. Raises pa.ArrowInvalid where an element is null."""
-    kind, elements = values.type, values.values
-    if elements.null_count and values.flatten().null_count:
-        raise pa.ArrowInvalid("an element of a vector is null")
+    kind, elements = checked(values).type, values.values
     size = kind.value_type.bit_width // 8
     data = elements.buffers()[1]
     if data is None:
@@ -110,6 +123,8 @@ def vector_array(values: pa.Array, kind: pa.DataType) -> pa.Array:
         raise pa.ArrowInvalid(f"{values.type.byte_width} bytes are no {_words(kind)}")
     validity, data = values.buffers()
     count = (len(values) + values.offset) * kind.list_size
+    if data is None:
+        data = pa.py_buffer(bytes(width_of(kind) * (len(values) + values.offset)))
     elements = pa.Array.from_buffers(kind.value_type, count, [None, data], 0)
     return pa.Array.from_buffers(kind, len(values), [validity], values.null_count, values.offset, children=[elements])
 
@@ -122,9 +137,14 @@ def list_array(values: pa.Array, kind: pa.DataType) -> pa.Array:
     lengths = {int(n) for n in pc.list_value_length(values).drop_null().unique().to_pylist()}
     if lengths - {kind.list_size}:
         raise pa.ArrowInvalid(f"a list of {min(lengths - {kind.list_size})} elements is no {_words(kind)}")
-    if values.flatten().null_count:
+    items = values.flatten()
+    if items.null_count:
         raise pa.ArrowInvalid("an element of a vector is null")
-    return values.cast(kind)
+    # Arrow's own cast (26.0) reads beyond the values of an array that holds none.
+    valid = np.asarray(values.is_valid())
+    numbers = np.zeros((len(values), kind.list_size), kind.value_type.to_pandas_dtype())
+    numbers[valid] = items.to_numpy().reshape(-1, kind.list_size)
+    return pa.FixedSizeListArray.from_arrays(pa.array(numbers.reshape(-1)), type=kind, mask=pa.array(~valid))
 
 
 def as_stored(data: Data) -> Data:

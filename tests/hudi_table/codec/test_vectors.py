@@ -140,3 +140,15 @@ def test_null_elements_of_a_null_vector_are_no_fault() -> None:
     )
     found = conform(pa.table({"v": values}), pa.schema([("v", vector_of(pa.float32(), 2))]))
     assert as_stored(found)["v"].to_pylist() == [b"\x00\x00\x80?\x00\x00\x00@", None]
+
+
+@pytest.mark.parametrize("values", [[], [None], [None, None], [[1.0, 2.0], None, [3.0, 4.0]]])
+def test_lists_become_vectors_also_where_there_are_none(values: list[Any]) -> None:
+    wanted = pa.schema([("v", vector_of(pa.float32(), 2))])
+    for given_ in (
+        pa.array(values, pa.list_(pa.float32())),
+        pa.array([[9.0, 9.0], *values], pa.list_(pa.float32())).slice(1),
+    ):
+        found = conform(pa.table({"v": given_}), wanted)
+        found.validate(full=True)
+        assert found["v"].to_pylist() == values
