@@ -82,10 +82,10 @@ def read(
     `until` and `full_scan` are those of `HudiTable.scan`. `query="cdc"` gives what
     `HudiTable.changes` does; rows come in no order, `ts_ms` tells it.
 
-    On local paths Spark reads the chosen base files itself, unless they hold vectors, so column pruning, push-down and counts
-    come free; on object stores tasks read them with pyarrow, and no Hadoop file system is needed.
-    `filter` (SQL-like text) prunes partitions, row groups and rows. Raises what
-    `hudi_table.open_table` and its scan raise.
+    On local paths Spark reads the chosen base files itself, unless they hold vectors, so column
+    pruning, push-down and counts come free; on object stores tasks read them with pyarrow, and no
+    Hadoop file system is needed. `filter` (SQL-like text) prunes partitions, row groups and rows.
+    Raises what `hudi_table.open_table` and its scan raise.
     """
     table = open_table(uri, as_of=as_of, storage_options=storage_options)
     if query == "cdc":

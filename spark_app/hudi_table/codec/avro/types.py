@@ -33,8 +33,8 @@ class AvroField:
 
 @functools.lru_cache(maxsize=64)
 def flat_fields(avro_schema: str) -> tuple[AvroField, ...] | None:
-    """The fields of a record schema, vectors as their bytes; None if one is or holds a list, a map, an enum or a union of
-    several types.
+    """The fields of a record schema, vectors as their bytes; None if one is or holds a list, a map,
+    an enum or a union of several types.
 
     Raises what `avro_to_arrow` raises.
     """
