@@ -21,7 +21,7 @@ from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import open_table
 from hudi_table.codec.conform import conform
-from hudi_table.codec.vectors import has_vectors, with_lists
+from hudi_table.codec.logical_types.vectors import has_vectors, with_lists
 from hudi_table.errors import InvalidOptionError
 from hudi_table.read.changes.plan import ChangesPlan
 from hudi_table.read.changes.rows import step_batches

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import hudi_spark
 from hudi_table import InvalidDataError, create_table, open_table
-from hudi_table.codec.vectors import vector_of
+from hudi_table.codec.logical_types.vectors import vector_of
 
 pytestmark = pytest.mark.spark
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.list_(pa.float32(), 3)), ("b", pa.list_(pa.int8(), 2))])

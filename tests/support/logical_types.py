@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_table.codec.variants import MARK
+from hudi_table.codec.logical_types.variants import MARK
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "golden-1.2"
 VARIANT = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_table.codec.variants import VARIANT, is_variant, variant_field
-from hudi_table.codec.vectors import is_vector, vector_of
+from hudi_table.codec.logical_types.variants import VARIANT, is_variant, variant_field
+from hudi_table.codec.logical_types.vectors import is_vector, vector_of
 from hudi_table.errors import InvalidSchemaError
 
 DECIMAL_PRECISION_MAX = 38

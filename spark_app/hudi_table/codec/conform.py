@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_table.codec.arrow_types import is_any_list, list_of
-from hudi_table.codec.vectors import checked, has_vectors, list_array, vector_array
+from hudi_table.codec.logical_types.vectors import checked, has_vectors, list_array, vector_array
 from hudi_table.errors import InvalidDataError
 from hudi_table.model.counts import counted
 

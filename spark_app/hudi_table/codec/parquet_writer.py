@@ -17,8 +17,8 @@ from hudi_table.codec.avro.schema import with_meta_text
 from hudi_table.codec.bloom.filters import BloomFilter, BloomFilterSpec
 from hudi_table.codec.gate import Gate
 from hudi_table.codec.keyrange import key_range, merge_ranges
+from hudi_table.codec.logical_types.vectors import FOOTER_KEY, as_stored, footer_text, has_vectors, stored_schema
 from hudi_table.codec.parquet import AVRO_SCHEMA, BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, BaseFileFooter, footer_from
-from hudi_table.codec.vectors import FOOTER_KEY, as_stored, footer_text, has_vectors, stored_schema
 from hudi_table.errors import InvalidOptionError, InvariantError
 from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table import InvalidDataError, InvalidSchemaError, create_table, open_table
-from hudi_table.codec.vectors import vector_of
+from hudi_table.codec.logical_types.vectors import vector_of
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.schemas import table_avro_schema
 from tests.support.logical_types import SCHEMA, VARIANT, golden_rows, golden_table, rows_of

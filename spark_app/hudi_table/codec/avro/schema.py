@@ -21,8 +21,8 @@ import pyarrow.types as pt
 
 from hudi_table.codec.arrow_types import list_of, normalise, unsupported_columns
 from hudi_table.codec.avro.guard import load_schema, parsed_schema
-from hudi_table.codec.variants import avro_variant, is_variant
-from hudi_table.codec.vectors import avro_of, is_vector, vector_in
+from hudi_table.codec.logical_types.variants import avro_variant, is_variant
+from hudi_table.codec.logical_types.vectors import avro_of, is_vector, vector_in
 from hudi_table.errors import CorruptTableError, InvariantError, UnsupportedTableError
 from hudi_table.model.names import ALL_META_COLUMNS, META_COLUMNS, OPERATION_COLUMN
 

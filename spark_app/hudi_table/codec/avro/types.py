@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_table.codec.avro.schema import avro_to_arrow, full_name
-from hudi_table.codec.vectors import stored_schema
+from hudi_table.codec.logical_types.vectors import stored_schema
 from hudi_table.model.json_text import parse_json
 
 FLAT = ("boolean", "int", "long", "float", "double", "string", "bytes", "fixed", "record")

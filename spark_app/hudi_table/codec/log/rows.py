@@ -44,8 +44,8 @@ from hudi_table.codec.log.blocks import (
     unreadable,
 )
 from hudi_table.codec.log.hfile import read_hfile
+from hudi_table.codec.logical_types.vectors import as_stored, as_vectors, stored_schema
 from hudi_table.codec.parquet_writer import BaseFileWriter
-from hudi_table.codec.vectors import as_stored, as_vectors, stored_schema
 from hudi_table.errors import InvariantError, UnsupportedTableError
 
 CONTENT_VERSION = 3

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_table.codec.vectors import is_vector
+from hudi_table.codec.logical_types.vectors import is_vector
 from hudi_table.errors import InvalidRequestError
 
 DISTANCE: Final = "_hudi_distance"

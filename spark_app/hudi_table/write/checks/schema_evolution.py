@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_table.codec.arrow_types import is_any_list, list_of
-from hudi_table.codec.vectors import is_vector
+from hudi_table.codec.logical_types.vectors import is_vector
 from hudi_table.errors import InvalidSchemaError
 
 _WIDER = {

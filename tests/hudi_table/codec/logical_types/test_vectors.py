@@ -18,8 +18,8 @@ from hudi_table.codec.avro.schema import arrow_to_avro, avro_text_for, avro_to_a
 from hudi_table.codec.conform import conform
 from hudi_table.codec.log.blocks import scan_blocks
 from hudi_table.codec.log.rows import avro_block, read_rows
+from hudi_table.codec.logical_types.vectors import as_stored, as_vectors, vector_of
 from hudi_table.codec.parquet_writer import BaseFileWriter
-from hudi_table.codec.vectors import as_stored, as_vectors, vector_of
 from hudi_table.errors import InvalidDataError
 from tests.support.logical_types import SCHEMA, rows_of
 
