@@ -20,6 +20,8 @@ from hudi_spark.datasource.source import HudiDataSource, LongNamedSource
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import open_table
+from hudi_table.codec.conform import conform
+from hudi_table.codec.logical_types.vectors import has_vectors, with_lists
 from hudi_table.errors import InvalidOptionError
 from hudi_table.read.changes.plan import ChangesPlan
 from hudi_table.read.changes.rows import step_batches
@@ -80,10 +82,10 @@ def read(
     `until` and `full_scan` are those of `HudiTable.scan`. `query="cdc"` gives what
     `HudiTable.changes` does; rows come in no order, `ts_ms` tells it.
 
-    On local paths Spark reads the chosen base files itself, so column pruning, push-down and counts
-    come free; on object stores tasks read them with pyarrow, and no Hadoop file system is needed.
-    `filter` (SQL-like text) prunes partitions, row groups and rows. Raises what
-    `hudi_table.open_table` and its scan raise.
+    On local paths Spark reads the chosen base files itself, unless they hold vectors, so column
+    pruning, push-down and counts come free; on object stores tasks read them with pyarrow, and no
+    Hadoop file system is needed. `filter` (SQL-like text) prunes partitions, row groups and rows.
+    Raises what `hudi_table.open_table` and its scan raise.
     """
     table = open_table(uri, as_of=as_of, storage_options=storage_options)
     if query == "cdc":
@@ -98,7 +100,8 @@ def read(
 def scan_frame(spark: SparkSession, context: TableContext, plan: ScanPlan) -> DataFrame:
     """The rows of a plan."""
     bases = [found.base for found in plan.slices if found.base is not None and not found.logs]
-    if _is_local(context.base_path) and plan.bound is None and 0 < len(bases) == len(plan.slices):
+    readable = plan.bound is None and not has_vectors(plan.schema)
+    if _is_local(context.base_path) and readable and 0 < len(bases) == len(plan.slices):
         paths = [f"file://{context.base_path.removeprefix('file://')}/{base.path}" for base in bases]
         # Explicit files hold partition-like folder names: base paths would make Spark infer columns from them.
         reader = spark.read.schema(from_arrow_schema(plan.schema)).option("recursiveFileLookup", "true")
@@ -127,7 +130,7 @@ def _in_tasks(
     read_part: Callable[[TableContext, int], Iterator[pa.RecordBatch]],
 ) -> DataFrame:
     """One task for each of the numbered parts."""
-    schema, handle = from_arrow_schema(arrow), TableHandle.of(context)
+    schema, handle, plain = from_arrow_schema(arrow), TableHandle.of(context), with_lists(arrow)
     if not parts:
         return spark.createDataFrame([], schema)
     numbers = spark.createDataFrame([(number,) for number in range(parts)], _FILE_NUMBER)
@@ -136,7 +139,7 @@ def _in_tasks(
         set_up_worker()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from read_part(handle.open(), number)
+                yield from (conform(found, plain) for found in read_part(handle.open(), number))
 
     return numbers.repartitionById(parts, "number").mapInArrow(rows, schema)
 

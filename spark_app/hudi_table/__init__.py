@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         WriteAbortedError,
         WriteConflictError,
     )
+    from hudi_table.unstructured import read_blobs, vector_search
     from hudi_table.write.functions import register_key_generator, register_merger
     from hudi_table.write.result import CommitResult
 
@@ -60,9 +61,11 @@ __all__ = [
     "create_table",
     "downgrade_table",
     "open_table",
+    "read_blobs",
     "register_key_generator",
     "register_merger",
     "upgrade_table",
+    "vector_search",
     "write_hudi",
 ]
 
@@ -76,6 +79,8 @@ if not TYPE_CHECKING:  # or a name that is misspelt would pass for one of any ty
             from hudi_table import errors as home
         elif name.startswith("register_"):
             from hudi_table.write import functions as home
+        elif name in ("read_blobs", "vector_search"):
+            from hudi_table import unstructured as home
         else:
             from hudi_table import api as home
         return getattr(home, name)

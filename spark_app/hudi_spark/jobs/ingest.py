@@ -20,6 +20,7 @@ from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSche
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import SourceFile, batch_id
 from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.table.layouts import has_logical_types
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.files.notified import Notified
 from hudi_table.sources.files.reading import file_schema
@@ -79,16 +80,20 @@ def _taken(spec: JobSpec, told: Notified | None, progress: Progress) -> tuple[Ba
 def _misfit(spec: JobSpec, table: HudiTable | None, batch: Batch) -> InvalidSchemaError | None:
     """What is wrong with the first file whose own columns do not fit the table's, None if there is
     none. It is to blame, wherever it stands among the others."""
-    known = table.schema() if table is not None else None
-    if known is None or batch.transform:
+    if table is None or batch.transform:
         return None
+    known, logical_types = table.schema(), has_logical_types(table.context.config.version)
     source = batch.taken.source
     with contextlib.closing(Chain(Transforms.of(()), spec.work["source"].get("columns"))) as chain:
         types = chain.read_as(known)
     for file in batch.files:
         try:
             own = own_columns(file_schema(source.storage, file.path, source.format, source.csv, types))
-            evolve(known, normalise(own, known=known), null_for_missing=True)
+            evolve(
+                known,
+                normalise(own, known=known, logical_types=logical_types),
+                null_for_missing=True,
+            )
         except InvalidDataError:
             continue  # one that cannot be read is told of when its rows are
         except InvalidSchemaError as error:

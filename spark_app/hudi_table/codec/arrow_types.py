@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pyarrow.types as pt
 
+from hudi_table.codec.logical_types.variants import VARIANT, is_variant, variant_field
+from hudi_table.codec.logical_types.vectors import is_vector, vector_of
 from hudi_table.errors import InvalidSchemaError
 
 DECIMAL_PRECISION_MAX = 38
@@ -42,17 +44,19 @@ def unsupported_columns(schema: pa.Schema) -> list[tuple[str, str]]:
     return found
 
 
-def normalise(schema: pa.Schema, *, known: pa.Schema | None = None) -> pa.Schema:
+def normalise(schema: pa.Schema, *, known: pa.Schema | None = None, logical_types: bool = False) -> pa.Schema:
     """The schema as a table stores it: plain layouts, Spark's integer widths, timestamps in
     microseconds UTC.
 
     A timestamp without zone is stored as the instant it would be in UTC. A column that `known`, the
     table's schema, has already takes its type from there if that stores the same values: a column
     of the null type, a timestamp of another unit or zone, bytes of a fixed size, a type that only
-    other writers use. Raises InvalidSchemaError that names every column of a type that cannot be
-    held.
-    """
+    other writers use. A list of a fixed size becomes a vector where the column is one; with
+    `logical_types` a new column of such lists holds vectors, and one that is marked so variants.
+    Raises InvalidSchemaError that names every column of a type that cannot be held."""
     chosen = {} if known is None else {field.name: field for field in map(_type_chooser(known), schema) if field}
+    if logical_types:
+        chosen |= {f.name: f for f in map(_logical, schema) if f and (known is None or f.name not in known.names)}
     faults = unsupported_columns(
         pa.schema([pa.field(field.name, pa.string()) if field.name in chosen else field for field in schema])
     )
@@ -70,9 +74,19 @@ def _type_chooser(known: pa.Schema) -> Callable[[pa.Field], pa.Field | None]:
         kind, have = field.type, known.field(position).type
         timestamps = pt.is_timestamp(kind) and pt.is_timestamp(have)
         same = kind == have or pt.is_null(kind) or timestamps or (_is_bytes(kind) and _is_bytes(have))
+        same = same or (is_vector(have) and is_any_list(kind)) or (is_variant(field) and have == VARIANT)
         return pa.field(field.name, have, field.nullable) if same else None
 
     return choose
+
+
+def _logical(field: pa.Field) -> pa.Field | None:
+    """A new column of a type that Hudi 1.2 has of its own; None for others."""
+    if is_variant(field):
+        return variant_field(field)
+    if is_vector(field.type):
+        return field.with_type(vector_of(field.type.value_type, field.type.list_size)).remove_metadata()
+    return None
 
 
 def _is_bytes(kind: pa.DataType) -> bool:

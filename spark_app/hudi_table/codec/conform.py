@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_table.codec.arrow_types import is_any_list
+from hudi_table.codec.arrow_types import is_any_list, list_of
+from hudi_table.codec.logical_types.vectors import checked, has_vectors, list_array, vector_array
 from hudi_table.errors import InvalidDataError
 from hudi_table.model.counts import counted
 
@@ -32,7 +33,7 @@ def conform(data: Data, schema: pa.Schema) -> Data:
     UTC, a naive target takes the wall clock of UTC. Raises InvalidDataError that names the column
     if a value does not fit, if a required column is missing, or if it holds nulls.
     """
-    if data.schema.equals(schema, check_metadata=False):
+    if data.schema.equals(schema, check_metadata=False) and not has_vectors(schema):
         return data
     have = {name: position for position, name in enumerate(data.schema.names)}
     columns = []
@@ -52,6 +53,8 @@ def conform(data: Data, schema: pa.Schema) -> Data:
 def cast_array(values: pa.Array, target: pa.DataType) -> pa.Array:
     """`values` as `target` without loss. Raises pa.ArrowInvalid or pa.ArrowNotImplementedError."""
     kind = values.type
+    if pt.is_fixed_size_list(target):
+        return _vectors(values, target)
     if kind == target:
         # Equality ignores names of list items and map entries, which must match inside one table.
         return values if str(kind) == str(target) else values.cast(target)
@@ -142,6 +145,19 @@ def _check_nulls(children: list[pa.Array], fields: list[pa.Field], mask: pa.Arra
         stray = child.is_null() if mask is None else pc.and_not(child.is_null(), mask)
         if pc.any(stray).as_py():
             raise pa.ArrowInvalid(f"field '{field.name}' is required and holds nulls")
+
+
+def _vectors(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Lists, and the bytes that files hold, as vectors."""
+    if values.type == target:
+        return checked(values if str(values.type) == str(target) else values.cast(target))
+    if pt.is_fixed_size_binary(values.type):
+        return vector_array(values, target)
+    if pt.is_null(values.type):
+        return values.cast(target)
+    if not is_any_list(values.type):
+        raise pa.ArrowNotImplementedError("it holds no lists")
+    return list_array(_list(values, list_of(target.value_type, nullable=True)), target)
 
 
 def _list(values: pa.Array, target: pa.DataType) -> pa.Array:

@@ -17,6 +17,7 @@ from hudi_table.codec.avro.schema import with_meta_text
 from hudi_table.codec.bloom.filters import BloomFilter, BloomFilterSpec
 from hudi_table.codec.gate import Gate
 from hudi_table.codec.keyrange import key_range, merge_ranges
+from hudi_table.codec.logical_types.vectors import FOOTER_KEY, as_stored, footer_text, has_vectors, stored_schema
 from hudi_table.codec.parquet import AVRO_SCHEMA, BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, BaseFileFooter, footer_from
 from hudi_table.errors import InvalidOptionError, InvariantError
 from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -70,7 +71,10 @@ class BaseFileWriter:
         self._gate = Gate(sink)
         self._schema = schema
         self._physical = pa.schema(
-            [pa.field(f.name, _DICTIONARY, f.nullable) if f.name in _CONSTANT_COLUMNS else f for f in schema]
+            [
+                pa.field(f.name, _DICTIONARY, f.nullable) if f.name in _CONSTANT_COLUMNS else f
+                for f in stored_schema(schema)
+            ]
         )
         self._avro_schema = with_meta_text(avro_schema) if RECORD_KEY in schema.names else avro_schema
         self._bloom_spec = bloom
@@ -108,7 +112,7 @@ class BaseFileWriter:
         """
         if known is not None and self._rows == 0:
             self._bloom = known
-        table = self._encoded(data if isinstance(data, pa.Table) else pa.Table.from_batches([data]))
+        table = self._encoded(as_stored(data if isinstance(data, pa.Table) else pa.Table.from_batches([data])))
         if RECORD_KEY in table.schema.names:
             for keys in table.column(RECORD_KEY).chunks:
                 self._range = merge_ranges(self._range, key_range(keys))
@@ -135,6 +139,8 @@ class BaseFileWriter:
         self._flush()
         writer = self._open()
         footer = {AVRO_SCHEMA: self._avro_schema, MODEL_NAME: "avro", **footer_seal.PAIR}
+        if has_vectors(self._schema):
+            footer[FOOTER_KEY] = footer_text(self._schema)
         if self._range is not None:
             footer |= {MIN_KEY: self._range[0], MAX_KEY: self._range[1]}
         if self._range is not None or not self._rows:
@@ -145,7 +151,7 @@ class BaseFileWriter:
         writer.close()
         self._gate.release(footer_seal.sealed_end)
         self._closed = True
-        return footer_from(writer.writer.metadata, {**footer}, self._schema)
+        return footer_from(writer.writer.metadata, {**footer}, stored_schema(self._schema))
 
     def abort(self) -> None:
         """Stop without a footer, so that what was written is no Parquet file."""

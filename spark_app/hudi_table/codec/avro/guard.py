@@ -41,9 +41,11 @@ def parsed_schema(text: str | bytes) -> Any:
     of one kind all have the same. Raises ValueError, also for what fastavro takes for none."""
     import fastavro
 
+    from hudi_table.codec.avro.names import with_namespaces
+
     document = load_schema(text, sized=True)
     try:
-        return fastavro.parse_schema(document)
+        return fastavro.parse_schema(with_namespaces(document))
     except fastavro.schema.SchemaParseException as error:
         raise ValueError(f"its schema is none: {error}") from error
 

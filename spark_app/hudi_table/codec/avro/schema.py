@@ -20,7 +20,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_table.codec.arrow_types import list_of, normalise, unsupported_columns
-from hudi_table.codec.avro.guard import load_schema
+from hudi_table.codec.avro.guard import load_schema, parsed_schema
+from hudi_table.codec.logical_types.variants import avro_variant, is_variant
+from hudi_table.codec.logical_types.vectors import avro_of, is_vector, vector_in
 from hudi_table.errors import CorruptTableError, InvariantError, UnsupportedTableError
 from hudi_table.model.names import ALL_META_COLUMNS, META_COLUMNS, OPERATION_COLUMN
 
@@ -70,6 +72,7 @@ def arrow_to_avro(schema: pa.Schema, *, table_name: str) -> str:
     name = _sanitise(table_name)
     space = f"hoodie.{name}"
     record = _record(list(schema), f"{name}_record", space, enclosing=None)
+    _name_once(record["fields"])
     for column in record["fields"]:
         if column["name"] in ALL_META_COLUMNS:
             default = {"default": column.pop("default")} if "default" in column else {}
@@ -77,14 +80,52 @@ def arrow_to_avro(schema: pa.Schema, *, table_name: str) -> str:
     return json.dumps(record, separators=(",", ":"))
 
 
+def _name_once(columns: list[dict[str, Any]]) -> None:
+    """Of vectors of one type, and of variants, the first column tells it, the others hold its
+    name."""
+    seen = set()
+    for column in columns:
+        branches = column["type"] if isinstance(column["type"], list) else [column["type"]]
+        for place, branch in enumerate(branches):
+            if isinstance(branch, dict) and branch.get("namespace") == "":
+                if branch["name"] not in seen:
+                    seen.add(branch["name"])
+                elif isinstance(column["type"], list):
+                    branches[place] = branch["name"]
+                else:
+                    column["type"] = branch["name"]
+
+
 def avro_text_for(schema: pa.Schema, *, table_name: str, previous: str | None) -> str:
-    """`previous` word for word if it already says `schema` (docs, defaults and names survive), else
-    a new text."""
-    if previous is not None and without_meta(avro_to_arrow(previous)).equals(without_meta(schema)):
-        kept = json.loads(previous)
-        kept["fields"] = [column for column in kept["fields"] if column["name"] not in ALL_META_COLUMNS]
-        return json.dumps(kept, separators=(",", ":"))
-    return arrow_to_avro(without_meta(schema), table_name=table_name)
+    """The text of `previous` as far as it already says `schema` (docs, defaults, names and what
+    Arrow does not tell survive), else a new one: word for word, or column by column."""
+    schema = without_meta(schema)
+    if previous is None:
+        return arrow_to_avro(schema, table_name=table_name)
+    had = without_meta(avro_to_arrow(previous))
+    kept = json.loads(previous)
+    columns = {column["name"]: column for column in kept["fields"] if column["name"] not in ALL_META_COLUMNS}
+    if had.equals(schema):
+        return _with_columns(kept, list(columns.values()))
+    text = arrow_to_avro(schema, table_name=table_name)
+    same = {field.name for field in schema if field.name in columns and had.field(field.name).equals(field)}
+    made = json.loads(text)
+    mixed = _with_columns(made, [columns[each["name"]] if each["name"] in same else each for each in made["fields"]])
+    return mixed if _says(mixed, schema) else text
+
+
+def _with_columns(record: dict[str, Any], columns: list[dict[str, Any]]) -> str:
+    return json.dumps({**record, "fields": columns}, separators=(",", ":"))
+
+
+def _says(text: str, schema: pa.Schema) -> bool:
+    """Whether a text can be read and says this schema: not if two columns tell one name, or one
+    holds the name that another column told."""
+    try:
+        parsed_schema(text)
+        return bool(avro_to_arrow(text).equals(schema))
+    except (CorruptTableError, UnsupportedTableError, ValueError):
+        return False
 
 
 @functools.lru_cache(maxsize=64)
@@ -165,7 +206,9 @@ def _record(fields: list[pa.Field], name: str, space: str, *, enclosing: str | N
 def _column(column: pa.Field, space: str, enclosing: str) -> dict[str, Any]:
     body: dict[str, Any] = {
         "name": column.name,
-        "type": _nullable(_avro_type(column.type, column.name, space, enclosing), column),
+        "type": _nullable(
+            avro_variant() if is_variant(column) else _avro_type(column.type, column.name, space, enclosing), column
+        ),
     }
     if column.nullable:
         body["default"] = None
@@ -191,6 +234,8 @@ def _avro_type(kind: pa.DataType, name: str, space: str, enclosing: str) -> Any:
         }
     if pt.is_fixed_size_binary(kind):
         return {"type": "fixed", "name": "fixed", "namespace": f"{space}.{name}", "size": kind.byte_width}
+    if is_vector(kind):
+        return avro_of(kind)
     if pt.is_list(kind):
         items = _nullable(_avro_type(kind.value_type, name, space, enclosing), kind.value_field)
         return {"type": "array", "items": items}
@@ -260,6 +305,9 @@ class _Parser:
         logical = avro.get("logicalType")
         if logical == "decimal":
             return pa.decimal128(avro["precision"], avro.get("scale", 0))
+        vector = vector_in(avro)
+        if vector is not None and "." not in path:
+            return vector
         if logical == "duration":
             raise UnsupportedTableError(f"Column '{path}' is an Avro duration, which is not supported.")
         return pa.binary(avro["size"])

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_table.codec.avro.schema import avro_to_arrow, full_name
+from hudi_table.codec.logical_types.vectors import stored_schema
 from hudi_table.model.json_text import parse_json
 
 FLAT = ("boolean", "int", "long", "float", "double", "string", "bytes", "fixed", "record")
@@ -32,12 +33,12 @@ class AvroField:
 
 @functools.lru_cache(maxsize=64)
 def flat_fields(avro_schema: str) -> tuple[AvroField, ...] | None:
-    """The fields of a record schema; None if one is or holds a list, a map, an enum or a union of
-    several types.
+    """The fields of a record schema, vectors as their bytes; None if one is or holds a list, a map,
+    an enum or a union of several types.
 
     Raises what `avro_to_arrow` raises.
     """
-    arrow = avro_to_arrow(avro_schema)
+    arrow = stored_schema(avro_to_arrow(avro_schema))
     record = parse_json(avro_schema)
     return _fields(record, arrow, {}, full_name(record, "")[1])
 

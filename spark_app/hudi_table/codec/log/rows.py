@@ -29,6 +29,7 @@ import pyarrow.types as pt
 from hudi_table.codec.avro.decode import MalformedError, decode_flat
 from hudi_table.codec.avro.encode import encode_flat, join, varints
 from hudi_table.codec.avro.guard import parsed_schema
+from hudi_table.codec.avro.names import with_namespaces
 from hudi_table.codec.avro.schema import avro_to_arrow
 from hudi_table.codec.avro.types import flat_fields
 from hudi_table.codec.conform import conform
@@ -43,6 +44,7 @@ from hudi_table.codec.log.blocks import (
     unreadable,
 )
 from hudi_table.codec.log.hfile import read_hfile
+from hudi_table.codec.logical_types.vectors import as_stored, as_vectors, stored_schema
 from hudi_table.codec.parquet_writer import BaseFileWriter
 from hudi_table.errors import InvariantError, UnsupportedTableError
 
@@ -96,6 +98,8 @@ def read_rows(source: Any, block: LogBlock, columns: Sequence[str] | None = None
             rows = _parquet_rows(content)
         else:
             rows = _records(content, *_frames(memoryview(content)), _schema_of(block), columns)
+        if block.schema is not None:
+            rows = as_vectors(rows, avro_to_arrow(block.schema))
     except (MalformedError, pa.ArrowInvalid, EOFError, ValueError, TypeError, IndexError, struct.error) as error:
         raise unreadable(block, error) from error
     if columns is None:
@@ -137,7 +141,7 @@ def avro_block(
 
     `compacted`: instants whose blocks it replaces, for a log compaction.
     """
-    rows = conform(rows, avro_to_arrow(avro_schema))
+    rows = as_stored(conform(rows, avro_to_arrow(avro_schema)))
     fields = flat_fields(avro_schema)
     records = _nested_records(rows, avro_schema) if fields is None else encode_flat(rows, fields)
     lengths = pc.binary_length(records).to_numpy().astype(">i4").view(np.uint8)
@@ -322,7 +326,7 @@ def _records(content: pa.Buffer, starts: Any, stops: Any, schema: str, columns: 
     for start in starts.tolist():
         data.seek(start)
         records.append(fastavro.schemaless_reader(data, parsed, None))
-    return pa.Table.from_pylist(records, schema=avro_to_arrow(schema))
+    return pa.Table.from_pylist(records, schema=stored_schema(avro_to_arrow(schema)))
 
 
 def _frames(content: memoryview) -> tuple[Any, Any]:
@@ -347,7 +351,7 @@ def _frames(content: memoryview) -> tuple[Any, Any]:
 
 
 def _nested_records(rows: pa.Table, avro_schema: str) -> pa.Array:
-    parsed = fastavro.parse_schema(json.loads(avro_schema))
+    parsed = fastavro.parse_schema(with_namespaces(json.loads(avro_schema)))
     found = []
     for record in rows.to_pylist(maps_as_pydicts="strict"):
         sink = io.BytesIO()

@@ -145,10 +145,19 @@ VERSIONS = tuple(sorted(_BY_VERSION))
 DEFAULT_VERSION = 6
 """Of new tables."""
 
+_LOGICAL_TYPES = frozenset({9})
+"""Versions whose new columns may be of a type that Hudi 1.2 has of its own."""
+
 
 def layout_of(version: int) -> Layout:
     """The layout of a table version that is read. Raises KeyError for another."""
     return _BY_VERSION[version]
+
+
+def has_logical_types(version: int) -> bool:
+    """Whether new columns of tables of this version are vectors and variants where Arrow's are.
+    Tables of any version may have such columns from Hudi 1.2."""
+    return version in _LOGICAL_TYPES
 
 
 def known_version(text: str, table: str, base_path: str = "") -> int:

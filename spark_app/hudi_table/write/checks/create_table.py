@@ -36,7 +36,7 @@ from hudi_table.model.table.config import (
     TableType,
 )
 from hudi_table.model.table.index_properties import INDEX_CLASS, RECORD_INDEX_MOVES, index_settings
-from hudi_table.model.table.layouts import Layout, layout_of, written_version
+from hudi_table.model.table.layouts import Layout, has_logical_types, layout_of, written_version
 from hudi_table.model.table.merge_settings import PartialUpdates
 from hudi_table.model.table.merging import Payload, payload_named, payload_of
 from hudi_table.model.table.properties import one_complex_field, stored_class, table_payload, with_timebased
@@ -134,14 +134,14 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
     UnsupportedTableError."""
     admit(spec.options)
     spec = _with_options(spec)
-    schema = normalise(own_columns(spec.schema))
+    version = written_version(spec.version)
+    schema = normalise(own_columns(spec.schema), logical_types=has_logical_types(version))
     ordering = names_of(spec.ordering_fields or ())
     payload = _payload(spec, ordering)
     if payload.event_time and not ordering:
         raise InvalidRequestError("merge_mode EventTime needs an ordering field; give ordering_fields")
     name = spec.name or base_path.rstrip("/").rpartition("/")[2]
     index = _index(spec)
-    version = written_version(spec.version)
     config = TableConfig(
         name=name,
         database=spec.database or "",

@@ -39,7 +39,7 @@ from hudi_table.model.table.index_properties import (
     index_settings,
     keys_move,
 )
-from hudi_table.model.table.layouts import layout_of
+from hudi_table.model.table.layouts import has_logical_types, layout_of
 from hudi_table.model.table.partition_buckets import render_rules
 from hudi_table.model.table.version_properties import MERGE_MODE, PAYLOAD
 from hudi_table.model.timeline.commits import SCHEMA_KEY
@@ -332,7 +332,7 @@ def _schemas(
     """(schema of the files, whether it is new, columns that rows are taken in with)."""
     if data_schema is None:
         return table_schema or pa.schema([]), False, pa.schema([])
-    incoming = normalise(own_columns(data_schema), known=table_schema)
+    incoming = normalise(own_columns(data_schema), known=table_schema, logical_types=has_logical_types(config.version))
     needed = [*config.record_key, *config.partition_fields]
     if operation is Operation.UPSERT or operation is Operation.INSERT:
         needed += [name for name in config.ordering_fields if table_schema is None or name in table_schema.names]

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_table.codec.arrow_types import is_any_list, list_of
+from hudi_table.codec.logical_types.vectors import is_vector
 from hudi_table.errors import InvalidSchemaError
 
 _WIDER = {
@@ -99,7 +100,7 @@ def _common(have: pa.DataType, data_type: pa.DataType, path: str, faults: list[s
         return have
     if pt.is_struct(have) and pt.is_struct(data_type):
         return _common_struct(have, data_type, path, faults)
-    if is_any_list(have) and is_any_list(data_type):
+    if is_any_list(have) and is_any_list(data_type) and not is_vector(have):
         element = _common(have.value_type, data_type.value_type, f"{path}.element", faults)
         return list_of(element, nullable=have.value_field.nullable)
     if pt.is_map(have) and pt.is_map(data_type):

@@ -1,0 +1,48 @@
+"""Names of types without a namespace, as fastavro finds them.
+
+Fact (Avro for Java, and Hudi 1.2.0 for vectors and blobs): where a name alone is no type of the
+namespace around it, it is one without a namespace. fastavro 1.13 looks in the namespace around it
+alone, so such types get one of their own here. Nothing of a name is in the bytes of a value.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+_OWN: Final = "without_namespace"
+_NAMED: Final = ("record", "error", "fixed", "enum")
+
+
+def with_namespaces(document: Any) -> Any:
+    """A parsed schema in which every name has a namespace where one is around it."""
+    return _typed(document, "", set(), set())
+
+
+def _typed(kind: Any, space: str, known: set[str], bare: set[str]) -> Any:
+    """`known`: full names told so far, `bare`: names of those without a namespace."""
+    if isinstance(kind, list):
+        return [_typed(each, space, known, bare) for each in kind]
+    if isinstance(kind, str):
+        return f"{_OWN}.{kind}" if kind in bare and f"{space}.{kind}" not in known else kind
+    if not isinstance(kind, dict):
+        return kind
+    if kind.get("type") in _NAMED:
+        return _defined(kind, space, known, bare)
+    inside = {key: _typed(kind[key], space, known, bare) for key in ("type", "items", "values") if key in kind}
+    return {**kind, **inside}
+
+
+def _defined(kind: dict[str, Any], space: str, known: set[str], bare: set[str]) -> dict[str, Any]:
+    name = str(kind["name"])
+    inner = name.rpartition(".")[0] if "." in name else str(kind.get("namespace", space) or "")
+    found = dict(kind)
+    if space and not inner:
+        found["namespace"] = inner = _OWN
+    if inner == _OWN:
+        bare.add(name)
+    known.add(name if "." in name else f"{inner}.{name}")
+    if "fields" in kind:
+        found["fields"] = [
+            {**each, "type": _typed(each["type"], inner, known, bare)} for each in kind.get("fields") or ()
+        ]
+    return found
