@@ -39,6 +39,7 @@ from hudi_table.index.slice_keys import files_of, keys_in
 from hudi_table.index.sorted_keys import Wanted
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options.known import option_text
+from hudi_table.model.options.values import number
 from hudi_table.model.table.config import IndexSpec, TableConfig
 from hudi_table.model.table.index_properties import STATE_PARTITIONS, STATE_TTL
 from hudi_table.model.timeline.instants import format_instant_time
@@ -48,6 +49,7 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice
 
+DAYS_MAX = 36_500
 LEARNT_KEYS_AT_ONCE = 1_000_000
 _EVERY = ".*"
 _log = logging.getLogger("hudi_table")
@@ -65,7 +67,7 @@ class KeyStateIndex(LookedUp):
 
     @classmethod
     def of(cls, config: TableConfig, spec: IndexSpec, options: Mapping[str, str]) -> KeyStateIndex:
-        """The index of a table. Raises InvalidOptionError for a pattern that is none."""
+        """The index of a table. Raises InvalidOptionError for a pattern or a time that is none."""
         del config
         pattern = option_text(options, STATE_PARTITIONS) or _EVERY
         try:
@@ -74,7 +76,12 @@ class KeyStateIndex(LookedUp):
             raise InvalidOptionError(
                 f"option {STATE_PARTITIONS}={pattern} is no regular expression: {error}; mend it, or leave it out"
             ) from None
-        return cls(spec.type.is_global, pattern, timedelta(days=float(option_text(options, STATE_TTL) or "0")))
+        days = number(STATE_TTL, option_text(options, STATE_TTL), 0)
+        if days > DAYS_MAX:
+            raise InvalidOptionError(
+                f"option {STATE_TTL}={days:g} is more than {DAYS_MAX} days: leave it out to keep all keys"
+            )
+        return cls(spec.type.is_global, pattern, timedelta(days=days))
 
     def as_of(self, ctx: TableContext, timeline: Timeline) -> KeyStateIndex:
         """With what is too old now."""

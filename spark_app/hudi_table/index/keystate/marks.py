@@ -19,9 +19,8 @@ from hudi_table.codec.utf8 import chunks_of, utf8_of
 
 Words = npt.NDArray[np.uint64]
 
-_P1, _P2, _P3, _P4, _P5 = (
-    np.uint64(p)
-    for p in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
+_P1, _P2, _P3, _P4 = (
+    np.uint64(p) for p in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63)
 )
 _WIDTH: Final = 8
 _BLOCK_KEYS: Final = 1 << 16
@@ -69,7 +68,7 @@ def _marks(keys: pa.Array) -> tuple[Words, Words]:
     # A word that is read where a key ends may reach into what follows; behind the last one follows this.
     data = np.concatenate([texts.data, np.zeros(_WIDTH, np.uint8)])
     windows: Words = np.ndarray((len(data) - _WIDTH + 1,), "<u8", data, 0, (1,))
-    halves = [(secret + _P5) ^ (left.astype(np.uint64) * _P1) for secret in _SECRET]
+    halves = [secret ^ (left.astype(np.uint64) * _P1) for secret in _SECRET]
     rows: npt.NDArray[np.intp] | slice = slice(None)
     with np.errstate(over="ignore"):
         while True:

@@ -74,8 +74,6 @@ def find(runs: list[Run], marks: Marks, alive: Flags) -> Found:
 
 def _newest(rows: Places, numbers: Numbers) -> Found:
     """Of the entries of one row and number the first, unless it takes them back."""
-    if not (numbers & GONE).any():
-        return Found(rows, numbers)
     _, first = np.unique(rows << 31 | (numbers & ~GONE), return_index=True)
     rows, numbers = rows[first], numbers[first]
     stay = (numbers & GONE) == 0
