@@ -357,7 +357,7 @@ class Meanwhile:
             self.happen()
             return answer
 
-        KeyStateIndex.route = route  # type: ignore[method-assign]
+        KeyStateIndex.route = route  # type: ignore[method-assign,assignment]
 
     def __exit__(self, *_: object) -> None:
         KeyStateIndex.route = self.route  # type: ignore[method-assign]
