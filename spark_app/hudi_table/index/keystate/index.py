@@ -2,9 +2,10 @@
 as Flink's writers of Hudi keep it in the state of their operators.
 
 The first write of a process reads the key columns of the table once. From then on a write takes the
-snapshot's list of files, and reads the keys of those alone that others wrote since: commits of other
-writers, compaction, clustering, restores. What this process writes itself it knows without reading.
-So the answers are those of a global simple index, whatever happened to the table or to the state.
+snapshot's list of files, and reads the keys of those alone that others wrote since: commits of
+other writers, compaction, clustering, restores. What this process writes itself it knows without
+reading. So the answers are those of a global simple index, whatever happened to the table or to the
+state.
 
 Two options, as Flink has them, leave keys out, and say so:
 

@@ -1,5 +1,5 @@
-"""Sorted runs of entries (mark of a key, number of a file group), the newest last, as a log-structured
-merge tree has them.
+"""Sorted runs of entries (mark of a key, number of a file group), the newest last, as a
+log-structured merge tree has them.
 
 A run never changes. A large one lies in files without a name, mapped into memory: the system pages
 them in and out, and frees them with the process, however it ends. Two runs are merged piece by
@@ -81,8 +81,8 @@ def _newest(rows: Places, numbers: Numbers) -> Found:
 
 
 def merged(older: Run, newer: Run, alive: Flags, *, last: bool) -> Run:
-    """Both runs as one, without what is not alive. `last`: nothing is older, so that nothing is left
-    that an entry could take back."""
+    """Both runs as one, without what is not alive. `last`: nothing is older, so that nothing is
+    left that an entry could take back."""
     return _stored(_pieces(older, newer, alive, last=last), len(older) + len(newer))
 
 
@@ -134,7 +134,8 @@ def _sorted(marks: Marks, numbers: Numbers) -> tuple[Marks, Numbers]:
 
 
 def _stored(pieces: Any, most: int) -> Run:
-    """The run of these pieces, of `most` entries or fewer. Raises OSError where the disk is full."""
+    """The run of these pieces, of `most` entries or fewer. Raises OSError where the disk is
+    full."""
     if most <= HELD_ENTRIES:
         found = list(pieces)
         numbers = np.concatenate([np.empty(0, np.uint32), *(part for _, part in found)])

@@ -1,6 +1,6 @@
 """Another way to look keys up in a table that exists: a simple index becomes a bloom index, or the
-other way round; a global one becomes a record index or a key state too, and one that is not global a record index
-by partition, which the next write builds.
+other way round; a global one becomes a record index or a key state too, and one that is not global
+a record index by partition, which the next write builds.
 
 They find the same keys in the same files, so that nothing is rewritten, and writers that still have
 the former index at hand do no harm. All other changes of an index move rows or change what a key

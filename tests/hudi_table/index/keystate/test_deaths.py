@@ -75,8 +75,8 @@ class Writer:
         return found
 
     def check(self, stored: dict[str, tuple[str, int]]) -> int:
-        """What is stored of its keys is what it wrote, and nothing acknowledged is lost. Returns the
-        acknowledged writes."""
+        """What is stored of its keys is what it wrote, and nothing acknowledged is lost. Returns
+        the acknowledged writes."""
         tried: dict[str, dict[int, str]] = {}
         acknowledged: dict[str, int] = {}
         told = self.told()

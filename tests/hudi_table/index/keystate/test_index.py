@@ -5,7 +5,7 @@ commits of others, services, a restore, a disk that fails at any call, two write
 kept of partitions and of old groups, options, and what the table stores.
 
 Omitted: what every index does, random steps among it (`test_conformance.py`, which runs this one
-too), its runs (`test_runs.py`), processes that die (`tests/hudi_table/index/keystate/test_deaths.py`).
+too), its runs (`test_runs.py`), processes that die (`test_deaths.py`).
 """
 
 from __future__ import annotations
