@@ -38,9 +38,9 @@ BOTH = pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
 APART = {"hoodie.parquet.small.file.limit": "0"}
 
 
-def begun(kind: str = "CopyOnWrite", count: int = 6) -> HudiTable:
+def begun(kind: str = "CopyOnWrite", count: int = 6, version: int = 6) -> HudiTable:
     """A table of so many file groups, each of one key."""
-    table = new_table(index="KeyState", type=kind)
+    table = new_table(index="KeyState", type=kind, version=version)
     for number in range(count):
         table.insert(rows((f"k{number}", "xyz"[number % 3], number)), options=APART)
     return table
@@ -76,8 +76,11 @@ def known_groups(table: HudiTable) -> int:
 
 
 @BOTH
-def test_the_first_write_of_a_process_reads_each_file_once_and_later_ones_none_but_what_they_rewrite(kind: str) -> None:
-    table = begun(kind)
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_the_first_write_of_a_process_reads_each_file_once_and_later_ones_none_but_what_they_rewrite(
+    kind: str, version: int
+) -> None:
+    table = begun(kind, version=version)
     forget_states()
     change = rows(("k4", "z", 40), ("k1", "y", 10), ("new", "x", 1))
     first = opened_files(table, lambda t: t.upsert(change, options=APART))
