@@ -24,6 +24,7 @@ INDEXES: dict[str, Any] = {
     "global-bloom": "GlobalBloom",
     "record": "RecordIndex",
     "partitioned-record": "PartitionedRecordIndex",
+    "key-state": "KeyState",
 }
 
 
