@@ -24,7 +24,6 @@ INDEXES: dict[str, Any] = {
     "global-bloom": "GlobalBloom",
     "record": "RecordIndex",
     "partitioned-record": "PartitionedRecordIndex",
-    "key-state": "KeyState",
 }
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from hudi_table.api import open_table
+from hudi_table.api import create_table, open_table
 from hudi_table.model.table.index_properties import INDEX_TYPE, KEY_STATE
 from hudi_table.table.timeline.properties import read_properties
 from tests.interop import ours
 from tests.interop.conftest import Hudis
-from tests.interop.model import Model, rows
+from tests.interop.model import SCHEMA, Model, rows
 from tests.interop.test_record_index import moved
 from tests.support.hudi_oracle import HudiOracle
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
 def test_keys_that_either_side_moves_are_found_by_the_other(hudis: Hudis, tmp_path: Path) -> None:
     base, model = tmp_path / "table", Model(partitioned=True)
-    ours.create(base, index="key-state", partitioned=True)
+    create_table(base, SCHEMA, record_key="id", ordering_fields="ts", partition_by="city", index="KeyState")
     ours.write(base, "upsert", rows(range(20), 1))
     model.apply("upsert", rows(range(20), 1))
 
