@@ -33,11 +33,10 @@ from hudi_table.errors import InvalidOptionError, ObjectNotFoundError
 from hudi_table.index.base import FileSearch, InTasks, Keys, Lookup, Routed, Written
 from hudi_table.index.keystate.marks import Marks
 from hudi_table.index.keystate.state import KeyState, Learnt, held_state, numbered
-from hudi_table.index.lookup import LookedUp, search_slice
+from hudi_table.index.lookup import LookedUp, search_slice, searches
 from hudi_table.index.routing import Answer, Numbers, joined_pairs, no_pairs
 from hudi_table.index.simple import RangesOfFooters
 from hudi_table.index.slice_keys import files_of, keys_in
-from hudi_table.index.sorted_keys import Wanted
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options.known import option_text
 from hudi_table.model.options.values import number
@@ -218,16 +217,12 @@ def _in_files(
     it should have them, else of those of the slice's own partition."""
     if not left:
         return []
-    every = np.arange(len(keys.record_keys), dtype=np.int64)
-    wanted: dict[str | None, Wanted] = {}
-    if any(everywhere for _, everywhere in left):
-        wanted[None] = Wanted.of(keys.record_keys, every)
-    for code, path in enumerate(keys.partition_paths):
-        wanted[path] = Wanted.of(keys.record_keys, every[keys.partitions == code])
+    everywhere = searches(keys, (), is_global=True)[""] if any(kept for _, kept in left) else None
+    of_partition = searches(keys, [slices[code] for code, kept in left if not kept], is_global=False)
 
     def search(part: tuple[int, bool]) -> tuple[Numbers, Numbers]:
-        code, everywhere = part
-        mine = wanted.get(None if everywhere else slices[code].partition)
+        code, kept = part
+        mine = everywhere if kept else of_partition.get(slices[code].partition)
         if mine is None:
             return no_pairs()
         found = np.unique(search_slice(lookup, slices[code], mine, RangesOfFooters(), None).rows)
