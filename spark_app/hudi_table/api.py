@@ -198,7 +198,8 @@ def create_table(
     `schema`: of pyarrow or Polars, or of rows that are given, or a dict of column names and pyarrow
     types. `partition_by`: one or several field names, or
     `{"field", "type": "Timestamp", "format": "yyyy/MM", …}`. `index`: `"Simple"`, `"GlobalSimple"`,
-    `"Bloom"`, `"GlobalBloom"` or `{"type": "Bucket", "buckets": 8, "hashFields": […]}`.
+    `"Bloom"`, `"GlobalBloom"`, `"KeyState"` or
+    `{"type": "Bucket", "buckets": 8, "hashFields": […]}`.
 
     `merge_mode`: `"EventTime"` (the larger ordering value wins) or `"CommitTime"` (the later write
     wins), the default without ordering fields. `partial_updates`: `"IgnoreDefaults"` (nulls leave

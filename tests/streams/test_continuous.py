@@ -3,6 +3,7 @@ it is killed amid is once in the table."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -221,3 +222,38 @@ def test_a_broker_that_is_killed_at_random_loses_and_doubles_nothing(
         assert sorted(each["n"] for each in feed.rows()) == list(range(sent))
         assert versions(ordered) == newest_of(sent)
     figure(kills, "kills of a broker")
+
+
+def test_a_driver_with_a_key_state_that_is_killed_leaves_each_key_once_where_it_went_last(
+    broker: Broker, tmp_path: Path, figure: Callable[[int, str], None]
+) -> None:
+    """A few keys move from partition to partition; each driver begins without a state."""
+    table = LOGS | {"index": {"type": "KeyState"}, "partitionBy": [{"field": "city"}]}
+    feed = Feed(tmp_path, broker, broker.topic(partitions=1), table, dict(FOLLOWING))
+    draw = random.Random(f"state {os.environ.get('HUDI_STREAMS_PASS', '')}")
+    kills, sent, last = scaled(4), 0, dict[str, tuple[str, int]]()
+    for round_number in range(kills + 1):
+        driver = feed.start()
+        wait_until_it_follows(feed)
+        for _ in range(5):
+            cities = [(draw.randrange(20), draw.choice("xyz"), sent + at) for at in range(8)]
+            sent += len(cities)
+            feed.broker.produce(feed.topic, [message(key, city, number) for key, city, number in cities])
+            last |= {f"k{key}": (city, number) for key, city, number in cities}
+            time.sleep(draw.uniform(0, 0.5))
+        if round_number < kills:
+            driver.kill()
+            driver.wait()
+    wait_for(lambda: stored(feed) == last, feed.log)
+    end(driver)
+    assert len(feed.rows("id")) == len(last)
+    figure(kills, "kills of a continuous driver with a key state")
+
+
+def message(key: int, city: str, number: int) -> bytes:
+    return json.dumps({"id": f"k{key}", "city": city, "n": number}).encode()
+
+
+def stored(feed: Feed) -> dict[str, tuple[str, int]]:
+    """City and number by key; of a key that is there twice only one."""
+    return {each["id"]: (each["city"], each["n"]) for each in feed.rows("id", "city", "n")}

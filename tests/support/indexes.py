@@ -73,6 +73,7 @@ SUBJECTS = (
     Subject("global-bloom", "GlobalBloom", is_global=True, created=SMALL_FILTER, written=SMALL_FILTER),
     Subject("record-index", "RecordIndex", is_global=True, created=MOVES, costly=True),
     Subject("partitioned-record-index", "PartitionedRecordIndex", costly=True),
+    Subject("key-state", "KeyState", is_global=True),
     Subject("custom", WHOLE_SCAN, module="whole_scan", standing=installed_package),
     Subject(
         "global-custom",

@@ -114,6 +114,23 @@ class Lookup:
     live: Callable[[], LiveKeys] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a write of this process sent to one file group, and what came of it.
+
+    `before`: the slice that the write saw, None for a new group. `file`: `name size` of the base
+    file, or with `to_log` of the log behind the slice. `rows` have record keys and perhaps
+    `ALWAYS_DELETE`.
+    """
+
+    partition: str
+    file_id: str
+    before: FileSlice | None
+    file: str
+    to_log: bool
+    rows: Iterable[pa.RecordBatch]
+
+
 class UniformBuckets(Protocol):
     """Buckets whose number is the same in every partition, so that an engine may number rows before
     it knows their partition."""
@@ -268,6 +285,11 @@ class Index(ABC):
         """How tasks of a distributed engine find the places of keys of these partitions."""
         del partitions
         return InTasks(self)
+
+    def wrote(self, storage: Storage, written: Callable[[], Iterable[Written]]) -> None:
+        """After a commit of this process, without an engine: take in what went to which file group.
+        For an index that keeps something beside the table; what it missed must do no harm."""
+        del storage, written
 
     def learn(self, snapshot: Callable[[], Lookup]) -> None:
         """After a commit: take in what the table holds now, which `snapshot` lists. For an index

@@ -10,6 +10,7 @@ from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.custom import CustomIndex
 from hudi_table.index.hashing.bucket import BucketIndex
 from hudi_table.index.hashing.consistent import ConsistentIndex
+from hudi_table.index.keystate.index import KeyStateIndex
 from hudi_table.index.record_index import RecordIndex
 from hudi_table.index.simple import SimpleIndex
 from hudi_table.model.table.config import IndexSpec, IndexType, TableConfig
@@ -25,6 +26,7 @@ KINDS: Final[dict[IndexType, Make]] = {
     IndexType.GLOBAL_BLOOM: BloomIndex.of,
     IndexType.RECORD_INDEX: RecordIndex.of,
     IndexType.PARTITIONED_RECORD_INDEX: RecordIndex.of,
+    IndexType.KEY_STATE: KeyStateIndex.of,
     IndexType.CUSTOM: CustomIndex.of,
 }
 

@@ -103,10 +103,10 @@ def route_by_lookup(
     places = tuple(Slot(path) for path in keys.partition_paths)
     slots = places + tuple(Slot(item.partition, file_id=item.file_id) for item in slices)
     ordering = lookup.ordering_field if is_global else None
-    searches = _searches(keys, slices, is_global=is_global, prepare=prepare)
+    sought = searches(keys, slices, is_global=is_global, prepare=prepare)
 
     def search(item: FileSlice) -> Hit:
-        return search_slice(lookup, item, searches["" if is_global else item.partition], pruning, ordering)
+        return search_slice(lookup, item, sought["" if is_global else item.partition], pruning, ordering)
 
     routing = _Routing(keys, slots, len(places))
     for number, hit in enumerate(lookup.engine.imap(search, slices)):
@@ -126,7 +126,7 @@ def search_slice(lookup: Lookup, item: FileSlice, wanted: Wanted, pruning: Pruni
     return Hit(np.unique(np.concatenate([stored.rows, wanted.rows[logged.to_numpy()]])))
 
 
-def _searches(keys: Keys, slices: Sequence[FileSlice], *, is_global: bool, prepare: bool) -> dict[str, Wanted]:
+def searches(keys: Keys, slices: Sequence[FileSlice], *, is_global: bool, prepare: bool = False) -> dict[str, Wanted]:
     """Per partition (or '' for all) the keys that are looked for there."""
     if is_global:
         every = np.arange(len(keys.record_keys), dtype=np.int64)

@@ -318,9 +318,9 @@ class ShortCalls(TableReader):
 
     def use_index(self, index: str) -> None:
         """Look keys up by `"Bloom"` or `"PartitionedRecordIndex"` instead of `"Simple"`, by
-        `"GlobalBloom"` or `"RecordIndex"` instead of `"GlobalSimple"`, or the other way round.
-        Nothing is rewritten; files get their filters as they are. Raises InvalidRequestError for
-        any other change."""
+        `"GlobalBloom"`, `"RecordIndex"` or `"KeyState"` instead of `"GlobalSimple"`, or the other
+        way round. Nothing is rewritten; files get their filters as they are. Raises
+        InvalidRequestError for any other change."""
         from hudi_table.services.index.change import change_lookup
 
         self._check_writable()

@@ -54,7 +54,8 @@ class Attempt:
     """A claimed instant and its snapshot. Made by `begin_attempt`, ended by `commit` or `give_up`.
 
     `task_memory`: bytes of incoming rows that one task may hold. `replaced` is None unless the
-    operation replaces: then partition → file ids that it hides.
+    operation replaces: then partition → file ids that it hides. `seen`: the file groups of the
+    snapshot in the partitions that it writes to.
     """
 
     ctx: TableContext
@@ -66,6 +67,7 @@ class Attempt:
     task_memory: int = DEFAULT_TASK_MEMORY
     replaced: dict[str, tuple[str, ...]] | None = None
     planned: list[PlannedTask] = field(default_factory=list)
+    seen: Mapping[Slot, FileSlice] = field(default_factory=dict)
 
     @property
     def instant(self) -> str:
@@ -117,6 +119,7 @@ class Attempt:
         operation = self.prepared.operation
         whole = operation is Operation.INSERT_OVERWRITE_TABLE
         groups = self.existing(None if whole else sorted({*(slot.partition for slot in slots), *dropped}))
+        self.seen = groups
         if operation is Operation.DELETE:
             rows = [count if slot in groups else 0 for slot, count in zip(slots, rows, strict=True)]
         filled = {slot.partition for slot, count in zip(slots, rows, strict=True) if count}

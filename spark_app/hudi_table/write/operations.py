@@ -60,6 +60,7 @@ from hudi_table.write.checks.table_state import (
 )
 from hudi_table.write.handles.base_file import write_file_group
 from hudi_table.write.incoming import Taken
+from hudi_table.write.index_learn import tell_written
 from hudi_table.write.insert_duplicates import unstored_keys, without_stored
 from hudi_table.write.keygen.key_encoding import resolve_key_encoding
 from hudi_table.write.keygen.table_keys import TableKeys
@@ -278,7 +279,11 @@ def _attempt(
             _LOG.debug("%s: %d rows taken in, in %d tasks", attempt.instant, placed.rows.rows_total, len(planned))
             stats = _run(attempt, placed, planned, engine)
             _LOG.debug("%s: %d files written", attempt.instant, len(stats))
-            return _finish(attempt, placed, stats, request)
+            result = _finish(attempt, placed, stats, request)
+            if result.instant and prepared.index.reads_snapshot:
+                tasks = [(item.task, partial(rows_of, placed, item)) for item in planned]
+                tell_written(ctx, prepared.index, attempt.seen, stats, tasks)
+            return result
     except CommitStateUnknownError:
         raise
     except (HudiError, pa.ArrowException, OSError, MemoryError, KeyboardInterrupt) as error:

@@ -36,7 +36,7 @@ IDENTITY = (
     Rule(
         "!has(oldSelf.index) || !has(self.index) || self.index.type == oldSelf.index.type"
         + "".join(f" || (self.index.type in {kinds} && oldSelf.index.type in {kinds})" for kinds in _EXCHANGED),
-        "index.type can change only among Simple, Bloom and PartitionedRecordIndex, and among GlobalSimple, GlobalBloom and RecordIndex:"
+        "index.type can change only among Simple, Bloom and PartitionedRecordIndex, and among GlobalSimple, GlobalBloom, RecordIndex and KeyState:"
         " keys of any other are found elsewhere; make a new table",
         "index",
         None,

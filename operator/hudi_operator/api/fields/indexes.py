@@ -76,7 +76,8 @@ class TableIndexSpec:
         "Bucket hashes the key to a fixed number of buckets, ConsistentBucket to buckets that split and merge as clustering finds them "
         "too large or too small (MergeOnRead only); Simple and GlobalSimple look it up in the base files, Bloom and GlobalBloom ask their "
         "bloom filters first, RecordIndex and PartitionedRecordIndex (a key in each partition; Hudi 0.15 must not write to such a table) ask the "
-        "metadata table and open none; Custom asks an index of a package"
+        "metadata table and open none; KeyState, as GlobalSimple, keeps the places of all keys on the writing process's disk, for an ingest in mode "
+        "Continuous: each process reads all keys once when it begins; Custom asks an index of a package"
     )
     buckets: int | None = prop(
         "file groups of each partition of a Bucket index; of a ConsistentBucket index, with which a partition begins",

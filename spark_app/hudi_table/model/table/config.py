@@ -51,6 +51,7 @@ class IndexType(StrEnum):
     GLOBAL_BLOOM = "GlobalBloom"
     RECORD_INDEX = "RecordIndex"
     PARTITIONED_RECORD_INDEX = "PartitionedRecordIndex"
+    KEY_STATE = "KeyState"
     CUSTOM = "Custom"
     """An index of another package, which `IndexSpec.class_name` names."""
 
@@ -94,6 +95,22 @@ class IndexType(StrEnum):
         return _LOOKED_UP_IN.get(self)
 
     @property
+    def keeps_state(self) -> bool:
+        """Whether each writing process keeps for itself where keys are, and the table says but that
+        it does."""
+        return self is IndexType.KEY_STATE
+
+    @property
+    def stored_name(self) -> str:
+        """What tables store as `hoodie.index.type`: the index by which every writer finds the same
+        keys."""
+        return (IndexType.GLOBAL_SIMPLE if self.keeps_state else self).hudi_name
+
+    def with_state(self) -> IndexType:
+        """The index that finds the same keys in a state, where there is one; else this one."""
+        return IndexType.KEY_STATE if self is IndexType.GLOBAL_SIMPLE else self
+
+    @property
     def may_keep_partition(self) -> bool:
         """Whether `hoodie.record.index.update.partition.path` says if a key moves to the partition
         of its new row."""
@@ -111,7 +128,7 @@ class IndexType(StrEnum):
     @property
     def is_global(self) -> bool:
         """Whether a key is unique across partitions."""
-        return self in (IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM, IndexType.RECORD_INDEX)
+        return self in _GLOBAL
 
     def can_become(self, other: IndexType) -> bool:
         """Whether a table may have the other one instead: they find the same keys in the same
@@ -124,15 +141,16 @@ class IndexType(StrEnum):
         return self in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
 
 
+_GLOBAL = frozenset({IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM, IndexType.RECORD_INDEX, IndexType.KEY_STATE})
 _EXCHANGED = (
     frozenset({IndexType.SIMPLE, IndexType.BLOOM, IndexType.PARTITIONED_RECORD_INDEX}),
-    frozenset({IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM, IndexType.RECORD_INDEX}),
+    _GLOBAL,
 )
 _LOOKED_UP_IN: dict[IndexType, str] = {
     IndexType.RECORD_INDEX: str(MetadataPartition.RECORD_INDEX),
     IndexType.PARTITIONED_RECORD_INDEX: PARTITIONED_RECORD_INDEX,
 }
-_HUDI_NAMES = {IndexType.PARTITIONED_RECORD_INDEX: "RECORD_LEVEL_INDEX"}
+_HUDI_NAMES = {IndexType.PARTITIONED_RECORD_INDEX: "RECORD_LEVEL_INDEX", IndexType.KEY_STATE: "FLINK_STATE"}
 _LATER_NAMES = {"GLOBAL_RECORD_LEVEL_INDEX": "RECORD_INDEX"}
 """Names of Hudi 1.1 for types of 0.15."""
 

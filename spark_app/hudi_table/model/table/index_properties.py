@@ -32,7 +32,15 @@ EXPRESSIONS = "hoodie.bucket.index.partition.expressions"
 RECORD_INDEX_MOVES = "hoodie.record.index.update.partition.path"
 """Whether a key whose new row names another partition moves there. Stored, it holds for all
 writers; Hudi's default is false."""
-INDEX_KEYS = (INDEX_TYPE, INDEX_CLASS, ENGINE, BUCKETS, BUCKETS_MIN, BUCKETS_MAX, HASH_FIELDS, RULE_TYPE, EXPRESSIONS)
+KEY_STATE = "hoodie.lakeops.key.state"
+"""Stored: writers keep a key state. The type beside it is that of the index which finds the same
+keys, so that Hudi's writers, which have no such state but in Flink, find them too."""
+STATE_PARTITIONS, STATE_TTL = "index.partition.regex", "index.state.ttl"
+"""Of a write with a key state, as Flink's writers name them: which partitions it keeps, and for how
+many days."""
+INDEX_KEYS = (
+    INDEX_TYPE, INDEX_CLASS, ENGINE, BUCKETS, BUCKETS_MIN, BUCKETS_MAX, HASH_FIELDS, RULE_TYPE, EXPRESSIONS, KEY_STATE,
+)  # fmt: skip
 INDEX_NAMES = tuple(dict.fromkeys(kind.hudi_name for kind in IndexType))
 
 
@@ -42,6 +50,7 @@ def index_spec(options: Mapping[str, str]) -> IndexSpec:
     if options.get(INDEX_CLASS):
         return IndexSpec(IndexType.CUSTOM, class_name=options[INDEX_CLASS], settings=index_settings(options))
     kind = IndexType.named(options[INDEX_TYPE], options.get(ENGINE) or "SIMPLE")
+    kind = kind.with_state() if stored_boolean(options.get(KEY_STATE)) else kind
     if not kind.hashes:
         return IndexSpec(kind)
     buckets, hashed = _count(options, BUCKETS), names_in(options.get(HASH_FIELDS, ""))
@@ -67,7 +76,7 @@ def index_properties(index: IndexSpec | None) -> dict[str, str]:
         return {}
     if index.type.is_custom:
         return {INDEX_CLASS: index.class_name} | {INDEX_SETTINGS + name: value for name, value in index.settings}
-    out = {INDEX_TYPE: index.type.hudi_name}
+    out = type_properties(index.type)
     if index.type.hashes:
         out[BUCKETS] = str(index.buckets)
         if index.hash_fields:
@@ -79,6 +88,11 @@ def index_properties(index: IndexSpec | None) -> dict[str, str]:
     if index.partition_buckets:
         out |= {RULE_TYPE: "regex", EXPRESSIONS: render_rules(index.partition_buckets)}
     return out
+
+
+def type_properties(kind: IndexType) -> dict[str, str]:
+    """What a table stores of the type alone."""
+    return {INDEX_TYPE: kind.stored_name} | ({KEY_STATE: "true"} if kind.keeps_state else {})
 
 
 def index_settings(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

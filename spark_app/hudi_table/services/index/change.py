@@ -1,6 +1,6 @@
 """Another way to look keys up in a table that exists: a simple index becomes a bloom index, or the
-other way round; a global one becomes a record index too, and one that is not global a record index
-by partition, which the next write builds.
+other way round; a global one becomes a record index or a key state too, and one that is not global
+a record index by partition, which the next write builds.
 
 They find the same keys in the same files, so that nothing is rewritten, and writers that still have
 the former index at hand do no harm. All other changes of an index move rows or change what a key
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.table.config import IndexType
-from hudi_table.model.table.index_properties import INDEX_TYPE, RECORD_INDEX_MOVES
+from hudi_table.model.table.index_properties import INDEX_TYPE, KEY_STATE, RECORD_INDEX_MOVES, type_properties
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import replace_properties
 from hudi_table.table.timeline.relisting import relists
@@ -31,8 +31,8 @@ def change_lookup(ctx: TableContext, wanted: IndexType) -> None:
     if not stored.can_become(wanted):
         raise InvalidRequestError(
             f"table {ctx.config.name!r} has index {stored.value}, which cannot become {wanted.value} without writing its rows "
-            "anew; make a new table, or exchange Simple with Bloom or PartitionedRecordIndex, GlobalSimple with GlobalBloom or RecordIndex"
+            "anew; make a new table, or exchange Simple with Bloom or PartitionedRecordIndex, GlobalSimple with GlobalBloom, RecordIndex or KeyState"
         )
     # Keys moved to the partition of their new row until now, and go on doing so.
     kept = {RECORD_INDEX_MOVES: "true"} if wanted.may_keep_partition else {}
-    replace_properties(ctx, {INDEX_TYPE: wanted.hudi_name} | kept)
+    replace_properties(ctx, {KEY_STATE: None} | type_properties(wanted) | kept)

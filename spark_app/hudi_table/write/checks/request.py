@@ -56,7 +56,7 @@ from hudi_table.write.checks.metadata_indexes import check_metadata_indexes
 from hudi_table.write.checks.non_blocking import check_non_blocking
 from hudi_table.write.checks.reserved_columns import own_columns
 from hudi_table.write.checks.schema_evolution import evolve
-from hudi_table.write.checks.table_options import index_option, refuse_contradictions, refuse_moves
+from hudi_table.write.checks.table_options import index_option, refuse_contradictions, refuse_moves, refuse_state
 from hudi_table.write.event_times import check_event_time
 from hudi_table.write.functions import custom_keys, custom_merger
 from hudi_table.write.settings import bloom_filter
@@ -276,9 +276,10 @@ def resolve_spec(config: TableConfig, options: Mapping[str, str]) -> IndexSpec:
     if spec is None:
         raise InvalidRequestError(
             f"table {config.name!r} stores no index: give options {INDEX_TYPE}=BUCKET with {BUCKETS}, "
-            f"or {INDEX_TYPE}=SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM, RECORD_INDEX or RECORD_LEVEL_INDEX, as its other writers do"
+            f"or {INDEX_TYPE}=SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM, RECORD_INDEX, RECORD_LEVEL_INDEX or FLINK_STATE, as its other writers do"
         )
     refuse_moves(spec, options)
+    refuse_state(spec, options)
     if spec.type.metadata_partition is not None:
         refuse_unsupported(replace(config, index=spec))
     return spec

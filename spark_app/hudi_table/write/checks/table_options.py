@@ -38,6 +38,8 @@ from hudi_table.model.table.index_properties import (
     INDEX_NAMES,
     INDEX_TYPE,
     RECORD_INDEX_MOVES,
+    STATE_PARTITIONS,
+    STATE_TTL,
     index_properties,
     index_spec,
     names_in,
@@ -150,6 +152,15 @@ def refuse_moves(index: IndexSpec, options: Mapping[str, str]) -> None:
     if boolean_option(options, RECORD_INDEX_MOVES) and not index.type.may_keep_partition:
         raise InvalidOptionError(
             f"option {RECORD_INDEX_MOVES} is of a record index, and the table's is {index.type.value}: leave the option out"
+        )
+
+
+def refuse_state(index: IndexSpec, options: Mapping[str, str]) -> None:
+    """Raise InvalidOptionError for what a key state is to keep where there is none."""
+    key = next((key for key in (STATE_PARTITIONS, STATE_TTL) if key in options), None)
+    if key is not None and not index.type.keeps_state:
+        raise InvalidOptionError(
+            f"option {key} is of a key state, and the table's index is {index.type.value}: leave the option out"
         )
 
 
