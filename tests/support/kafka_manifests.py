@@ -133,7 +133,7 @@ KAFKA_BAD = [
         kafka({"expectations": [{"name": "a", "sql": "n > 0", "onFail": "Warn"}]}),
         "must be one of Fail, Quarantine, Drop",
     ),
-    (table(ingest=[ingest(mode="Continuous")]), "mode Continuous goes with a source of type Kafka or Debezium"),
+    (table(ingest=[ingest(mode="Continuous")]), "mode Continuous goes with a source of type Kafka, Debezium or Hudi"),
     (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka, Debezium or Hudi"),
 ]
 DATABASE = {"url": "postgresql://db.shop.svc:5432/shop", "table": "public.orders"}
@@ -187,6 +187,7 @@ KAFKA_GOOD += [
     upstream(),
     upstream({"freshness": "5m"}, deletes="Delete", maxInstants=10, onDataLoss="Continue", startFrom="Latest"),
     upstream({"operation": "Insert", "transform": [{"sql": "select * from source"}]}),
+    upstream({"mode": "Continuous", "commitInterval": "2s", "freshness": "1m"}, deletes="Delete", maxInstants=10),
 ]
 KAFKA_BAD += [
     (table(ingest=[ingest(source={"type": "Hudi"})]), "needs hudi and no format"),
@@ -201,7 +202,9 @@ KAFKA_BAD += [
     (upstream(maxInstants=0), "maxInstants"),
     (upstream({"operation": "Insert"}, deletes="Delete"), "go with operation Upsert"),
     (upstream({"operation": "Insert"}, onDataLoss="Continue"), "go with operation Upsert"),
-    (upstream({"mode": "Continuous"}), "mode Continuous goes with"),
+    (upstream({"commitInterval": "5s"}), "commitInterval belongs to mode Continuous"),
+    (upstream({"mode": "Continuous", "activeDeadline": "1h"}), "activeDeadline does not go with mode Continuous"),
+    (upstream({"mode": "Backfill"}), "mode Backfill needs kafka.endAt"),
 ]
 
 

@@ -39,10 +39,10 @@ class IngestSpec:
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "self.mode != 'Continuous' || self.source.type in ['Kafka', 'Debezium']",
-            "mode Continuous goes with a source of type Kafka or Debezium",
+            "self.mode != 'Continuous' || self.source.type in ['Kafka', 'Debezium', 'Hudi']",
+            "mode Continuous goes with a source of type Kafka, Debezium or Hudi",
             "mode",
-            lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.type in STREAMS,
+            lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.type in (*STREAMS, SourceType.HUDI),
         ),
         Rule(
             "!has(self.commitInterval) || self.mode == 'Continuous'",
@@ -132,7 +132,7 @@ class IngestSpec:
         IngestMode.ONCE,
     )
     commit_interval: str | None = prop(
-        "of mode Continuous: how long rows are gathered for a commit, 10s if absent; maxRows or maxBytes end it sooner",
+        "of mode Continuous: how long rows are gathered for a commit, 10s if absent; maxRows or maxBytes end it sooner, of another table maxInstants",
         None,
         pattern=DURATION,
         max_length=32,

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field, replace
 
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.decoding import decoding_of, dialect_of, needed_of
+from hudi_spark.jobs.ingests.following import follow, interval_of, is_continuous
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, keep_refused, quarantines
 from hudi_spark.jobs.stopping import Stopping
 from hudi_spark.jobs.target import arrival_decides, find_table, target_of
 from hudi_table.api import CommitResult, HudiTable
-from hudi_table.errors import DataLossError, HudiError, InvalidRequestError, ObjectNotFoundError, WriteConflictError
+from hudi_table.errors import DataLossError, InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.model.job.positions import Extent, Positions
@@ -34,9 +35,6 @@ from hudi_table.table.store.clock import SystemClock
 
 DISCOVER_SECONDS = 60.0
 """How often a continuous driver looks for new partitions, topics and losses."""
-FAILURES_MAX, CONFLICTS_MAX = 5, 100
-PAUSE_SECONDS_MAX = 30.0
-COMMIT_INTERVAL_SECONDS = 10.0
 LATE_SECONDS = 60.0
 """How long behind the end of a range messages of before it may still come."""
 
@@ -85,6 +83,10 @@ class _Driver:
     clock: SystemClock = field(default_factory=SystemClock)
     table: HudiTable | None = None
     done: _Done = field(default_factory=_Done)
+    place: HeldPositions | None = None
+    at: Positions | None = None
+    looked: float = -DISCOVER_SECONDS
+    follows: bool = False
 
     def held(self) -> HeldPositions | None:
         """The checkpoint of the newest commit."""
@@ -113,27 +115,28 @@ class _Driver:
             # What only markers fill of a topic is passed over without a table, too.
             positions = shaped.rows.checkpoint
 
-    def continuous(self, interval: float) -> None:
-        """What comes, until told to end. Raises HudiError for what another try would not mend, or
-        did not."""
-        held = self.held()
-        at = held.positions if held is not None else None
-        looked, failures, follows = -DISCOVER_SECONDS, 0, False
-        while not self.stopping.told():
-            try:
-                now = self.clock.boot_seconds()
-                if at is None or now - looked >= DISCOVER_SECONDS:
-                    at, looked = self.source.start(self.source.discover(), at), now
-                if not follows:
-                    self.progress.say("it follows the topics from here")
-                    follows = True
-                held, at = self._interval(held, at, now + interval)
-                failures = 0
-            except HudiError as error:
-                failures += 1
-                self._bear(error, failures, at)
-                held = self.held()
-                at, looked = (held.positions if held is not None else at), -DISCOVER_SECONDS
+    def renew(self) -> None:
+        """See `Turns`."""
+        self.place = self.held()
+        self.at = self.place.positions if self.place is not None else self.at
+        self.looked = -DISCOVER_SECONDS
+
+    def take(self, deadline: float) -> None:
+        """See `Turns`."""
+        now = self.clock.boot_seconds()
+        if self.at is None or now - self.looked >= DISCOVER_SECONDS:
+            self.at, self.looked = self.source.start(self.source.discover(), self.at), now
+        if not self.follows:
+            self.progress.say("it follows the topics from here")
+            self.follows = True
+        self.place, self.at = self._interval(self.place, self.at, deadline)
+
+    def judge_loss(self, error: DataLossError) -> None:
+        """See `Turns`."""
+        # Says how much is lost, or does not raise: then the ingest is to go on without it.
+        self.source.start(self.source.discover(), self.at)
+        if not self.source.settings.continues:
+            raise error
 
     def _interval(
         self, held: HeldPositions | None, at: Positions, deadline: float
@@ -145,21 +148,6 @@ class _Driver:
             held = self._commit(shaped, held)
         # Positions that moved over markers alone are not worth a commit: a successor passes them again.
         return held, shaped.rows.checkpoint
-
-    def _bear(self, error: HudiError, failures: int, at: Positions | None) -> None:
-        """Wait, if another try may do; else raise."""
-        if isinstance(error, DataLossError):
-            # Says how much is lost, or does not raise: then the ingest is to go on without it.
-            self.source.start(self.source.discover(), at)
-            if not self.source.settings.continues:
-                raise error
-        elif not (error.retryable or isinstance(error, ObjectNotFoundError)):
-            raise error
-        if failures > (CONFLICTS_MAX if isinstance(error, WriteConflictError) else FAILURES_MAX):
-            raise error
-        seconds = min(2.0 ** (failures - 1), PAUSE_SECONDS_MAX)
-        self.progress.say(f"{error.name()}: {error}; goes on from the newest checkpoint in {seconds:.0f} s")
-        self.stopping.wait(seconds)
 
     def _read(self, batch: KafkaBatch) -> Shaped:
         known = self.table.schema() if self.table is not None else None
@@ -230,8 +218,8 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
     with Stopping() as stopping:
         driver = _Driver(spec, source, ingest, shaping, progress, stopping, clock)
         try:
-            if work.get("mode", "Once") == "Continuous":
-                driver.continuous(float(work.get("commitIntervalSeconds", COMMIT_INTERVAL_SECONDS)))
+            if is_continuous(work):
+                follow(driver, interval_of(work), stopping, progress)
             else:
                 driver.once()
         finally:
