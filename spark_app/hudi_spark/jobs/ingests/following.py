@@ -72,4 +72,4 @@ def interval_of(work: Mapping[str, Any]) -> float:
 
 def is_continuous(work: Mapping[str, Any]) -> bool:
     """Whether the work of a JobSpec follows its source."""
-    return work.get("mode", "Once") == "Continuous"
+    return str(work.get("mode", "Once")) == "Continuous"

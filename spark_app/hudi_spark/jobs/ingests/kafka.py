@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.decoding import decoding_of, dialect_of, needed_of
 from hudi_spark.jobs.ingests.following import follow, interval_of, is_continuous
+from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, keep_refused, quarantines
 from hudi_spark.jobs.stopping import Stopping
 from hudi_spark.jobs.target import arrival_decides, find_table, target_of
-from hudi_table.api import CommitResult, HudiTable
+from hudi_table.api import HudiTable
 from hudi_table.errors import DataLossError, InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobResult, JobSpec
@@ -40,37 +41,6 @@ LATE_SECONDS = 60.0
 
 
 @dataclass(slots=True)
-class _Done:
-    """What a run has come to."""
-
-    commits: int = 0
-    messages: int = 0
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
-    bytes_written: int = 0
-    refused: int = 0
-    dropped: int = 0
-    instant: str = ""
-
-    def read(self, shaped: Shaped) -> None:
-        """Count what is passed over for good."""
-        self.messages += shaped.messages
-        self.refused += len(shaped.refused)
-
-    def add(self, shaped: Shaped, commit: CommitResult) -> None:
-        """Count a commit."""
-        self.read(shaped)
-        self.commits += 1
-        self.dropped += shaped.dropped
-        self.inserted += commit.rows_inserted
-        self.updated += commit.rows_updated
-        self.deleted += commit.rows_deleted
-        self.bytes_written += commit.bytes_written
-        self.instant = commit.instant or self.instant
-
-
-@dataclass(slots=True)
 class _Driver:
     """An attempt at one ingest."""
 
@@ -82,7 +52,7 @@ class _Driver:
     stopping: Stopping
     clock: SystemClock = field(default_factory=SystemClock)
     table: HudiTable | None = None
-    done: _Done = field(default_factory=_Done)
+    done: Streamed = field(default_factory=Streamed)
     place: HeldPositions | None = None
     at: Positions | None = None
     looked: float = -DISCOVER_SECONDS
@@ -149,7 +119,7 @@ class _Driver:
         # Positions that moved over markers alone are not worth a commit: a successor passes them again.
         return held, shaped.rows.checkpoint
 
-    def _read(self, batch: KafkaBatch) -> Shaped:
+    def _read(self, batch: KafkaBatch) -> Shaped[Positions]:
         known = self.table.schema() if self.table is not None else None
         before = (self.done.messages, self.done.refused)
         return self.shaping.shaped(batch.read(self.shaping.chain.read_as(known)), known, before)
@@ -174,7 +144,7 @@ class _Driver:
             )
         self._adopt(found, None)
 
-    def _commit(self, shaped: Shaped, held: HeldPositions | None) -> HeldPositions | None:
+    def _commit(self, shaped: Shaped[Positions], held: HeldPositions | None) -> HeldPositions | None:
         began, rows = self.clock.boot_seconds(), shaped.rows
         # Before the checkpoint passes them: an attempt that ends between the two keeps them again, in the same place.
         keep_refused(self.spec, shaped.refused)
@@ -225,7 +195,7 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
         finally:
             source.close()
             shaping.close()
-    return _result(spec, driver.done, clock.boot_seconds() - start)
+    return driver.done.result(spec, clock.boot_seconds() - start)
 
 
 def _check_range(spec: JobSpec, settings: KafkaSettings) -> None:
@@ -273,30 +243,3 @@ def _shaping(spec: JobSpec, settings: KafkaSettings) -> Shaping:
         deletes=deletes,
     )
     return Shaping(spec.work)
-
-
-def _result(spec: JobSpec, done: _Done, seconds: float) -> JobResult:
-    if not done.commits:
-        said = "every message of the source is in the table"
-        if done.refused:
-            said = f"no message can be read, of which a table could be made: {done.refused:,} are in its error table"
-        return JobResult(spec.attempt, "NothingToDo", message=said)
-    figures = {
-        "recordsInserted": float(done.inserted),
-        "recordsUpdated": float(done.updated),
-        "recordsDeleted": float(done.deleted),
-        "messagesRead": float(done.messages),
-        "commits": float(done.commits),
-        "bytesWritten": float(done.bytes_written),
-        "seconds": round(seconds, 3),
-    }
-    refused = f", {done.refused:,} refused" if done.refused else ""
-    if done.refused:
-        figures["recordsRefused"] = float(done.refused)
-    if done.dropped:
-        figures["recordsDropped"] = float(done.dropped)
-    message = (
-        f"{counted(done.messages, 'message')} in {counted(done.commits, 'commit')}: {done.inserted:,} inserted, "
-        f"{done.updated:,} updated, {done.deleted:,} deleted{refused} in {seconds:.1f} s"
-    )
-    return JobResult(spec.attempt, "Succeeded", message=message, instants=(done.instant,), figures=figures)
