@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from hudi_operator.api.fields.maintenance import ServiceMode
 from hudi_operator.api.ingests.ingest import IngestMode, IngestOperation, IngestSpec
-from hudi_operator.api.ingests.source import SourceType
+from hudi_operator.api.ingests.source import MESSAGES, SourceType
 from hudi_operator.api.ingests.upstreams import UpstreamDeletes
 from hudi_operator.api.options import described_errors
 from hudi_operator.api.parsing import FieldError
@@ -85,7 +85,7 @@ def _transforms(spec: HudiTableSpec) -> tuple[FieldError, ...]:
             except InvalidRequestError as error:
                 found.append(FieldError(f"spec.ingest[{i}].transform[{j}].sql", error.message))
         found += _expectations(i, ingest)
-        if (ingest.source.kafka is not None or ingest.mode is IngestMode.CONTINUOUS) and not found:
+        if (ingest.source.type in MESSAGES or ingest.mode is IngestMode.CONTINUOUS) and not found:
             found += _stream_transforms(i, spec, ingest)
     return tuple(found)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from hudi_operator.api.ingests.ingest import IngestMode, IngestSpec
+from hudi_operator.api.ingests.kinesis import KinesisSpec
 from hudi_operator.api.ingests.source import KafkaSpec
 from hudi_operator.api.ingests.upstreams import UpstreamSpec
 from hudi_operator.api.status import RunStatus
@@ -54,6 +55,8 @@ def asked(ingest: IngestSpec, look: Look) -> Asked | Problem | RequeueAfter | No
     source = ingest.source
     if source.kafka is not None:
         return _of_stream(ingest, source.kafka, look.source.extent, look)
+    if source.kinesis is not None:
+        return _of_shards(ingest, source.kinesis, look)
     if source.jdbc is not None:
         return _of_query(ingest, source.jdbc.every, "asks its database", look)
     if source.sql is not None:
@@ -97,6 +100,16 @@ def _driver(work: str, begin: str, followed: str, look: Look) -> Asked:
     """The next continuous driver. `begin` names the checkpoint that it goes on from."""
     batch = streams.continuous_batch(work, look.runs, begin)
     return Asked(batch, f"is started: it follows {followed}", policy=streams.tirelessly(look.policy), measures=False)
+
+
+def _of_shards(ingest: IngestSpec, kinesis: KinesisSpec, look: Look) -> Asked | RequeueAfter | None:
+    work = f"Ingest/{ingest.name}"
+    if ingest.mode is not IngestMode.CONTINUOUS:
+        return _of_query(ingest, kinesis.every, f"asks stream {kinesis.stream}", look)
+    if any(run.work == work and run.phase == "Running" for run in look.runs):
+        return None
+    held = look.table.shards(ingest.name) if look.table is not None else None
+    return _driver(work, held.batch if held is not None else "begin", f"stream {kinesis.stream}", look)
 
 
 def _of_query(ingest: IngestSpec, every: str, doing: str, look: Look) -> Asked | RequeueAfter:
