@@ -332,7 +332,7 @@ def kinesis(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tuple
     """A table that is fed from Kinesis."""
     outer = {name: changes.pop(name) for name in ("format", "path", "columns", "kafka") if name in changes}
     inner = {"stream": "orders"} | changes
-    source = {"type": "Kinesis", "format": "json", **outer, "kinesis": inner}
+    source: dict[str, Any] = {"type": "Kinesis", "format": "json", **outer, "kinesis": inner}
     return table(ingest=[ingest(source={k: v for k, v in source.items() if v is not None}, **(of_ingest or {}))])
 
 

@@ -35,6 +35,8 @@ _HASHES = 1 << 128
 def as_of_aws() -> Iterator[None]:
     """moto's shards, as told above."""
     from moto.kinesis import models
+    from moto.kinesis.utils import decompose_shard_iterator
+    from moto.utilities.utils import md5_hash
 
     shard_type, stream_type, backend_type = models.Shard, models.Stream, models.KinesisBackend
     kept = (shard_type.put_record, stream_type.get_shard_for_key, backend_type.get_records)
@@ -45,12 +47,12 @@ def as_of_aws() -> Iterator[None]:
         return str(number)
 
     def get_shard_for_key(self: Any, partition_key: str, explicit_hash_key: str) -> Any:
-        place = int(explicit_hash_key or models.md5_hash(partition_key.encode()).hexdigest(), 10 if explicit_hash_key else 16)  # fmt: skip
+        place = int(explicit_hash_key or md5_hash(partition_key.encode()).hexdigest(), 10 if explicit_hash_key else 16)  # fmt: skip
         return next(s for s in self.shards.values() if s.is_open and s.starting_hash <= place <= s.ending_hash)
 
     def get_records(self: Any, stream_arn: Any, shard_iterator: str, limit: Any) -> Any:
         following, records, behind = kept[2](self, stream_arn, shard_iterator, limit)
-        name, shard, _ = models.decompose_shard_iterator(shard_iterator)
+        name, shard, _ = decompose_shard_iterator(shard_iterator)
         found = self.describe_stream(stream_arn=stream_arn, stream_name=name).shards[shard]
         last = next(reversed(found.records), 0)
         drained = not found.is_open and (records[-1].sequence_number if records else last) == last

@@ -47,7 +47,7 @@ class FileFact:
 class CommittedCheckpoint:
     """The newest checkpoint of an ingest and the instant that holds it."""
 
-    checkpoint: Checkpoint | Positions | Mark | Upstream | QueryMark | CustomMark
+    checkpoint: Checkpoint | Positions | ShardPositions | Mark | Upstream | QueryMark | CustomMark
     instant: str
 
 
