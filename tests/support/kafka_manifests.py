@@ -330,7 +330,9 @@ KAFKA_BAD += [
 
 def kinesis(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tuple[str, dict[str, Any]]:
     """A table that is fed from Kinesis."""
-    outer = {name: changes.pop(name) for name in ("format", "path", "columns", "kafka") if name in changes}
+    outer: dict[str, Any] = {
+        name: changes.pop(name) for name in ("format", "path", "columns", "kafka") if name in changes
+    }
     inner = {"stream": "orders"} | changes
     source: dict[str, Any] = {"type": "Kinesis", "format": "json", **outer, "kinesis": inner}
     return table(ingest=[ingest(source={k: v for k, v in source.items() if v is not None}, **(of_ingest or {}))])

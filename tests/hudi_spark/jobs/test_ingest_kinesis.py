@@ -5,31 +5,31 @@ from __future__ import annotations
 
 import json
 import random
-import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hudi_spark.jobs.ingests import kinesis
-from hudi_table import write_hudi
-from hudi_table.errors import HudiError
-from tests.support.feeds import end_drivers, row
+from hudi_table import create_table, write_hudi
+from hudi_table.errors import UnavailableError
+from hudi_table.sources.kinesis.stream import Stream
+from hudi_table.table.store.local import LocalStorage
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from tests.support.feeds import row
 from tests.support.kinesis import KinesisFeed, TestStream, as_of_aws, environment_of
 from tests.support.s3 import S3Server, running_s3
 from tests.support.scale import scaled
 
 pytestmark = pytest.mark.s3
 
-FOLLOWING = {"mode": "Continuous", "commitIntervalSeconds": 0.3}
 INSERTS = {"operation": "Insert"}
 """Without a look for their keys: a record that is taken twice is there twice."""
 QUARANTINE = {"onUndecodable": "Quarantine", "maxErrorRatio": 1.0}
-FOLLOWS = "it follows the stream"
 AGGREGATED = b"\xf3\x89\x9a\xc2" + b"\x0a\x02p1" + b"0" * 16
 
 
@@ -40,13 +40,22 @@ def refused() -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def store(refused: set[str]) -> Iterator[S3Server]:
+def answers() -> list[str]:
+    """Errors that reads of shards end with, one after the other."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def store(refused: set[str], answers: list[str]) -> Iterator[S3Server]:
     def with_refusals(app: Any) -> Any:
         def answer(environ: Any, start_response: Any) -> Iterable[bytes]:
             said = environ.get("HTTP_AUTHORIZATION", "")
-            if "kinesis" in said and any(f"Credential={key}/" in said for key in refused):
+            error = "UnrecognizedClientException" if any(f"Credential={key}/" in said for key in refused) else ""
+            if environ.get("HTTP_X_AMZ_TARGET", "").endswith("GetRecords") and answers:
+                error = answers.pop()
+            if "kinesis" in said and error:
                 start_response("400 Bad Request", [("Content-Type", "application/x-amz-json-1.1")])
-                return [json.dumps({"__type": "UnrecognizedClientException", "message": "no"}).encode()]
+                return [json.dumps({"__type": error, "message": "no"}).encode()]
             found: Iterable[bytes] = app(environ, start_response)
             return found
 
@@ -54,12 +63,6 @@ def store(refused: set[str]) -> Iterator[S3Server]:
 
     with as_of_aws(), running_s3(with_refusals) as found:
         yield found
-
-
-@pytest.fixture(autouse=True)
-def no_driver_is_left() -> Iterator[None]:
-    yield
-    end_drivers()
 
 
 @pytest.fixture(autouse=True)
@@ -71,25 +74,6 @@ def keys(store: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def feed(store: S3Server, tmp_path: Path) -> KinesisFeed:
     return KinesisFeed(tmp_path, TestStream(store), work=dict(INSERTS))
-
-
-def wait_for(found: Callable[[], bool], told: Callable[[], str]) -> None:
-    until = time.monotonic() + 60
-    while not found():
-        assert time.monotonic() < until, told()
-        time.sleep(0.05)
-
-
-def count(feed: KinesisFeed) -> int:
-    try:
-        return len(feed.numbers())
-    except (HudiError, FileNotFoundError):
-        return 0
-
-
-def end(driver: subprocess.Popen[bytes]) -> None:
-    driver.send_signal(signal.SIGTERM)
-    assert driver.wait(30) == 0
 
 
 def test_everything_is_taken_once_and_then_what_came(feed: KinesisFeed) -> None:
@@ -280,22 +264,62 @@ def test_a_stream_that_is_not_there_and_keys_that_are_refused_are_told(
     assert feed.run().outcome == "Succeeded"
 
 
+def test_reads_that_others_leave_no_room_for_and_iterators_that_are_too_old_are_done_again(
+    feed: KinesisFeed, answers: list[str]
+) -> None:
+    feed.stream.put([row(i) for i in range(10)])
+    answers += ["ProvisionedThroughputExceededException"] * 7 + ["ExpiredIteratorException"] * 2
+    assert feed.run(maxRows=3).outcome == "Succeeded"
+    assert (answers, feed.numbers()) == ([], list(range(10)))
+    answers.append("InternalFailure")
+    feed.stream.put([row(10)])
+    assert feed.run().error_class == "InvalidRequest"
+    assert feed.run().outcome == "Succeeded"
+
+
+def test_a_run_that_ends_at_any_request_loses_and_doubles_nothing(
+    feed: KinesisFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run ends at another request to the stream or the store, before it took effect or
+    behind that."""
+    left, sent, whole = [0], 0, 0
+
+    def failing(call: Callable[..., Any]) -> Callable[..., Any]:
+        def asked(*args: Any, **more: Any) -> Any:
+            left[0] -= 1
+            if left[0] != 0:
+                return call(*args, **more)
+            if sent % 2:
+                call(*args, **more)
+            raise UnavailableError("the test ends it")
+
+        return asked
+
+    for owner, name in ((Stream, "_ask"), (LocalStorage, "put"), (LocalStorage, "put_if_absent")):
+        monkeypatch.setattr(owner, name, failing(getattr(owner, name)))
+    for point in range(1, 40):
+        feed.stream.put([row(i) for i in range(sent, sent + 7)])
+        sent += 7
+        if point % 9 == 0:
+            feed.stream.split(feed.stream.open_shards()[0])
+        left[0] = point
+        whole += feed.run(maxRows=5).outcome == "Succeeded"
+    left[0] = 0
+    feed.run()
+    assert feed.numbers() == list(range(sent))
+    assert whole < 39
+
+
 def test_hudi_streamers_checkpoint_is_taken_over_and_written(feed: KinesisFeed) -> None:
     feed.stream.put([row(i) for i in range(10)])
     feed.run(maxRows=4)
-    commit = feed.open().context
-    from hudi_table.table.timeline.active import commit_metadata, load_timeline
-
-    (*_, last) = load_timeline(commit).commits
-    extra = commit_metadata(commit, last).extra_metadata
+    context = feed.open().context
+    (*_, last) = load_timeline(context).commits
+    extra = commit_metadata(context, last).extra_metadata
     text = extra.get("streamer.checkpoint.key.v2") or extra["deltastreamer.checkpoint.key"]
     assert text.startswith(f"{feed.stream.name},shardId-")
     other = KinesisFeed(feed.folder / "other", feed.stream, work=dict(INSERTS))
     other.folder.mkdir()
-    import pyarrow as pa
-
-    from hudi_table import create_table
-
     table = create_table(f"file://{other.location}", pa.schema([("id", pa.string()), ("n", pa.int64())]), record_key="id", index={"type": "Simple"})  # fmt: skip
     key = next(key for key in ("streamer.checkpoint.key.v2", "deltastreamer.checkpoint.key") if key in extra)
     write_hudi(table, pa.table({"id": ["x"], "n": pa.array([99], pa.int64())}), extra_metadata={key: text})
@@ -313,53 +337,3 @@ def test_a_quiet_stream_gets_a_commit_before_its_positions_are_too_old(
     monkeypatch.setattr(kinesis, "REFRESH", 10**9)
     time.sleep(0.1)
     assert feed.run().figures["commits"] == 1
-
-
-def test_a_driver_follows_and_ends_with_what_it_has_read(feed: KinesisFeed) -> None:
-    driver = feed.start(work=FOLLOWING)
-    for number in range(3):
-        feed.stream.put([row(i) for i in range(10 * number, 10 * number + 10)])
-        wait_for(lambda wanted=10 * number + 10: count(feed) == wanted, feed.log)  # type: ignore[misc]
-    feed.stream.split(feed.stream.open_shards()[0])
-    feed.stream.put([row(i) for i in range(30, 60)])
-    wait_for(lambda: count(feed) == 60, feed.log)
-    end(driver)
-    assert feed.result().figures["messagesRead"] == 60
-    feed.stream.put([row(i) for i in range(60, 70)])
-    driver = feed.start(work={**FOLLOWING, "commitIntervalSeconds": 600})
-    wait_for(lambda: FOLLOWS in feed.log(), feed.log)
-    time.sleep(3)
-    assert count(feed) == 60
-    end(driver)
-    assert feed.numbers() == list(range(70))
-
-
-def test_two_drivers_of_one_ingest_do_not_double_a_record(feed: KinesisFeed) -> None:
-    started = [feed.start(work=FOLLOWING), feed.start(work=FOLLOWING)]
-    wait_for(lambda: FOLLOWS in feed.log(), feed.log)
-    for number in range(scaled(5)):
-        feed.stream.put([row(i) for i in range(50 * number, 50 * number + 50)])
-        time.sleep(0.3)
-    wait_for(lambda: count(feed) >= 50 * scaled(5), feed.log)
-    for driver in started:
-        wait_for(lambda: FOLLOWS in feed.log(), feed.log)
-        end(driver)
-    assert feed.numbers() == list(range(50 * scaled(5)))
-
-
-def test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing(feed: KinesisFeed) -> None:
-    draw, sent = random.Random(3), 0
-    for kill in range(scaled(5)):
-        driver = feed.start(work=FOLLOWING)
-        feed.stream.put([row(i) for i in range(sent, sent + 40)])
-        sent += 40
-        time.sleep(draw.uniform(0.5, 2.5))
-        if kill % 2:
-            feed.stream.split(draw.choice(feed.stream.open_shards()))
-        driver.kill()
-        driver.wait()
-    driver = feed.start(work=FOLLOWING)
-    wait_for(lambda: FOLLOWS in feed.log(), feed.log)
-    wait_for(lambda: count(feed) >= sent, feed.log)
-    end(driver)
-    assert feed.numbers() == list(range(sent))

@@ -1,9 +1,12 @@
-"""An ingest from Kinesis as a manifest asks for it, by `hudictl local`, with jobs in processes of
-their own."""
+"""Drivers that follow a stream of Kinesis, in processes of their own, and what a manifest asks for by
+`hudictl local`."""
 
 from __future__ import annotations
 
 import json
+import random
+import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,13 +23,18 @@ from hudi_table.api import open_table
 from hudi_table.cli.program import main as hudictl
 from hudi_table.errors import HudiError
 from hudi_table.table.store.clock import SystemClock
-from tests.support.feeds import row
-from tests.support.kinesis import REGION, TestStream, as_of_aws, environment_of
+from tests.support.feeds import end_drivers, row
+from tests.support.kinesis import REGION, KinesisFeed, TestStream, as_of_aws, environment_of
 from tests.support.manifests import manifest
 from tests.support.s3 import S3Server, running_s3
+from tests.support.scale import scaled
 
 pytestmark = pytest.mark.s3
 QUICK = RetryPolicy(attempts_max=2, backoff_first_seconds=0.2, backoff_max_seconds=0.2)
+
+
+FOLLOWING = {"mode": "Continuous", "commitIntervalSeconds": 0.3}
+FOLLOWS = "it follows the stream"
 
 
 class OverError(Exception):
@@ -37,6 +45,17 @@ class OverError(Exception):
 def store() -> Iterator[S3Server]:
     with as_of_aws(), running_s3() as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def no_driver_is_left() -> Iterator[None]:
+    yield
+    end_drivers()
+
+
+@pytest.fixture
+def feed(store: S3Server, tmp_path: Path) -> KinesisFeed:
+    return KinesisFeed(tmp_path, TestStream(store), work={"operation": "Insert"})
 
 
 @dataclass
@@ -56,7 +75,7 @@ class Place:
         keys = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "stringData": environment_of(self.stream.store)}  # fmt: skip
         asked = of_ingest.pop("kinesis", {})
         source = {"type": "Kinesis", "format": "json", "kinesis": {"stream": self.stream.name, "endpoint": self.stream.store.endpoint, **asked}}  # fmt: skip
-        spec = {
+        spec: dict[str, Any] = {
             "location": self.location,
             "recordKey": ["id"],
             "index": {"type": "Simple"},
@@ -141,3 +160,72 @@ def test_one_driver_follows_the_stream(place: Place) -> None:
         other.join()
     assert len(seen) == 1, place.lines
     assert place.count() == 60
+
+
+def wait_until(found: Callable[[], bool], told: Callable[[], str]) -> None:
+    until = time.monotonic() + 60
+    while not found():
+        assert time.monotonic() < until, told()
+        time.sleep(0.05)
+
+
+def count(feed: KinesisFeed) -> int:
+    try:
+        return len(feed.numbers())
+    except (HudiError, FileNotFoundError):
+        return 0
+
+
+def end(driver: subprocess.Popen[bytes]) -> None:
+    driver.send_signal(signal.SIGTERM)
+    assert driver.wait(30) == 0
+
+
+def test_a_driver_follows_and_ends_with_what_it_has_read(feed: KinesisFeed) -> None:
+    driver = feed.start(work=FOLLOWING)
+    for number in range(3):
+        feed.stream.put([row(i) for i in range(10 * number, 10 * number + 10)])
+        wait_until(lambda wanted=10 * number + 10: count(feed) == wanted, feed.log)  # type: ignore[misc]
+    feed.stream.split(feed.stream.open_shards()[0])
+    feed.stream.put([row(i) for i in range(30, 60)])
+    wait_until(lambda: count(feed) == 60, feed.log)
+    end(driver)
+    assert feed.result().figures["messagesRead"] == 60
+    feed.stream.put([row(i) for i in range(60, 70)])
+    driver = feed.start(work={**FOLLOWING, "commitIntervalSeconds": 600})
+    wait_until(lambda: FOLLOWS in feed.log(), feed.log)
+    time.sleep(3)
+    assert count(feed) == 60
+    end(driver)
+    assert feed.numbers() == list(range(70))
+
+
+def test_two_drivers_of_one_ingest_do_not_double_a_record(feed: KinesisFeed) -> None:
+    started = [feed.start(work=FOLLOWING), feed.start(work=FOLLOWING)]
+    wait_until(lambda: FOLLOWS in feed.log(), feed.log)
+    for number in range(scaled(5)):
+        feed.stream.put([row(i) for i in range(50 * number, 50 * number + 50)])
+        time.sleep(0.3)
+    wait_until(lambda: count(feed) >= 50 * scaled(5), feed.log)
+    for driver in started:
+        wait_until(lambda: FOLLOWS in feed.log(), feed.log)
+        end(driver)
+    assert feed.numbers() == list(range(50 * scaled(5)))
+
+
+def test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing(feed: KinesisFeed) -> None:
+    draw, sent = random.Random(3), 0
+    for kill in range(scaled(5)):
+        driver = feed.start(work=FOLLOWING)
+        feed.stream.put([row(i) for i in range(sent, sent + 40)])
+        sent += 40
+        time.sleep(draw.uniform(0.5, 2.5))
+        if kill % 2:
+            feed.stream.split(draw.choice(feed.stream.open_shards()))
+        driver.kill()
+        driver.wait()
+    driver = feed.start(work=FOLLOWING)
+    wait_until(lambda: FOLLOWS in feed.log(), feed.log)
+    wait_until(lambda: count(feed) >= sent, feed.log)
+    end(driver)
+    assert feed.numbers() == list(range(sent))

@@ -13,18 +13,23 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from hudi_table.errors import DataLossError
+from hudi_table.errors import DataLossError, UnavailableError
 from hudi_table.model.job.shards import ShardPosition, ShardPositions, StreamExtent
-from hudi_table.sources.kinesis.stream import READ_BYTES_MAX, IteratorExpiredError, Read, Stream, millis
+from hudi_table.sources.kinesis.stream import READ_BYTES_MAX, IteratorExpiredError, Read, Stream, ThrottledError, millis
 from hudi_table.table.store import threads
 from hudi_table.table.store.at_once import REQUESTS_AT_ONCE
 from hudi_table.table.store.clock import SystemClock
 
+SILENCE_SECONDS_MAX = 60.0
 READ_SECONDS, IDLE_SECONDS = 0.2, 1.0
 """Between two reads of a shard: five a second are allowed, and one that gave nothing is not asked
 again at once."""
 CLOCKS_APART = 60_000
 """How far, in milliseconds, the clock of AWS may be behind this one."""
+
+
+Answer = tuple[str, int, Read | None]
+"""Of a shard: when it was asked, and what it gave; nothing where it is to be asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,7 @@ class Reader:
     def read(self, extent: StreamExtent, start: ShardPositions, until: Until) -> tuple[Messages, ShardPositions]:
         """Read on. Raises DataLossError, UnavailableError, AccessDeniedError."""
         found, at, done = Messages(), dict(start.shards), set[str]()
+        heard = self.clock.boot_seconds()
         while not self._is_done(found, until):
             left = [name for name in extent.readable(at) if not (until.tip and name in done)]
             if not left and until.tip:
@@ -87,9 +93,17 @@ class Reader:
                 continue
             rows = max(1, (until.rows - len(found.values)) // len(due))
             for name, asked, read in self._at_once(due, at, rows):
+                if read is None:
+                    self._due[name] = now + IDLE_SECONDS
+                    continue
+                heard = self.clock.boot_seconds()
                 at[name] = self._take(found, extent, name, at[name], asked, read)
                 if not read.behind:
                     done.add(name)
+            if self.clock.boot_seconds() - heard > SILENCE_SECONDS_MAX:
+                raise UnavailableError(
+                    f"others read the stream {self.stream.settings.stream} so much that nothing was left for {SILENCE_SECONDS_MAX:.0f} s; try again later"
+                )
         newest = max(found.times, default=-1)
         return found, replace(start, shards=at, newest=max(newest, start.newest))
 
@@ -109,7 +123,7 @@ class Reader:
         self._iterators[name] = (behind, read.next)
         return behind
 
-    def _at_once(self, names: list[str], at: Mapping[str, ShardPosition], rows: int) -> list[tuple[str, int, Read]]:
+    def _at_once(self, names: list[str], at: Mapping[str, ShardPosition], rows: int) -> list[Answer]:
         calls = [partial(self._one, name, at[name], rows) for name in names]
         if len(calls) == 1:
             return [calls[0]()]
@@ -120,15 +134,18 @@ class Reader:
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _one(self, name: str, at: ShardPosition, rows: int) -> tuple[str, int, Read]:
+    def _one(self, name: str, at: ShardPosition, rows: int) -> Answer:
         known = self._iterators.get(name)
         # A position that is not where the iterator is was set anew.
         place = known[1] if known is not None and _same(known[0], at) else self._iterator(name, at)
         asked = millis(self.clock.now())
         try:
             return name, asked, self.stream.read(place, rows)
+        except ThrottledError:
+            return name, asked, None
         except IteratorExpiredError:
-            return name, asked, self.stream.read(self._iterator(name, at), rows)
+            self._iterators.pop(name, None)
+            return name, asked, None
 
     def _iterator(self, name: str, at: ShardPosition) -> str:
         try:

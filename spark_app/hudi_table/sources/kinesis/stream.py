@@ -28,6 +28,10 @@ class IteratorExpiredError(Exception):
     """An iterator was not used for too long: another one is to be asked for."""
 
 
+class ThrottledError(Exception):
+    """A shard was read too often, or too much of it: others read it, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Read:
     """What one read gave. `next`: the iterator behind it, "" where the shard has ended; `behind`:
@@ -80,8 +84,11 @@ class Stream:
         return str(found["ShardIterator"])
 
     def read(self, iterator: str, rows: int) -> Read:
-        """The next records, at most so many. Raises IteratorExpiredError."""
-        known: dict[str, Callable[[], Exception]] = {"ExpiredIteratorException": IteratorExpiredError}
+        """The next records, at most so many. Raises IteratorExpiredError, ThrottledError."""
+        known: dict[str, Callable[[], Exception]] = {
+            "ExpiredIteratorException": IteratorExpiredError,
+            "ProvisionedThroughputExceededException": ThrottledError,
+        }
         found = self._ask("get_records", known, ShardIterator=iterator, Limit=max(1, min(rows, READ_ROWS_MAX)))
         return Read(found["Records"], found.get("NextShardIterator") or "", int(found.get("MillisBehindLatest") or 0))
 
