@@ -1,4 +1,5 @@
-"""Streams of Kinesis for tests: moto's, in this process, which answer as AWS does where moto does not.
+"""Streams of Kinesis for tests: moto's, in this process, which answer as AWS does where moto does
+not.
 
 moto moves the records of a shard that is split or merged to what comes of it, and goes on writing
 to the shard that is closed; its closed shards have no end, and its sequence numbers begin at 1 in

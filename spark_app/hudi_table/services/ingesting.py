@@ -70,8 +70,8 @@ def commit_behind(ctx: TableContext, batches: Any, request: WriteRequest, engine
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """One ingest of a table: its name, its only topic if it has one, or its stream, what it does with rows, and
-    the options of its writes. `shares`: its positions are told Hudi Streamer too."""
+    """One ingest of a table: its name, its only topic if it has one, or its stream, what it does
+    with rows, and the options of its writes. `shares`: its positions are told Hudi Streamer too."""
 
     name: str
     topic: str | None

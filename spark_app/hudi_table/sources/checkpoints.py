@@ -104,7 +104,8 @@ def current_shards(ctx: TableContext, ingest: str, stream: str) -> Held[ShardPos
 
 def positions_of(ingest: str, topic: str | None) -> Holds:
     """What a commit holds for an ingest from Kafka, or Kinesis: its own checkpoint, or Hudi
-    Streamer's of its only topic, or its stream. Beside a checkpoint of another of our ingests Hudi Streamer's key is that one's."""
+    Streamer's of its only topic, or its stream. Beside a checkpoint of another of our ingests Hudi
+    Streamer's key is that one's."""
 
     def holds(extra: Mapping[str, str]) -> str | None:
         own = extra.get(key_of(ingest))

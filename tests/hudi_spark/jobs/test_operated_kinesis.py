@@ -1,5 +1,5 @@
-"""Drivers that follow a stream of Kinesis, in processes of their own, and what a manifest asks for by
-`hudictl local`."""
+"""Drivers that follow a stream of Kinesis, in processes of their own, and what a manifest asks for
+by `hudictl local`."""
 
 from __future__ import annotations
 

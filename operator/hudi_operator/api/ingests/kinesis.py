@@ -53,8 +53,8 @@ class KinesisStartSpec:
 @dataclass(frozen=True, slots=True)
 class KinesisSpec:
     """A stream of Kinesis. It is read with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
-    AWS_SESSION_TOKEN of the Secret of storage.credentialsSecretRef, else with what the pod's service
-    account may."""
+    AWS_SESSION_TOKEN of the Secret of storage.credentialsSecretRef, else with what the pod's
+    service account may."""
 
     stream: str = prop("its name", pattern="^[A-Za-z0-9_.-]+$", min_length=1, max_length=128)
     region: str | None = prop(

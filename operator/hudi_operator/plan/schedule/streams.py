@@ -49,8 +49,8 @@ def ended(run: RunStatus, why: str, now: datetime) -> RunStatus:
 
 
 def continuous_batch(work: str, runs: tuple[RunStatus, ...], begin: str) -> str:
-    """Of the next driver: where it begins (`begin` names the checkpoint), and behind which one that has ended well. Those that
-    fail at one place are attempts at the same."""
+    """Of the next driver: where it begins (`begin` names the checkpoint), and behind which one that
+    has ended well. Those that fail at one place are attempts at the same."""
     last = next((run.name for run in runs if run.work == work and run.phase in DONE), "")
     return f"{CONTINUOUS}{begin}/{last}"
 

@@ -1,5 +1,5 @@
-"""What all drivers of mode `Continuous` do alike: one turn after the other until they are told to
-end, and patience with what another try may mend.
+"""What all drivers of mode `Continuous` do alike: one turn after the other until they are asked
+to end, and patience with what another try may mend.
 
 Whatever fails, the next turn begins at the checkpoint of the newest commit.
 """

@@ -43,8 +43,8 @@ later whether something came and was lost."""
 
 @dataclass(slots=True)
 class _Driver:
-    """An attempt at one ingest. `found`: the stream as it was seen at `looked`; `stale`: shards have
-    ended since."""
+    """An attempt at one ingest. `found`: the stream as it was seen at `looked`, None where that is
+    too old."""
 
     spec: JobSpec
     source: KinesisSource

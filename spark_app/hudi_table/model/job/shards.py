@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hudi_table.model.digits import is_digits
 from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, STREAMER_V2_TABLE_VERSION
 from hudi_table.model.json_text import parse_json
 
@@ -30,8 +31,8 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}", re.ASCII)
 @dataclass(frozen=True, slots=True)
 class ShardPosition:
     """Of one shard. `after`: sequence number of the last record that was taken, "" where none was:
-    then reading begins at the moment `start`, or at the oldest record where that is -1. `time`: what
-    arrived before this moment was taken, in milliseconds since 1970, -1 where that is not known.
+    then reading begins at the moment `start`, or at the oldest record where that is -1. `time`:
+    what arrived before this moment was taken, in milliseconds since 1970, -1 where it is not known.
     `ended`: the last sequence number of a closed shard of which everything was taken, "" else."""
 
     after: str = ""
@@ -99,7 +100,7 @@ class ShardPositions:
 
 def _shard(raw: Any) -> ShardPosition:
     after, ended = str(raw.get("after", "")), str(raw.get("ended", ""))
-    if (after and not after.isdecimal()) or (ended and not ended.isdecimal()):
+    if (after and not is_digits(after)) or (ended and not is_digits(ended)):
         raise ValueError(f"holds {raw!r}, which is no position in a shard")
     return ShardPosition(after, int(raw.get("start", -1)), int(raw.get("time", -1)), ended)
 

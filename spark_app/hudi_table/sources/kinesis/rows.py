@@ -1,5 +1,5 @@
-"""Records as rows: their data decoded, metadata columns beside them; and those that are not taken, as
-rows of an error table."""
+"""Records as rows: their data decoded, metadata columns beside them; and those that are not taken,
+as rows of an error table."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is asked of a source of type Kinesis, as a JobSpec says it. Secrets come from the environment
-alone."""
+"""What is asked of a source of type Kinesis, as a JobSpec says it. Secrets come from the
+environment alone."""
 
 from __future__ import annotations
 
