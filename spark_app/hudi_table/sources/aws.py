@@ -60,6 +60,7 @@ def meaning(
             BotoCoreError,
             ClientError,
             NoCredentialsError,
+            NoRegionError,
             PartialCredentialsError,
         )
     except ImportError as error:
@@ -70,7 +71,7 @@ def meaning(
         raise _of_code(error, place, rights, known) from error
     except NoCredentialsError as error:
         raise AccessDeniedError(f"no credentials for {place}: set them as for S3") from error
-    except (PartialCredentialsError, ValueError) as error:
+    except (NoRegionError, PartialCredentialsError, ValueError) as error:
         raise InvalidRequestError(f"{place} cannot be asked: {error}; correct {field}, or the credentials") from error
     except BotoCoreError as error:
         raise UnavailableError(f"{place} did not answer: {error}; try again later") from error

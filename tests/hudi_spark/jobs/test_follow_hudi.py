@@ -3,24 +3,39 @@ is told to, and what it is killed amid is once in the table."""
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+from hudi_operator.plan.schedule.runs import RetryPolicy
+from hudi_operator.runtime.local.loop import LocalRuntime
 from hudi_table import create_table, upgrade_table, write_hudi
 from hudi_table.errors import HudiError
+from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.timeline.active import load_timeline
 from tests.support.chained import SCHEMA, Chain, rows_of
 from tests.support.feeds import end_drivers
+from tests.support.manifests import manifest
 from tests.support.scale import scaled
 
+QUICK = RetryPolicy(attempts_max=2, backoff_first_seconds=0.2, backoff_max_seconds=0.2)
 FOLLOWING = {"mode": "Continuous", "commitIntervalSeconds": 0.3}
 FOLLOWS = "it follows the other table"
 SECONDS_MAX = 60.0
+
+
+class OverError(Exception):
+    """The test has seen enough."""
 
 
 @pytest.fixture(autouse=True)
@@ -36,8 +51,8 @@ def chain(tmp_path: Path) -> Chain:
     return found
 
 
-def wait_for(found: Callable[[], bool], told: Callable[[], str]) -> None:
-    until = time.monotonic() + SECONDS_MAX
+def wait_for(found: Callable[[], bool], told: Callable[[], str], seconds: float = SECONDS_MAX) -> None:
+    until = time.monotonic() + seconds
     while not found():
         assert time.monotonic() < until, told()
         time.sleep(0.05)
@@ -152,3 +167,54 @@ def test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing(chain: Chai
     wait_until_alike(chain, "last")
     end(driver)
     assert len(chain.shown(chain.below)) == 2 * number
+
+
+def test_an_operated_driver_is_replaced_by_one_and_tells_the_other_table_how_far_it_is(chain: Chain) -> None:
+    """What the other table's cleaning waits for is the position in the status."""
+    source = {"type": "Hudi", "hudi": {"location": f"file://{chain.folder}/above", "deletes": "Delete"}}
+    asked = {"name": "feed", "mode": "Continuous", "commitInterval": "300ms", "source": source}
+    spec = {"location": f"file://{chain.folder}/below", "recordKey": ["id"], "partitionBy": [{"field": "city", "type": "Simple"}]}  # fmt: skip
+    (chain.folder / "manifest.yaml").write_text(yaml.safe_dump(manifest("orders", ingest=[asked], **spec)))
+    over, lines, state = threading.Event(), list[str](), chain.folder / "state"
+    attempts, seen = state / "attempts", dict[str, Any]()
+
+    class Clock(SystemClock):
+        def sleep(self, seconds: float) -> None:
+            if over.is_set():
+                raise OverError
+            super().sleep(min(seconds, 0.1))
+
+    def told() -> dict[str, Any]:
+        found = json.loads((state / "resources" / "HudiTable.default.orders.json").read_text())
+        (ingest,) = found["status"]["ingest"]
+        return dict(ingest)
+
+    def newest() -> str:
+        return load_timeline(chain.above.context).commits[-1].time
+
+    def life() -> None:
+        try:
+            write_hudi(chain.above, rows_of(("a", "x", 1), ("b", "x", 2)))
+            wait_for(lambda: alike(chain), lambda: str(lines))
+            (first,) = attempts.glob("*/process.json")
+            os.kill(json.loads(first.read_text())["pid"], signal.SIGKILL)
+            write_hudi(chain.above, rows_of(("c", "y", 3)))
+            chain.above.delete(rows_of(("a", "x", 0)))
+            wait_for(lambda: alike(chain), lambda: str(lines))
+            seen["drivers"] = len(list(attempts.glob("*/process.json")))
+            # At the next look of the operator, which comes about once a minute.
+            wait_for(lambda: told().get("position") == newest(), lambda: str(told()), 2 * SECONDS_MAX)
+        finally:
+            over.set()
+
+    other = threading.Thread(target=life)
+    other.start()
+    try:
+        LocalRuntime([chain.folder / "manifest.yaml"], state, Clock(), lines.append, QUICK, watch=True).run()
+    except OverError:
+        pass
+    finally:
+        other.join()
+    assert seen["drivers"] == 2, lines
+    assert alike(chain)
+    assert told()["position"] == newest(), lines

@@ -255,6 +255,9 @@ def test_a_stream_that_is_not_there_and_keys_that_are_refused_are_told(
 ) -> None:
     absent = feed.run(stream="nothing")
     assert (absent.error_class, "there is no stream nothing in region us-east-1" in absent.message) == ("InvalidRequest", True)  # fmt: skip
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    lacks = feed.run(region=None)
+    assert (lacks.error_class, "correct kinesis.region" in lacks.message) == ("InvalidRequest", True)
     feed.stream.put([row(1)])
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "old-key")
     refused.add("old-key")

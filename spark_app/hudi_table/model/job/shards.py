@@ -221,6 +221,8 @@ def begun(
         known = held.shards.get(name) if held is not None else None
         if known is None and before is None:
             known = ShardPosition(start=moment, ended=shard.end if latest else "")
-        shards[name] = known or ShardPosition()
+        known = known or ShardPosition()
+        # One that ended under a reader's eyes tells its last number later.
+        shards[name] = replace(known, ended=shard.end) if known.ended and shard.end else known
     counted = before or ShardPositions(extent.stream, extent.id, {})
     return replace(counted, stream=extent.stream, id=extent.id, shards=shards, attempt=attempt)
