@@ -133,7 +133,10 @@ KAFKA_BAD = [
         kafka({"expectations": [{"name": "a", "sql": "n > 0", "onFail": "Warn"}]}),
         "must be one of Fail, Quarantine, Drop",
     ),
-    (table(ingest=[ingest(mode="Continuous")]), "mode Continuous goes with a source of type Kafka or Debezium"),
+    (
+        table(ingest=[ingest(mode="Continuous")]),
+        "mode Continuous goes with a source of type Kafka, Debezium, Kinesis or Hudi",
+    ),
     (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka, Debezium or Hudi"),
 ]
 DATABASE = {"url": "postgresql://db.shop.svc:5432/shop", "table": "public.orders"}
@@ -187,6 +190,7 @@ KAFKA_GOOD += [
     upstream(),
     upstream({"freshness": "5m"}, deletes="Delete", maxInstants=10, onDataLoss="Continue", startFrom="Latest"),
     upstream({"operation": "Insert", "transform": [{"sql": "select * from source"}]}),
+    upstream({"mode": "Continuous", "commitInterval": "2s", "freshness": "1m"}, deletes="Delete", maxInstants=10),
 ]
 KAFKA_BAD += [
     (table(ingest=[ingest(source={"type": "Hudi"})]), "needs hudi and no format"),
@@ -201,7 +205,9 @@ KAFKA_BAD += [
     (upstream(maxInstants=0), "maxInstants"),
     (upstream({"operation": "Insert"}, deletes="Delete"), "go with operation Upsert"),
     (upstream({"operation": "Insert"}, onDataLoss="Continue"), "go with operation Upsert"),
-    (upstream({"mode": "Continuous"}), "mode Continuous goes with"),
+    (upstream({"commitInterval": "5s"}), "commitInterval belongs to mode Continuous"),
+    (upstream({"mode": "Continuous", "activeDeadline": "1h"}), "activeDeadline does not go with mode Continuous"),
+    (upstream({"mode": "Backfill"}), "mode Backfill needs kafka.endAt"),
 ]
 
 
@@ -319,4 +325,53 @@ KAFKA_BAD += [
     (backfill(endAt={"position": "Timestamp", "timestamp": "soon"}), "timestamp is a moment"),
     (backfill(endAt={"position": "Offsets"}), "position Offsets needs offsets"),
     (backfill(endAt={"position": "Offsets", "offsets": ["orders"]}), "offsets are texts"),
+]
+
+
+def kinesis(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tuple[str, dict[str, Any]]:
+    """A table that is fed from Kinesis."""
+    outer: dict[str, Any] = {
+        name: changes.pop(name) for name in ("format", "path", "columns", "kafka") if name in changes
+    }
+    inner = {"stream": "orders"} | changes
+    source: dict[str, Any] = {"type": "Kinesis", "format": "json", **outer, "kinesis": inner}
+    return table(ingest=[ingest(source={k: v for k, v in source.items() if v is not None}, **(of_ingest or {}))])
+
+
+KAFKA_GOOD += [
+    kinesis(),
+    kinesis({"mode": "Continuous", "commitInterval": "2s", "operation": "Insert"}, region="eu-central-1", maxRows=10),
+    kinesis(
+        {"onUndecodable": "Quarantine", "expectations": [{"name": "a", "sql": "n > 0", "onFail": "Drop"}]},
+        endpoint="https://kinesis:4566", metadata=["stream", "shard", "sequence", "timestamp", "key"], every="30s",
+    ),
+    kinesis(startFrom={"position": "Timestamp", "timestamp": "2026-01-31T12:00:00Z"}, onDataLoss="Continue"),
+    kinesis(format="avro", avro={"registry": "https://registry:8081"}, maxBytes="1Mi"),
+    kinesis(format="protobuf", protobuf={"schemaFile": "s3://b/order.proto", "message": "shop.Order"}),
+    kinesis(format="raw", startFrom={"position": "Latest"}),
+]  # fmt: skip
+KAFKA_BAD += [
+    (table(ingest=[ingest(source={"type": "Kinesis", "format": "json"})]), "needs kinesis and format"),
+    (table(ingest=[ingest(source={**FILES, "kinesis": {"stream": "orders"}})]), "no other has kinesis"),
+    (kinesis(format=None), "needs kinesis and format"),
+    (kinesis(format="csv"), "needs kinesis and format"),
+    (kinesis(format="avro"), "format avro needs kinesis.avro"),
+    (kinesis(avro={"registry": "https://registry:8081"}), "format avro needs kinesis.avro"),
+    (kinesis(format="protobuf"), "format protobuf kinesis.protobuf"),
+    (kinesis(path="s3://b/p"), "path belongs to type Files"),
+    (kinesis(kafka=TOPICS), "kafka to type Kafka or Debezium"),
+    (kinesis(stream=""), "stream"),
+    (kinesis(stream="a b"), "stream"),
+    (kinesis(region="EU"), "region"),
+    (kinesis(endpoint="kinesis"), "endpoint"),
+    (kinesis(startFrom={"position": "Timestamp"}), "position Timestamp needs timestamp"),
+    (kinesis(startFrom={"position": "Latest", "timestamp": "2026-01-31T12:00:00Z"}), "position Timestamp needs"),
+    (kinesis(startFrom={"position": "Timestamp", "timestamp": "yesterday"}), "timestamp is a moment"),
+    (kinesis(metadata=["headers"]), "metadata"),
+    (kinesis(maxRows=0), "maxRows"),
+    (kinesis(maxBytes="much"), "maxBytes"),
+    (kinesis(every="soon"), "every"),
+    (kinesis({"freshness": "5m"}), "freshness goes with"),
+    (kinesis({"mode": "Backfill"}), "mode Backfill needs kafka.endAt"),
+    (kinesis({"commitInterval": "5s"}), "commitInterval belongs to mode Continuous"),
 ]

@@ -6,13 +6,20 @@ from __future__ import annotations
 from typing import Any
 
 from hudi_operator.api.fields.shaping import OnUndecodable
-from hudi_operator.api.ingests.ingest import COMMIT_INTERVAL, MAX_ERROR_RATIO, IngestSpec
+from hudi_operator.api.ingests.ingest import COMMIT_INTERVAL, MAX_ERROR_RATIO, IngestMode, IngestSpec
+from hudi_operator.api.ingests.source import MESSAGES
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.service import RunMode
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import bytes_of, seconds_of
 from hudi_operator.manifests.services import ServiceWork, resize_wanted
-from hudi_operator.manifests.sources import custom_document, kafka_document, query_document, upstream_document
+from hudi_operator.manifests.sources import (
+    custom_document,
+    kafka_document,
+    kinesis_document,
+    query_document,
+    upstream_document,
+)
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.variables import SOURCE_VARIABLES
@@ -116,8 +123,12 @@ def ingest_job(
     }
     if ingest.source.kafka is not None:
         work["source"] = {**body["source"], "kafka": kafka_document(ingest.source.kafka)}
-        work["mode"] = ingest.mode.value
+    if ingest.source.kinesis is not None:
+        work["source"] = {**body["source"], "kinesis": kinesis_document(ingest.source.kinesis)}
+    if ingest.source.type in MESSAGES:
         work |= _checks(ingest, body)
+    if ingest.source.kafka is not None or ingest.mode is IngestMode.CONTINUOUS:
+        work["mode"] = ingest.mode.value
         work["commitIntervalSeconds"] = seconds_of(ingest.commit_interval or COMMIT_INTERVAL)
     if ingest.source.jdbc is not None:
         work["source"] = {**body["source"], "jdbc": query_document(ingest.source.jdbc)}
@@ -128,7 +139,9 @@ def ingest_job(
     if ingest.source.hudi is not None:
         work["source"] = {**body["source"], "hudi": upstream_document(ingest.source.hudi)}
     source = ingest.source
-    here = any(each is not None for each in (source.kafka, source.jdbc, source.sql, source.custom))
+    here = any(each is not None for each in (source.kafka, source.kinesis, source.jdbc, source.sql, source.custom))
+    # A driver that has no end does not keep executors.
+    here = here or ingest.mode is IngestMode.CONTINUOUS
     small = here or (waiting_bytes <= LOCAL_ENGINE_BYTES_MAX and not _needs_spark(ingest))
     return _job(attempt, table_of(name, spec, config), work, spec, local=small)
 

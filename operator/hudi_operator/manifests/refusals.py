@@ -32,14 +32,15 @@ def refused_places(spec: HudiTableSpec, policy: PodPolicy) -> Iterator[FieldErro
     places = [("spec.location", spec.location)]
     for i, each in enumerate(spec.ingest):
         places.append((f"spec.ingest[{i}].source.path", each.source.path or ""))
-        hudi, kafka = each.source.hudi, each.source.kafka
+        hudi = each.source.hudi
         places.append((f"spec.ingest[{i}].source.hudi.location", hudi.location if hudi is not None else ""))
         for k, table in enumerate(each.source.sql.tables if each.source.sql is not None else ()):
             places.append((f"spec.ingest[{i}].source.sql.tables[{k}].location", table.location))
-        files = {"avro": kafka.avro, "protobuf": kafka.protobuf} if kafka is not None else {}
-        for name, codec in files.items():
-            path = f"spec.ingest[{i}].source.kafka.{name}.schemaFile"
-            places.append((path, codec.schema_file or "" if codec is not None else ""))
+        for of, stream in (("kafka", each.source.kafka), ("kinesis", each.source.kinesis)):
+            files = {"avro": stream.avro, "protobuf": stream.protobuf} if stream is not None else {}
+            for name, codec in files.items():
+                path = f"spec.ingest[{i}].source.{of}.{name}.schemaFile"
+                places.append((path, codec.schema_file or "" if codec is not None else ""))
     for path, location in places:
         scheme = scheme_of(location)
         if scheme == "memory":

@@ -8,6 +8,7 @@ from typing import Any
 
 from hudi_operator.api.ingests.custom import CustomSpec
 from hudi_operator.api.ingests.databases import JdbcSpec
+from hudi_operator.api.ingests.kinesis import KinesisSpec
 from hudi_operator.api.ingests.source import KafkaSpec
 from hudi_operator.api.ingests.statements import SqlSpec
 from hudi_operator.api.ingests.upstreams import UpstreamSpec
@@ -23,6 +24,16 @@ def kafka_document(kafka: KafkaSpec) -> dict[str, Any]:
         timestamp = place.pop("timestamp", None)
         if timestamp is not None:
             place["timestampMillis"] = millis_of(timestamp)
+    return found
+
+
+def kinesis_document(kinesis: KinesisSpec) -> dict[str, Any]:
+    """`source.kinesis` of a JobSpec, as `KinesisSettings.of` reads it."""
+    found: dict[str, Any] = {**to_document(kinesis), "maxBytes": bytes_of(kinesis.max_bytes)}
+    del found["every"]  # the operator's affair
+    timestamp = found["startFrom"].pop("timestamp", None)
+    if timestamp is not None:
+        found["startFrom"]["timestampMillis"] = millis_of(timestamp)
     return found
 
 

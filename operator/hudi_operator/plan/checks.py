@@ -4,8 +4,9 @@ that exists."""
 from __future__ import annotations
 
 from hudi_operator.api.fields.maintenance import ServiceMode
-from hudi_operator.api.ingests.ingest import IngestOperation, IngestSpec
-from hudi_operator.api.ingests.source import SourceType
+from hudi_operator.api.ingests.ingest import IngestMode, IngestOperation, IngestSpec
+from hudi_operator.api.ingests.source import MESSAGES, SourceType
+from hudi_operator.api.ingests.upstreams import UpstreamDeletes
 from hudi_operator.api.options import described_errors
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.resources import DesiredTable
@@ -84,24 +85,28 @@ def _transforms(spec: HudiTableSpec) -> tuple[FieldError, ...]:
             except InvalidRequestError as error:
                 found.append(FieldError(f"spec.ingest[{i}].transform[{j}].sql", error.message))
         found += _expectations(i, ingest)
-        if ingest.source.kafka is not None and not found:
+        if (ingest.source.type in MESSAGES or ingest.mode is IngestMode.CONTINUOUS) and not found:
             found += _stream_transforms(i, spec, ingest)
     return tuple(found)
 
 
 def _stream_transforms(number: int, spec: HudiTableSpec, ingest: IngestSpec) -> list[FieldError]:
-    """No Spark reads a stream, and its rows have an order."""
+    """No Spark reads a stream, nor follows another table, and rows of a stream have an order."""
     needed = [*spec.record_key, *(each.field for each in spec.partition_by)]
     upserts = ingest.operation is IngestOperation.UPSERT
+    latest_wins = not spec.ordering_fields or spec.merge_mode is MergeMode.COMMIT_TIME
+    hudi, setting = ingest.source.hudi, "kafka.tombstones" if ingest.source.hudi is None else "hudi.deletes"
+    deletes: list[str] = []
+    if ingest.source.type is SourceType.DEBEZIUM:
+        deletes = [*needed, *spec.ordering_fields, "_change_operation_type"]
+    elif ingest.source.deletes or (hudi is not None and hudi.deletes is UpstreamDeletes.DELETE):
+        deletes = needed
     try:
         check_chain(
             [to_document(each) for each in ingest.transform],
-            arrival_decides=upserts and (not spec.ordering_fields or spec.merge_mode is MergeMode.COMMIT_TIME),
-            deletes=[*needed, *spec.ordering_fields, "_change_operation_type"]
-            if ingest.source.type is SourceType.DEBEZIUM
-            else needed
-            if ingest.source.deletes
-            else (),
+            arrival_decides=upserts and latest_wins and (hudi is None or bool(deletes)),
+            deletes=deletes,
+            setting=setting,
         )
     except InvalidRequestError as error:
         return [FieldError(f"spec.ingest[{number}].transform", error.message)]

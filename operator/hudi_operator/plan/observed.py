@@ -14,6 +14,7 @@ from hudi_table.model.job.custom import CustomMark
 from hudi_table.model.job.marks import Mark
 from hudi_table.model.job.positions import Extent, Positions
 from hudi_table.model.job.query_mark import QueryMark
+from hudi_table.model.job.shards import ShardPositions
 from hudi_table.model.job.upstream import Upstream, UpstreamExtent
 from hudi_table.model.service.debt import ArchivingDebt, CompactionDebt
 from hudi_table.model.service.services import ServiceType
@@ -46,7 +47,7 @@ class FileFact:
 class CommittedCheckpoint:
     """The newest checkpoint of an ingest and the instant that holds it."""
 
-    checkpoint: Checkpoint | Positions | Mark | Upstream | QueryMark | CustomMark
+    checkpoint: Checkpoint | Positions | ShardPositions | Mark | Upstream | QueryMark | CustomMark
     instant: str
 
 
@@ -107,6 +108,11 @@ class TableObservation:
         """The same of an ingest from Kafka."""
         held = self.checkpoints.get(ingest)
         return held.checkpoint if held is not None and isinstance(held.checkpoint, Positions) else None
+
+    def shards(self, ingest: str) -> ShardPositions | None:
+        """The same of an ingest from Kinesis."""
+        held = self.checkpoints.get(ingest)
+        return held.checkpoint if held is not None and isinstance(held.checkpoint, ShardPositions) else None
 
     def upstream(self, ingest: str) -> Upstream | None:
         """The same of an ingest from another table."""

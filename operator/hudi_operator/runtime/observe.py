@@ -157,7 +157,8 @@ class Observer:
         if ingest.source.kafka is not None:
             positions = table.positions(ingest.name) if table is not None else None
             return self._topics(ingest, ingest.source.kafka, secret, positions)
-        if any(each is not None for each in (ingest.source.jdbc, ingest.source.sql, ingest.source.custom)):
+        source = ingest.source
+        if any(each is not None for each in (source.kinesis, source.jdbc, source.sql, source.custom)):
             return SourceObservation(ingest.name)  # its jobs ask
         if ingest.source.hudi is not None:
             held = table.upstream(ingest.name) if table is not None else None

@@ -22,6 +22,7 @@ from hudi_table.sources.formats.raw import RawDecoder
 from hudi_table.sources.formats.registry import Registry
 from hudi_table.sources.kafka.rows import Decoding
 from hudi_table.sources.kafka.settings import KafkaSettings
+from hudi_table.sources.kinesis.settings import KinesisSettings
 from hudi_table.table.store.opening import open_storage
 
 
@@ -60,9 +61,11 @@ def decoding_of(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str
         raise InvalidRequestError(
             f"kafka.keyFormat raw holds one column, and a delete needs {', '.join(needed)}: give json or avro"
         )
-    values = _decoder(spec, settings, settings.format, environment)
+    values = decoder_of(spec, settings, settings.format, environment)
     keys = (
-        _decoder(spec, settings, settings.key_format, environment) if deletes and settings.key_format != "raw" else None
+        decoder_of(spec, settings, settings.key_format, environment)
+        if deletes and settings.key_format != "raw"
+        else None
     )
     return Decoding(settings, values, keys, tuple(needed), ratio)
 
@@ -86,7 +89,11 @@ def _events(
     )
 
 
-def _decoder(spec: JobSpec, settings: KafkaSettings, form: str, environment: Mapping[str, str]) -> Decoder:
+def decoder_of(
+    spec: JobSpec, settings: KafkaSettings | KinesisSettings, form: str, environment: Mapping[str, str]
+) -> Decoder:
+    """Of the format of values, or of keys. Raises InvalidRequestError."""
+    field = "kinesis" if isinstance(settings, KinesisSettings) else "kafka"
     if form == "json":
         return JsonDecoder()
     if form == "raw":
@@ -99,14 +106,14 @@ def _decoder(spec: JobSpec, settings: KafkaSettings, form: str, environment: Map
             return ProtobufRegistryDecoder(registry.protobuf_texts)
         return RegistryDecoder(registry.avro_schema)
     if settings.schema_file is None:
-        raise InvalidRequestError(f"format {form} needs kafka.{form}.registry or kafka.{form}.schemaFile")
-    text = _schema_text(spec, settings.schema_file, form)
+        raise InvalidRequestError(f"format {form} needs {field}.{form}.registry or {field}.{form}.schemaFile")
+    text = _schema_text(spec, settings.schema_file, f"{field}.{form}")
     return ProtobufDecoder(text, settings.message) if form == "protobuf" else AvroDecoder(text)
 
 
-def _schema_text(spec: JobSpec, uri: str, form: str) -> str:
+def _schema_text(spec: JobSpec, uri: str, of: str) -> str:
     folder, _, name = uri.rpartition("/")
     try:
         return open_storage(folder, storage_options(spec, folder)).get(name).decode()
     except (ObjectNotFoundError, UnicodeDecodeError) as error:
-        raise InvalidRequestError(f"kafka.{form}.schemaFile: {uri} cannot be read: {error}") from error
+        raise InvalidRequestError(f"{of}.schemaFile: {uri} cannot be read: {error}") from error

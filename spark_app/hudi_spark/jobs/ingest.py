@@ -32,6 +32,7 @@ Ingesting = Callable[[JobSpec, Progress], JobResult]
 _ELSEWHERE = {
     "Kafka": ("hudi_spark.jobs.ingests.kafka", "run_kafka"),
     "Debezium": ("hudi_spark.jobs.ingests.kafka", "run_kafka"),
+    "Kinesis": ("hudi_spark.jobs.ingests.kinesis", "run_kinesis"),
     "Jdbc": ("hudi_spark.jobs.ingests.jdbc", "run_jdbc"),
     "Hudi": ("hudi_spark.jobs.ingests.hudi", "run_hudi"),
     "Sql": ("hudi_spark.jobs.ingests.sql", "run_sql"),

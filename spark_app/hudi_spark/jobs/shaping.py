@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,25 +15,43 @@ from hudi_table.api import create_table, write_hudi
 from hudi_table.errors import InvalidDataError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.positions import Positions
+from hudi_table.model.job.shards import ShardPositions
 from hudi_table.services.transforming.duckdb import Database
 from hudi_table.services.transforming.expectations import Expectations, Failure, OnFail
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.base import Rows
-from hudi_table.sources.kafka.refusing import ERROR_KEY
-from hudi_table.sources.kafka.rows import errors_most
+from hudi_table.sources.formats.values import errors_most
+from hudi_table.sources.kafka.refusing import ERROR_KEY as KAFKA_KEY
+from hudi_table.sources.kinesis.rows import ERROR_KEY as KINESIS_KEY
 
-SUFFIX = "_errors"
 BUCKETS = 4
 _OPTIONS = {"hoodie.write.num.retries.on.conflict.failures": "10"}
 """Several ingests of one table share one."""
+_PLACE = ("topic", "partition", "offset", "stream", "shard", "sequence")
+
+
+H = TypeVar("H", Positions, ShardPositions)
 
 
 @dataclass(frozen=True, slots=True)
-class Shaped:
+class ErrorTable:
+    """Which table beside an ingest's keeps what is refused: how its location ends, and its key."""
+
+    suffix: str
+    key: tuple[str, ...]
+
+
+ERRORS = ErrorTable("_errors", KAFKA_KEY)
+KINESIS_ERRORS = ErrorTable("_kinesis_errors", KINESIS_KEY)
+"""Sequence numbers are no offsets: one table could not hold both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped(Generic[H]):
     """What is to be committed. `messages`: how many were read; `refused`: those for the error
     table; `dropped`: how many are left out."""
 
-    rows: Rows[Positions]
+    rows: Rows[H]
     messages: int
     refused: pa.Table
     dropped: int
@@ -48,7 +66,7 @@ class Shaping:
         self._ratio = float(work.get("maxErrorRatio", 0.0))
         self._database: Database | None = None
 
-    def shaped(self, rows: Rows[Positions], known: pa.Schema | None, before: tuple[int, int] = (0, 0)) -> Shaped:
+    def shaped(self, rows: Rows[H], known: pa.Schema | None, before: tuple[int, int] = (0, 0)) -> Shaped[H]:
         """`before`: messages that this run has read, and those of them that it has refused. Raises
         InvalidDataError for a row that ends the ingest, and for more refused ones than may be."""
         assert rows.refused is not None
@@ -79,8 +97,8 @@ class Shaping:
         if len(refused) and count > errors_most(messages, self._ratio):
             first = refused.slice(0, 1).to_pylist()[0]
             raise InvalidDataError(
-                f"{count:,} of {messages:,} messages of {of} are refused, more than maxErrorRatio {self._ratio} lets through; the first now: topic "
-                f"{first['topic']}, partition {first['partition']}, offset {first['offset']}: {first['reason']}"
+                f"{count:,} of {messages:,} messages of {of} are refused, more than maxErrorRatio {self._ratio} lets through; the first now: "
+                f"{', '.join(f'{name} {first[name]}' for name in _PLACE if name in first)}: {first['reason']}"
             )
 
     def close(self) -> None:
@@ -89,7 +107,7 @@ class Shaping:
         if self._database is not None:
             self._database.close()
 
-    def _failures(self, rows: Rows[Positions], table: pa.Table) -> list[Failure]:
+    def _failures(self, rows: Rows[H], table: pa.Table) -> list[Failure]:
         if self._database is None:
             self._database = Database()
         found = self._expectations.failures(table, self._database)
@@ -99,7 +117,7 @@ class Shaping:
             raise InvalidDataError(f"{rows.origin.place(fatal[0].row)} does not meet {self._words(fatal[0])}{more}")
         return found
 
-    def _refused(self, rows: Rows[Positions], failures: list[Failure]) -> pa.Table:
+    def _refused(self, rows: Rows[H], failures: list[Failure]) -> pa.Table:
         assert rows.origin is not None
         reasons = [f"it does not meet {self._words(each)}" for each in failures]
         return rows.origin.refused([each.row for each in failures], reasons, [each.name for each in failures])
@@ -115,17 +133,17 @@ def quarantines(work: Mapping[str, Any]) -> bool:
     return work.get("onUndecodable", "Fail") == "Quarantine" or OnFail.QUARANTINE.value in on_fail
 
 
-def keep_refused(spec: JobSpec, rows: pa.Table) -> None:
+def keep_refused(spec: JobSpec, rows: pa.Table, errors: ErrorTable = ERRORS) -> None:
     """Keep rows in the error table beside the table, by where they stand in the source: what a
     later attempt refuses again is there once. Raises what `write_hudi` does."""
     if not len(rows):
         return
     location = str(spec.table["location"])
     table = create_table(
-        location.rstrip("/") + SUFFIX,
+        location.rstrip("/") + errors.suffix,
         rows.schema,
-        record_key=list(ERROR_KEY),
-        name=f"{spec.table['name']}{SUFFIX}",
+        record_key=list(errors.key),
+        name=f"{spec.table['name']}{errors.suffix}",
         index={"type": "Bucket", "buckets": BUCKETS},
         storage_options=storage_options(spec, location),
         if_exists="open",

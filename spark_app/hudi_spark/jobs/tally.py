@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hudi_table.api import CommitResult
 from hudi_table.model.job.jobspec import JobResult, JobSpec
@@ -11,29 +11,46 @@ from hudi_table.model.job.jobspec import JobResult, JobSpec
 
 @dataclass(slots=True)
 class Tally:
-    """Commits in their order."""
+    """How many commits there were, what they did in all, and which was the last."""
 
-    commits: list[CommitResult] = field(default_factory=list)
+    count: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    bytes_written: int = 0
+    instant: str = ""
+
+    def add(self, commit: CommitResult) -> None:
+        """Count a commit."""
+        self.count += 1
+        self.inserted += commit.rows_inserted
+        self.updated += commit.rows_updated
+        self.deleted += commit.rows_deleted
+        self.bytes_written += commit.bytes_written
+        self.instant = commit.instant or ""
 
     def result(
         self, spec: JobSpec, words: str, checkpoint: str, seconds: float, figures: Mapping[str, float]
     ) -> JobResult:
         """Of a run that has committed. `words`: how its message begins; `figures` beside those that
         all such runs have."""
-        inserted = sum(each.rows_inserted for each in self.commits)
-        updated = sum(each.rows_updated for each in self.commits)
-        deleted = sum(each.rows_deleted for each in self.commits)
         told = {
-            "recordsInserted": float(inserted),
-            "recordsUpdated": float(updated),
-            "recordsDeleted": float(deleted),
-            "bytesWritten": float(sum(each.bytes_written for each in self.commits)),
+            "recordsInserted": float(self.inserted),
+            "recordsUpdated": float(self.updated),
+            "recordsDeleted": float(self.deleted),
+            "bytesWritten": float(self.bytes_written),
             "seconds": round(seconds, 3),
             **figures,
         }
-        message = f"{words}: {inserted:,} inserted, {updated:,} updated, {deleted:,} deleted in {seconds:.1f} s"
-        last = self.commits[-1].instant
-        instants = (last,) if last else ()
+        message = f"{words}: {self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted in {seconds:.1f} s"
+        instants = (self.instant,) if self.instant else ()
         return JobResult(
             spec.attempt, "Succeeded", message=message, instants=instants, figures=told, checkpoint=checkpoint
         )
+
+
+def told_of(commit: CommitResult) -> Tally:
+    """Of a run of one commit."""
+    found = Tally()
+    found.add(commit)
+    return found

@@ -21,6 +21,7 @@ from hudi_table.model.job.custom import CustomMark, is_custom
 from hudi_table.model.job.marks import Mark, is_mark
 from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, Positions, is_positions, streamer_text
 from hudi_table.model.job.query_mark import QueryMark, is_query
+from hudi_table.model.job.shards import ShardPositions, is_shards, streamer_shards
 from hudi_table.model.job.upstream import Upstream, is_upstream
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import ALL_META_COLUMNS
@@ -253,6 +254,9 @@ def _checkpoint(text: str) -> dict[str, Any]:
             held = Positions.from_text(text)
             parts = (streamer_text(Positions("", {name: topic})) for name, topic in sorted(held.topics.items()))
             return {"source": "Kafka", "position": ";".join(part for part in parts if part), "batch": held.batch}
+        if is_shards(text):
+            shards = ShardPositions.from_text(text)
+            return {"source": "Kinesis", "position": streamer_shards(shards) or "", "batch": shards.batch}
         if is_mark(text):
             mark = Mark.from_text(text)
             return {"source": "Jdbc", "position": mark.value, "batch": mark.batch}

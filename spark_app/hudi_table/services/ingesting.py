@@ -15,6 +15,8 @@ from typing import Any
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.positions import Positions, TopicPositions, commit_keys, parse_streamer
+from hudi_table.model.job.shards import ShardPositions
+from hudi_table.model.job.shards import commit_keys as shard_keys
 from hudi_table.services.inline import ENABLED as SERVICES
 from hudi_table.services.inline import check_inline, run_inline
 from hudi_table.sources.base import Rows
@@ -68,8 +70,8 @@ def commit_behind(ctx: TableContext, batches: Any, request: WriteRequest, engine
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """One ingest of a table: its name, its only topic if it has one, what it does with rows, and
-    the options of its writes. `shares`: its positions are told Hudi Streamer too."""
+    """One ingest of a table: its name, its only topic if it has one, or its stream, what it does
+    with rows, and the options of its writes. `shares`: its positions are told Hudi Streamer too."""
 
     name: str
     topic: str | None
@@ -80,8 +82,8 @@ class Ingest:
     def commit(
         self,
         ctx: TableContext,
-        rows: Rows[Positions],
-        held: HeldPositions | None,
+        rows: Rows[Positions] | Rows[ShardPositions],
+        held: HeldPositions | Held[ShardPositions] | None,
         *,
         engine: Engine | None = None,
         more: Mapping[str, str] | None = None,
@@ -94,7 +96,11 @@ class Ingest:
         options = {**MISSING_IS_NULL, **self.options, "hoodie.allow.empty.commit": "true"}
         place = behind(self.name, positions_of(self.name, self.topic), held.instant if held is not None else None)
         key, found = key_of(self.name), rows.checkpoint
-        held_keys = commit_keys(key, found, ctx.config.version) if self.shares else {key: found.to_text()}
+        held_keys = {key: found.to_text()}
+        if self.shares and isinstance(found, ShardPositions):
+            held_keys = shard_keys(key, found, ctx.config.version)
+        elif self.shares and isinstance(found, Positions):
+            held_keys = commit_keys(key, found, ctx.config.version)
         request = WriteRequest(
             operation=self.operation,
             options=options,

@@ -13,6 +13,7 @@ from hudi_table.model.job.custom import CustomMark, is_custom
 from hudi_table.model.job.marks import Mark, is_mark
 from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, Positions, is_positions, of_streamer
 from hudi_table.model.job.query_mark import QueryMark, is_query
+from hudi_table.model.job.shards import ShardPositions, is_shards, of_streamer_shards
 from hudi_table.model.job.upstream import Upstream, is_upstream
 from hudi_table.table.commit.publish import materialise_predecessors
 from hudi_table.table.timeline import chain
@@ -21,7 +22,7 @@ from hudi_table.table.timeline.archived import Holds, archived_with, newest_with
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
 
-AnyCheckpoint = Checkpoint | Positions | Mark | Upstream | QueryMark | CustomMark
+AnyCheckpoint = Checkpoint | Positions | ShardPositions | Mark | Upstream | QueryMark | CustomMark
 C = TypeVar("C")
 STREAMER_KEYS = (STREAMER_KEY_V2, STREAMER_KEY)
 
@@ -94,9 +95,17 @@ def current_positions(ctx: TableContext, ingest: str, topic: str | None) -> Held
     return HeldPositions(read_positions(ctx, ingest, *found), found[0]) if found is not None else None
 
 
+@relists
+def current_shards(ctx: TableContext, ingest: str, stream: str) -> Held[ShardPositions] | None:
+    """The same of an ingest from Kinesis."""
+    found = _newest(ctx, positions_of(ingest, stream))
+    return Held(read_shards(ctx, ingest, *found), found[0]) if found is not None else None
+
+
 def positions_of(ingest: str, topic: str | None) -> Holds:
-    """What a commit holds for an ingest from Kafka: its own checkpoint, or Hudi Streamer's of its
-    only topic. Beside a checkpoint of another of our ingests Hudi Streamer's key is that one's."""
+    """What a commit holds for an ingest from Kafka, or Kinesis: its own checkpoint, or Hudi
+    Streamer's of its only topic, or its stream. Beside a checkpoint of another of our ingests Hudi
+    Streamer's key is that one's."""
 
     def holds(extra: Mapping[str, str]) -> str | None:
         own = extra.get(key_of(ingest))
@@ -154,6 +163,17 @@ def read_positions(ctx: TableContext, ingest: str, time: str, text: str) -> Posi
         raise _damaged(ctx, ingest, time, error) from error
 
 
+def read_shards(ctx: TableContext, ingest: str, time: str, text: str) -> ShardPositions:
+    """The positions of a commit's text, ours or Hudi Streamer's. Raises CorruptTableError if it is
+    damaged."""
+    if text.startswith("{"):
+        return _read(ctx, ingest, time, text, ("Kinesis", ShardPositions.from_text))
+    try:
+        return of_streamer_shards(text)
+    except ValueError as error:
+        raise _damaged(ctx, ingest, time, error) from error
+
+
 def read_mark(ctx: TableContext, ingest: str, time: str, text: str) -> Mark:
     """The checkpoint of a commit's text. Raises CorruptTableError if it is damaged."""
     return _read(ctx, ingest, time, text, ("Jdbc", Mark.from_text))
@@ -192,6 +212,8 @@ def source_of(text: str) -> str:
     """Of which type of source a checkpoint is; Files for what is none at all."""
     if is_positions(text):
         return "Kafka"
+    if is_shards(text):
+        return "Kinesis"
     if is_mark(text):
         return "Jdbc"
     if is_upstream(text):
@@ -210,6 +232,7 @@ def _check_source(text: str, wanted: str) -> None:
 _WORDS = {
     "Files": "files",
     "Kafka": "Kafka",
+    "Kinesis": "Kinesis",
     "Jdbc": "a database",
     "Hudi": "another table",
     "Sql": "a statement",
@@ -218,6 +241,7 @@ _WORDS = {
 _READERS: dict[str, Callable[[TableContext, str, str, str], AnyCheckpoint]] = {
     "Files": read_checkpoint,
     "Kafka": read_positions,
+    "Kinesis": read_shards,
     "Jdbc": read_mark,
     "Hudi": read_upstream,
     "Sql": read_query,

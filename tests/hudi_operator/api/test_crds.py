@@ -276,7 +276,7 @@ BAD = [
     (table(partitionBy=[{"field": "at", "type": "Timestamp"}]), "needs a format"),
     (table(partitionBy=[{"field": "at", "format": "yyyy"}]), "belong to type Timestamp"),
     (table(ingest=[ingest(mode="Cron")]), "must be one of Once"),
-    (table(ingest=[ingest(source={"type": "Kinesis"})]), "must be one of Files, Kafka"),
+    (table(ingest=[ingest(source={"type": "Pulsar"})]), "must be one of Files, Kafka"),
     (table(orderingFields=["ts", "id"]), "takes at most 1"),
     (table(storage={"credentialsSecretRef": {"name": "team..s3"}}), "name of the Secret"),
     (service(tableRef={"name": ".flights"}), "name of the HudiTable"),

@@ -126,8 +126,8 @@ class TestTheManifest:
         ("changes", "words"),
         [
             (
-                {"ingest": [ingest(source={"type": "Kinesis"})]},
-                "spec.ingest[0].source.type: is 'Kinesis', must be one of Files, Kafka, Debezium",
+                {"ingest": [ingest(source={"type": "Pulsar"})]},
+                "spec.ingest[0].source.type: is 'Pulsar', must be one of Files, Kafka, Debezium",
             ),
             ({"ingest": [ingest(mode="Cron")]}, "spec.ingest[0].mode: is 'Cron', must be one of Once, Continuous"),
             ({"ingest": [ingest(schedule="* * * * *")]}, "spec.ingest[0].schedule: unknown field"),

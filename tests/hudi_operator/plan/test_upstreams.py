@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from hudi_operator.api.status import RunStatus
-from hudi_operator.plan.effects import Effect, Launch
+from hudi_operator.plan.effects import Effect, Launch, RequeueAfter
 from hudi_operator.plan.observed import CommittedCheckpoint, Observed, SourceObservation, TableObservation
 from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_operator.plan.table import plan_table
@@ -25,7 +25,11 @@ REST = UpstreamExtent("20260101000000000")
 def planned(
     found: TableObservation | None, extent: UpstreamExtent | None, *runs: RunStatus, **changes: Any
 ) -> list[Effect]:
-    more = {name: changes.pop(name) for name in ("freshness", "operation") if name in changes}
+    more = {
+        name: changes.pop(name)
+        for name in ("freshness", "operation", "mode", "commitInterval", "transform")
+        if name in changes
+    }
     source = {"type": "Hudi", "hudi": {"location": LOCATION, **changes}}
     wanted = desired(ingest=[ingest(source=source, **more)])
     sources = (SourceObservation("feed", upstream=extent),)
@@ -53,6 +57,37 @@ def test_commits_that_wait_are_taken_in_and_the_job_is_told_how() -> None:
 def test_many_bytes_are_taken_in_by_spark() -> None:
     (launch,) = launches(planned(None, replace(WAITS, size=1 << 30)))
     assert launch.spec.engine == "Spark"
+
+
+def test_one_driver_follows_whatever_waits_and_is_replaced_by_one_successor() -> None:
+    found, following = table(checkpoints={"feed": HELD}), {"mode": "Continuous", "commitInterval": "2s"}
+    (first,) = launches(planned(found, REST, **following))
+    asked = (first.spec.engine, first.spec.work["mode"], first.spec.work["commitIntervalSeconds"])
+    assert asked == ("Local", "Continuous", 2.0)
+    assert not launches(planned(found, replace(WAITS, size=1 << 30), first.run, **following))
+    killed = replace(first.run, phase="Failed", reason="JobVanished", finished=rfc3339(NOW))
+    again = [each for each in planned(found, WAITS, killed, **following) if isinstance(each, Launch | RequeueAfter)]
+    assert again, "it is started again, if need be a little later"
+    ended = replace(first.run, phase="Succeeded", finished=rfc3339(NOW))
+    (second,) = launches(planned(found, WAITS, ended, **following))
+    assert second.run.name != first.run.name
+    assert not launches(planned(found, WAITS, second.run, ended, **following))
+
+
+def test_no_driver_is_started_before_the_other_table_is_there_or_after_what_it_lacks_is_lost() -> None:
+    found = table(checkpoints={"feed": HELD})
+    assert not launches(planned(found, None, mode="Continuous"))
+    effects = planned(found, replace(REST, lost="the table can no longer tell"), mode="Continuous")
+    assert not launches(effects)
+    assert conditions(effects)["Stalled"][1] == "DataLoss"
+
+
+def test_a_transform_that_only_spark_does_does_not_go_with_a_driver() -> None:
+    steps = [{"sql": "SELECT soundex(id) AS id FROM source"}]
+    assert launches(planned(table(checkpoints={"feed": HELD}), WAITS, transform=steps))
+    effects = planned(table(checkpoints={"feed": HELD}), WAITS, transform=steps, mode="Continuous")
+    assert conditions(effects)["Stalled"][1] == "InvalidSpec"
+    assert "spec.ingest[0].transform" in conditions(effects)["Stalled"][2]
 
 
 def test_nothing_runs_while_nothing_waits() -> None:

@@ -239,7 +239,7 @@ REFUSALS: list[tuple[str, dict[str, Any], int, str, str]] = [
     ("a record key that is no column", {"table": {"recordKey": ["flight_id"]}}, 64, "InvalidSchema", "flight_id"),
     ("a partition field that is no column", {"table": {"partitionBy": [{"field": "day"}]}}, 64, "InvalidSchema", "day"),
     ("null keys", {"table": {"recordKey": ["city"]}}, 64, "InvalidData", "city"),
-    ("another source", {"source": {"type": "Kinesis"}}, 64, "InvalidRequest", "it reads Files, Kafka, Debezium, Jdbc, Hudi, Sql, Custom"),
+    ("another source", {"source": {"type": "Pulsar"}}, 64, "InvalidRequest", "it reads Files, Kafka, Debezium, Kinesis, Jdbc, Hudi, Sql, Custom"),
     ("no brokers", {"source": {"type": "Kafka"}}, 64, "InvalidRequest", "needs kafka.brokers"),
     ("another operation", {"operation": "Delete"}, 64, "InvalidRequest", "Delete"),
     ("a statement that is no SELECT", {"transform": [{"sql": "drop table source"}]}, 64, "InvalidRequest", "DROP"),

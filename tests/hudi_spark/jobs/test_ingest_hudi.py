@@ -4,77 +4,22 @@ among them, and what is refused."""
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from hudi_spark.jobs.__main__ import main
-from hudi_table import HudiTable, create_table, open_table, write_hudi
+from hudi_table import create_table, write_hudi
 from hudi_table.arguments import TableTypeName
 from hudi_table.cli.program import main as hudictl
-from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.job.jobspec import JobResult
 from hudi_table.sources.checkpoints import held_upstream
+from tests.support.chained import SCHEMA, Chain, rows_of
 from tests.support.scale import scaled
 
-SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
 KINDS: list[tuple[TableTypeName, int]] = [
     (kind, version) for kind in ("CopyOnWrite", "MergeOnRead") for version in (6, 9)
 ]
-
-
-def rows_of(*rows: tuple[str, str, int]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
-
-
-@dataclass
-class Chain:
-    """Two tables, the second of which follows the first."""
-
-    folder: Path
-    kind: TableTypeName = "CopyOnWrite"
-    version: int = 6
-    partitioned: bool = True
-
-    @property
-    def above(self) -> HudiTable:
-        return open_table(str(self.folder / "above"))
-
-    @property
-    def below(self) -> HudiTable:
-        return open_table(str(self.folder / "below"))
-
-    def begin(self) -> None:
-        create_table(
-            str(self.folder / "above"), SCHEMA, record_key="id", partition_by=["city"] if self.partitioned else [],
-            type=self.kind, version=self.version, index={"type": "Simple"},
-        )  # fmt: skip
-
-    def spec(self, attempt: str = "one", *, engine: str = "Local", **hudi: Any) -> JobSpec:
-        table = {
-            "name": "below",
-            "location": f"file://{self.folder}/below",
-            "recordKey": ["id"],
-            "partitionBy": [{"field": "city", "type": "Simple"}] if self.partitioned else [],
-            "index": {"type": "Simple"},
-            "options": {},
-        }
-        changes: dict[str, Any] = {name: hudi.pop(name) for name in ("operation", "transform") if name in hudi}
-        source = {"type": "Hudi", "hudi": {"location": f"file://{self.folder}/above", **hudi}}
-        work = {"type": "Ingest", "name": "feed", "operation": "Upsert", "source": source, "transform": [], **changes}
-        return JobSpec(attempt, table, work, engine=engine)
-
-    def follow(self, attempt: str = "one", **changes: Any) -> JobResult:
-        paths = [self.folder / "spec.json", self.folder / "result.json"]
-        paths[0].write_text(self.spec(attempt, **changes).to_json())
-        main([str(path) for path in paths])
-        return JobResult.from_json(paths[1].read_text())
-
-    def shown(self, table: HudiTable) -> list[tuple[Any, ...]]:
-        found = table.scan(SCHEMA.names).to_arrow().to_pylist()
-        return sorted(tuple(row[name] for name in SCHEMA.names) for row in found)
 
 
 @pytest.fixture(params=KINDS, ids=lambda param: f"{param[0]}-{param[1]}")

@@ -11,7 +11,7 @@ import pytest
 from hudi_table.model.job.positions import Positions, TopicPositions
 from hudi_table.sources.formats.decoder import UndecodableError, without_bad
 from hudi_table.sources.formats.json import JsonDecoder
-from hudi_table.sources.kafka.rows import errors_most
+from hudi_table.sources.formats.values import errors_most
 
 KNOWN = pa.schema([("n", pa.int64())])
 

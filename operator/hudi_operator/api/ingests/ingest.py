@@ -9,7 +9,7 @@ from typing import ClassVar
 from hudi_operator.api.fields.patterns import DURATION, NAME
 from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecodable, TransformSpec
 from hudi_operator.api.ingests.ranges import StartPosition
-from hudi_operator.api.ingests.source import STREAMS, SourceSpec, SourceType
+from hudi_operator.api.ingests.source import FOLLOWED, MESSAGES, STREAMS, SourceSpec, SourceType
 from hudi_operator.api.schema import Rule, prop
 
 
@@ -39,10 +39,10 @@ class IngestSpec:
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "self.mode != 'Continuous' || self.source.type in ['Kafka', 'Debezium']",
-            "mode Continuous goes with a source of type Kafka or Debezium",
+            "self.mode != 'Continuous' || self.source.type in ['Kafka', 'Debezium', 'Kinesis', 'Hudi']",
+            "mode Continuous goes with a source of type Kafka, Debezium, Kinesis or Hudi",
             "mode",
-            lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.type in STREAMS,
+            lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.type in FOLLOWED,
         ),
         Rule(
             "!has(self.commitInterval) || self.mode == 'Continuous'",
@@ -83,10 +83,10 @@ class IngestSpec:
             lambda i: i.freshness is None or i.source.type in (*STREAMS, SourceType.HUDI),
         ),
         Rule(
-            "self.source.type in ['Kafka', 'Debezium'] || (size(self.expectations) == 0 && self.onUndecodable == 'Fail')",
-            "expectations and onUndecodable Quarantine go with a source of type Kafka or Debezium",
+            "self.source.type in ['Kafka', 'Debezium', 'Kinesis'] || (size(self.expectations) == 0 && self.onUndecodable == 'Fail')",
+            "expectations and onUndecodable Quarantine go with a source of type Kafka, Debezium or Kinesis",
             "expectations",
-            lambda i: i.source.type in STREAMS or (not i.expectations and i.on_undecodable is OnUndecodable.FAIL),
+            lambda i: i.source.type in MESSAGES or (not i.expectations and i.on_undecodable is OnUndecodable.FAIL),
         ),
         Rule(
             "!has(self.maxErrorRatio) || self.onUndecodable == 'Quarantine' || self.expectations.exists(e, e.onFail == 'Quarantine')",
@@ -132,7 +132,7 @@ class IngestSpec:
         IngestMode.ONCE,
     )
     commit_interval: str | None = prop(
-        "of mode Continuous: how long rows are gathered for a commit, 10s if absent; maxRows or maxBytes end it sooner",
+        "of mode Continuous: how long rows are gathered for a commit, 10s if absent; maxRows or maxBytes end it sooner, of another table maxInstants",
         None,
         pattern=DURATION,
         max_length=32,

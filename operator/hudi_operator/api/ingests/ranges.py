@@ -44,7 +44,7 @@ def _is_moment(text: str) -> bool:
         return False
 
 
-_RULES = (
+MOMENT_RULES = (
     Rule(
         "(self.position == 'Timestamp') == has(self.timestamp)",
         "position Timestamp needs timestamp, and no other has one",
@@ -57,6 +57,10 @@ _RULES = (
         "timestamp",
         lambda s: s.timestamp is None or _is_moment(s.timestamp),
     ),
+)
+"""Of every beginning that may be a moment."""
+_RULES = (
+    *MOMENT_RULES,
     Rule(
         "(self.position == 'Offsets') == (size(self.offsets) > 0)",
         "position Offsets needs offsets, and no other has any",

@@ -12,6 +12,7 @@ from hudi_operator.api.fields.patterns import LOCATION, QUANTITY
 from hudi_operator.api.ingests.codecs import AvroSpec, CsvSpec, ProtobufSpec
 from hudi_operator.api.ingests.custom import CustomSpec
 from hudi_operator.api.ingests.databases import Infinite, JdbcSpec
+from hudi_operator.api.ingests.kinesis import KinesisSpec
 from hudi_operator.api.ingests.notifications import NotificationsSpec
 from hudi_operator.api.ingests.ranges import EndAtSpec, StartFromSpec
 from hudi_operator.api.ingests.statements import SqlSpec
@@ -25,6 +26,7 @@ class SourceType(StrEnum):
     FILES = "Files"
     KAFKA = "Kafka"
     DEBEZIUM = "Debezium"
+    KINESIS = "Kinesis"
     JDBC = "Jdbc"
     HUDI = "Hudi"
     SQL = "Sql"
@@ -32,6 +34,9 @@ class SourceType(StrEnum):
 
 
 STREAMS = (SourceType.KAFKA, SourceType.DEBEZIUM)
+MESSAGES = (*STREAMS, SourceType.KINESIS)
+FOLLOWED = (*MESSAGES, SourceType.HUDI)
+"""What a driver of mode Continuous follows."""
 
 
 class SourceFormat(StrEnum):
@@ -218,6 +223,28 @@ class SourceSpec:
             lambda s: (s.type is SourceType.FILES or s.path is None) and (s.type in STREAMS or s.kafka is None),
         ),
         Rule(
+            "(self.type == 'Kinesis') == has(self.kinesis) && (self.type != 'Kinesis' || (has(self.format) && self.format in ['json', 'avro', 'protobuf', 'raw']))",
+            "a source of type Kinesis needs kinesis and format: json, avro, protobuf or raw; no other has kinesis",
+            "",
+            lambda s: (
+                (s.type is SourceType.KINESIS) == (s.kinesis is not None)
+                and (s.type is not SourceType.KINESIS or s.format in KAFKA_FORMATS)
+            ),
+        ),
+        Rule(
+            "!has(self.kinesis) || !has(self.format) || (has(self.kinesis.avro) == (self.format == 'avro') && has(self.kinesis.protobuf) == (self.format == 'protobuf'))",
+            "format avro needs kinesis.avro, and format protobuf kinesis.protobuf: a registry, or a schemaFile; no other has them",
+            "kinesis",
+            lambda s: (
+                s.kinesis is None
+                or s.format is None
+                or (
+                    (s.kinesis.avro is not None) == (s.format is SourceFormat.AVRO)
+                    and (s.kinesis.protobuf is not None) == (s.format is SourceFormat.PROTOBUF)
+                )
+            ),
+        ),
+        Rule(
             "(self.type == 'Jdbc') == has(self.jdbc) && (self.type != 'Jdbc' || !has(self.format))",
             "a source of type Jdbc needs jdbc and no format, and no other has jdbc",
             "",
@@ -316,6 +343,7 @@ class SourceSpec:
     )
     debezium: DebeziumSpec | None = prop("of type Debezium: how change events are read", None)
     kafka: KafkaSpec | None = prop("of type Kafka or Debezium: which topics, and how they are read", None)
+    kinesis: KinesisSpec | None = prop("of type Kinesis: which stream, and how it is read", None)
     jdbc: JdbcSpec | None = prop("of type Jdbc: which rows of a database", None)
     custom: CustomSpec | None = prop("of type Custom: which source of which package", None)
     hudi: UpstreamSpec | None = prop("of type Hudi: which other table, and what of it", None)

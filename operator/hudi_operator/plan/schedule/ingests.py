@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from hudi_operator.api.ingests.ingest import IngestMode, IngestSpec
+from hudi_operator.api.ingests.kinesis import KinesisSpec
 from hudi_operator.api.ingests.source import KafkaSpec
 from hudi_operator.api.ingests.upstreams import UpstreamSpec
 from hudi_operator.api.status import RunStatus
@@ -54,6 +55,8 @@ def asked(ingest: IngestSpec, look: Look) -> Asked | Problem | RequeueAfter | No
     source = ingest.source
     if source.kafka is not None:
         return _of_stream(ingest, source.kafka, look.source.extent, look)
+    if source.kinesis is not None:
+        return _of_shards(ingest, source.kinesis, look)
     if source.jdbc is not None:
         return _of_query(ingest, source.jdbc.every, "asks its database", look)
     if source.sql is not None:
@@ -85,13 +88,28 @@ def _of_stream(ingest: IngestSpec, kafka: KafkaSpec, extent: Extent | None, look
     if loss is not None:
         return loss
     if ingest.mode is IngestMode.CONTINUOUS:
-        batch = streams.continuous_batch(work, runs, positions)
-        return Asked(batch, "is started: it follows its topics", policy=streams.tirelessly(look.policy), measures=False)
+        return _driver(work, positions.batch if positions is not None else "begin", "its topics", look)
     waits, batch = behind(extent, positions), streams.once_batch(ingest.name, extent, positions)
     if waits == 0 or streams.found_nothing(work, batch, runs):
         return None
     many = f"at most {counted(waits, 'message')}" if waits is not None else "what its topics hold"
     return Asked(batch, f"takes {many}", measures=False)
+
+
+def _driver(work: str, begin: str, followed: str, look: Look) -> Asked:
+    """The next continuous driver. `begin` names the checkpoint that it goes on from."""
+    batch = streams.continuous_batch(work, look.runs, begin)
+    return Asked(batch, f"is started: it follows {followed}", policy=streams.tirelessly(look.policy), measures=False)
+
+
+def _of_shards(ingest: IngestSpec, kinesis: KinesisSpec, look: Look) -> Asked | RequeueAfter | None:
+    work = f"Ingest/{ingest.name}"
+    if ingest.mode is not IngestMode.CONTINUOUS:
+        return _of_query(ingest, kinesis.every, f"asks stream {kinesis.stream}", look)
+    if any(run.work == work and run.phase == "Running" for run in look.runs):
+        return None
+    held = look.table.shards(ingest.name) if look.table is not None else None
+    return _driver(work, held.batch if held is not None else "begin", f"stream {kinesis.stream}", look)
 
 
 def _of_query(ingest: IngestSpec, every: str, doing: str, look: Look) -> Asked | RequeueAfter:
@@ -122,13 +140,21 @@ def _of_queue(ingest: IngestSpec, look: Look) -> Asked | RequeueAfter | None:
 def _of_upstream(
     ingest: IngestSpec, upstream: UpstreamSpec, extent: UpstreamExtent | None, look: Look
 ) -> Asked | Problem | None:
-    if extent is None or not (extent.commits or extent.lost):
+    if extent is None:
         return None
     loss = upstreams.loss(upstream, extent)
     if loss is not None:
         return loss
+    work = f"Ingest/{ingest.name}"
+    if ingest.mode is IngestMode.CONTINUOUS:
+        if any(run.work == work and run.phase == "Running" for run in look.runs):
+            return None
+        held = look.table.upstream(ingest.name) if look.table is not None else None
+        return _driver(work, held.batch if held is not None else "begin", upstream.location, look)
+    if not (extent.commits or extent.lost):
+        return None
     batch = upstreams.batch_of(ingest.name, extent, look.table.upstream(ingest.name) if look.table else None)
-    if streams.found_nothing(f"Ingest/{ingest.name}", batch, look.runs):
+    if streams.found_nothing(work, batch, look.runs):
         return None
     many = f"{counted(extent.commits, 'commit')} of {upstream.location}, {human_bytes(extent.size)}"
     return Asked(batch, f"takes {many}", extent.size)

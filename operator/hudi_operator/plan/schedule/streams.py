@@ -1,5 +1,5 @@
-"""Ingests from Kafka: what waits, whether a driver or an attempt is wanted, and which drivers have
-had their time.
+"""Ingests from Kafka: what waits, and whether an attempt is wanted; and continuous drivers, of
+whatever source: which is wanted, and which have had their time.
 
 A continuous driver is a run like others, but it has no end of its own: it works beside services,
 and what ends is started again, behind whatever it has committed. `batch` of a run tells which it
@@ -48,11 +48,11 @@ def ended(run: RunStatus, why: str, now: datetime) -> RunStatus:
     return replace(run, phase="Succeeded", message=f"asked to end: {why}", finished=rfc3339(now))
 
 
-def continuous_batch(work: str, runs: tuple[RunStatus, ...], positions: Positions | None) -> str:
-    """Of the next driver: where it begins, and behind which one that has ended well. Those that
-    fail at one place are attempts at the same."""
+def continuous_batch(work: str, runs: tuple[RunStatus, ...], begin: str) -> str:
+    """Of the next driver: where it begins (`begin` names the checkpoint), and behind which one that
+    has ended well. Those that fail at one place are attempts at the same."""
     last = next((run.name for run in runs if run.work == work and run.phase in DONE), "")
-    return f"{CONTINUOUS}{positions.batch if positions is not None else 'begin'}/{last}"
+    return f"{CONTINUOUS}{begin}/{last}"
 
 
 def tirelessly(policy: RetryPolicy) -> RetryPolicy:

@@ -106,12 +106,14 @@ def ingests(spec: HudiTableSpec, observed: Observed, now: datetime) -> tuple[Ing
         files = waiting_of(source, observed.table) if source is not None and source.problem is None else ()
         lag = max((now - f.modified for f in files), default=timedelta(0))
         depth = source.queue if source is not None else None
+        shards = table.shards(ingest.name) if table is not None else None
         statuses.append(
             IngestStatus(
                 name=ingest.name,
                 pending_files=depth.waiting if depth is not None else len(files),
                 in_flight_messages=depth.in_flight if depth is not None else 0,
                 pending_bytes=sum(f.size for f in files),
+                refused_messages=shards.refused if shards is not None else 0,
                 lag=human_duration(lag),
                 consumed_files=len(taken.consumed)
                 if (taken := table.files_held(ingest.name) if table else None)

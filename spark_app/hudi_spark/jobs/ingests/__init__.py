@@ -1,5 +1,5 @@
-"""Ingests from what is no folder of files: topics of Kafka, databases, other Hudi
-tables, sources of other packages.
+"""Ingests from what is no folder of files: topics of Kafka, streams of Kinesis,
+databases, other Hudi tables, sources of other packages.
 
 Here belongs one attempt at an ingest from one type of source. What knows the source itself is
 `hudi_table.sources`; files are `ingest.py`'s, beside this folder.

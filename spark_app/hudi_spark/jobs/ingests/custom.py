@@ -39,11 +39,11 @@ def run_custom(spec: JobSpec, progress: Progress) -> JobResult:
             progress.say(
                 f"taking what waits of {name} behind {held.checkpoint.position if held is not None else 'its begin'}"
             )
-            tally.commits.append(_commit(spec, table, rows, held, chain))
+            tally.add(_commit(spec, table, rows, held, chain))
             checkpoint = rows.checkpoint.batch
-    if not tally.commits:
+    if not tally.count:
         return JobResult(spec.attempt, "NothingToDo", message="what the source holds is in the table")
-    count, seconds = len(tally.commits), clock.boot_seconds() - start
+    count, seconds = tally.count, clock.boot_seconds() - start
     return tally.result(spec, counted(count, "commit"), checkpoint, seconds, {"commits": float(count)})
 
 

@@ -1,5 +1,8 @@
 """An ingest from another Hudi table: what changed there becomes commits here, each with how far it
-is, until nothing waits.
+is: once until nothing waits, or on and on.
+
+`Continuous` looks at the other table's timeline by two requests a second. It commits what waits
+once `commitInterval` has gone by since its commit before, sooner once `maxInstants` wait.
 
 `Local` reads and writes in this process, `Spark` in tasks. There rows have no order, so a row that
 was deleted and written again is found by its key: its delete is left out.
@@ -8,58 +11,150 @@ was deleted and written again is found by its key: its delete is left out.
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass, field
 
 from hudi_spark.jobs.batch import commit_rows, operation_of, refuse_taken
 from hudi_spark.jobs.decoding import needed_of
+from hudi_spark.jobs.ingests.following import follow, interval_of, is_continuous
 from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.stopping import Stopping
 from hudi_spark.jobs.tally import Tally
 from hudi_spark.jobs.target import arrival_decides, find_table, storage_options
 from hudi_table.api import CommitResult, HudiTable, open_table
-from hudi_table.errors import InvalidRequestError, TableNotFoundError
+from hudi_table.errors import DataLossError, InvalidRequestError, TableNotFoundError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.job.upstream import Upstream
+from hudi_table.read.incremental import stable_commits
 from hudi_table.services.ingesting import Behind, behind_held
 from hudi_table.services.transforming.chain_check import check_chain
 from hudi_table.services.transforming.steps import Chain, Transforms
-from hudi_table.sources.checkpoints import held_upstream
+from hudi_table.sources.checkpoints import Held, held_upstream
 from hudi_table.sources.hudi.settings import HudiSettings
-from hudi_table.sources.hudi.source import HudiBatch, HudiSource
+from hudi_table.sources.hudi.source import HudiBatch, HudiSource, behind_of
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.timeline.context import TableContext
+
+POLL_SECONDS = 1.0
+"""How often a continuous driver looks at the other table."""
+
+
+@dataclass(slots=True)
+class _Follower:
+    """An attempt at one ingest. `settled`: the timeline of the other table, in which nothing
+    waits."""
+
+    spec: JobSpec
+    settings: HudiSettings
+    progress: Progress
+    stopping: Stopping
+    interval: float
+    clock: SystemClock = field(default_factory=SystemClock)
+    tally: Tally = field(default_factory=Tally)
+    taken: int = 0
+    checkpoint: str = ""
+    held: Held[Upstream] | None = None
+    settled: tuple[str, int] | None = None
+    committed: float = float("-inf")
+    follows: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of the ingest."""
+        return str(self.spec.work["name"])
+
+    def source(self) -> HudiSource | None:
+        """The other table as it is now, None while there is none. Its properties are read each
+        time: another version has its timeline elsewhere."""
+        location = self.settings.location
+        try:
+            upstream = open_table(location, storage_options=storage_options(self.spec, location))
+        except TableNotFoundError:
+            return None
+        return HudiSource(upstream.context, self.settings, self.spec.attempt)
+
+    def renew(self) -> None:
+        """See `Turns`."""
+        table = find_table(self.spec)
+        self.held = held_upstream(table.context, self.name) if table is not None else None
+        self.settled = None
+
+    def once(self, source: HudiSource) -> None:
+        """Everything that waits."""
+        while True:
+            self.renew()
+            batch = source.plan(source.discover(), self.held.checkpoint if self.held is not None else None)
+            if batch is None:
+                return
+            self.commit(source, batch)
+
+    def take(self, deadline: float) -> None:
+        """See `Turns`."""
+        while not self.stopping.told():
+            source = self.source()
+            batch = self._next(source) if source is not None else None
+            if not self.follows:
+                self.progress.say("it follows the other table from here")
+                self.follows = True
+            if source is not None and batch is not None:
+                self.commit(source, batch)
+                return
+            if self.clock.boot_seconds() >= deadline:
+                return
+            self.stopping.wait(min(POLL_SECONDS, self.interval))
+
+    def judge_loss(self, error: DataLossError) -> None:
+        """See `Turns`. What may be gone on without is planned as all rows."""
+        raise error
+
+    def _next(self, source: HudiSource) -> HudiBatch | None:
+        """What is to be taken now."""
+        found = source.discover()
+        stable = stable_commits(found)
+        seen = (stable[-1].time if stable else "", len(stable))
+        if seen == self.settled:
+            return None
+        before = self.held.checkpoint if self.held is not None else None
+        enough = 0 < self.settings.max_instants <= len(behind_of(stable, before))
+        if not enough and self.clock.boot_seconds() - self.committed < self.interval:
+            return None
+        batch = source.plan(found, before)
+        self.settled = seen if batch is None else None
+        return batch
+
+    def commit(self, source: HudiSource, batch: HudiBatch) -> None:
+        """Take a batch. Raises WriteConflictError where another attempt took it."""
+        spec, table = self.spec, find_table(self.spec)
+        self.progress.say(f"taking {_words(batch)} of the table at {self.settings.location}")
+        commit = _write(spec, table, source.context, batch, behind_held(self.name, self.held), self.progress)
+        refuse_taken(self.name, commit)
+        self.tally.add(commit)
+        self.taken += batch.commits
+        self.checkpoint = batch.name
+        self.held = Held(batch.checkpoint, commit.instant or "")
+        self.committed = self.clock.boot_seconds()
 
 
 def run_hudi(spec: JobSpec, progress: Progress) -> JobResult:
     """Do one attempt. Raises HudiError; what was committed before stays."""
-    clock = SystemClock()
-    start, tally, taken = clock.boot_seconds(), Tally(), 0
-    settings = HudiSettings.of(spec.work["source"])
+    clock, work = SystemClock(), spec.work
+    start, settings = clock.boot_seconds(), HudiSettings.of(work["source"])
     check_request(spec, settings)
-    try:
-        upstream = open_table(settings.location, storage_options=storage_options(spec, settings.location))
-    except TableNotFoundError:
-        return JobResult(spec.attempt, "NothingToDo", message=f"there is no table at {settings.location} yet")
-    source = HudiSource(upstream.context, settings, spec.attempt)
-    checkpoint = ""
-    while True:
-        table, name = find_table(spec), str(spec.work["name"])
-        held = held_upstream(table.context, name) if table is not None else None
-        batch = source.plan(source.discover(), held.checkpoint if held is not None else None)
-        if batch is None:
-            break
-        progress.say(f"taking {_words(batch)} of the table at {settings.location}")
-        place = behind_held(name, held)
-        commit = _write(spec, table, source.context, batch, place, progress)
-        refuse_taken(name, commit)
-        tally.commits.append(commit)
-        taken += batch.commits
-        checkpoint = batch.name
-    if not tally.commits:
+    with Stopping() if is_continuous(work) else contextlib.nullcontext(Stopping()) as stopping:
+        run = _Follower(spec, settings, progress, stopping, interval_of(work), clock)
+        if is_continuous(work):
+            follow(run, run.interval, stopping, progress)
+        elif (source := run.source()) is not None:
+            run.once(source)
+        else:
+            return JobResult(spec.attempt, "NothingToDo", message=f"there is no table at {settings.location} yet")
+    if not run.tally.count:
         return JobResult(spec.attempt, "NothingToDo", message="what the other table holds is in this one")
-    count, seconds = len(tally.commits), clock.boot_seconds() - start
-    words = f"{counted(taken, 'commit')} of the other table in {counted(count, 'commit')}"
-    figures = {"commits": float(count), "instantsTaken": float(taken)}
-    return tally.result(spec, words, checkpoint, seconds, figures)
+    count, seconds = run.tally.count, clock.boot_seconds() - start
+    words = f"{counted(run.taken, 'commit')} of the other table in {counted(count, 'commit')}"
+    figures = {"commits": float(count), "instantsTaken": float(run.taken)}
+    return run.tally.result(spec, words, run.checkpoint, seconds, figures)
 
 
 def check_request(spec: JobSpec, settings: HudiSettings) -> None:

@@ -8,7 +8,7 @@ import os
 
 from hudi_spark.jobs.batch import commit_rows, refuse_taken
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.tally import Tally
+from hudi_spark.jobs.tally import told_of
 from hudi_spark.jobs.target import find_table
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import InvalidRequestError
@@ -61,4 +61,4 @@ def _commit(
 
 def _result(spec: JobSpec, waiting: JdbcRows, commit: CommitResult, seconds: float) -> JobResult:
     words, figures = f"{counted(waiting.read, 'row')} read", {"rowsRead": float(waiting.read)}
-    return Tally([commit]).result(spec, words, waiting.checkpoint.batch, seconds, figures)
+    return told_of(commit).result(spec, words, waiting.checkpoint.batch, seconds, figures)

@@ -14,12 +14,14 @@ from dataclasses import dataclass, field, replace
 
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.decoding import decoding_of, dialect_of, needed_of
+from hudi_spark.jobs.ingests.following import follow, interval_of, is_continuous
+from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, keep_refused, quarantines
 from hudi_spark.jobs.stopping import Stopping
 from hudi_spark.jobs.target import arrival_decides, find_table, target_of
-from hudi_table.api import CommitResult, HudiTable
-from hudi_table.errors import DataLossError, HudiError, InvalidRequestError, ObjectNotFoundError, WriteConflictError
+from hudi_table.api import HudiTable
+from hudi_table.errors import DataLossError, InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.model.job.positions import Extent, Positions
@@ -34,42 +36,8 @@ from hudi_table.table.store.clock import SystemClock
 
 DISCOVER_SECONDS = 60.0
 """How often a continuous driver looks for new partitions, topics and losses."""
-FAILURES_MAX, CONFLICTS_MAX = 5, 100
-PAUSE_SECONDS_MAX = 30.0
-COMMIT_INTERVAL_SECONDS = 10.0
 LATE_SECONDS = 60.0
 """How long behind the end of a range messages of before it may still come."""
-
-
-@dataclass(slots=True)
-class _Done:
-    """What a run has come to."""
-
-    commits: int = 0
-    messages: int = 0
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
-    bytes_written: int = 0
-    refused: int = 0
-    dropped: int = 0
-    instant: str = ""
-
-    def read(self, shaped: Shaped) -> None:
-        """Count what is passed over for good."""
-        self.messages += shaped.messages
-        self.refused += len(shaped.refused)
-
-    def add(self, shaped: Shaped, commit: CommitResult) -> None:
-        """Count a commit."""
-        self.read(shaped)
-        self.commits += 1
-        self.dropped += shaped.dropped
-        self.inserted += commit.rows_inserted
-        self.updated += commit.rows_updated
-        self.deleted += commit.rows_deleted
-        self.bytes_written += commit.bytes_written
-        self.instant = commit.instant or self.instant
 
 
 @dataclass(slots=True)
@@ -84,7 +52,11 @@ class _Driver:
     stopping: Stopping
     clock: SystemClock = field(default_factory=SystemClock)
     table: HudiTable | None = None
-    done: _Done = field(default_factory=_Done)
+    done: Streamed = field(default_factory=Streamed)
+    place: HeldPositions | None = None
+    at: Positions | None = None
+    looked: float = -DISCOVER_SECONDS
+    follows: bool = False
 
     def held(self) -> HeldPositions | None:
         """The checkpoint of the newest commit."""
@@ -113,27 +85,28 @@ class _Driver:
             # What only markers fill of a topic is passed over without a table, too.
             positions = shaped.rows.checkpoint
 
-    def continuous(self, interval: float) -> None:
-        """What comes, until told to end. Raises HudiError for what another try would not mend, or
-        did not."""
-        held = self.held()
-        at = held.positions if held is not None else None
-        looked, failures, follows = -DISCOVER_SECONDS, 0, False
-        while not self.stopping.told():
-            try:
-                now = self.clock.boot_seconds()
-                if at is None or now - looked >= DISCOVER_SECONDS:
-                    at, looked = self.source.start(self.source.discover(), at), now
-                if not follows:
-                    self.progress.say("it follows the topics from here")
-                    follows = True
-                held, at = self._interval(held, at, now + interval)
-                failures = 0
-            except HudiError as error:
-                failures += 1
-                self._bear(error, failures, at)
-                held = self.held()
-                at, looked = (held.positions if held is not None else at), -DISCOVER_SECONDS
+    def renew(self) -> None:
+        """See `Turns`."""
+        self.place = self.held()
+        self.at = self.place.positions if self.place is not None else self.at
+        self.looked = -DISCOVER_SECONDS
+
+    def take(self, deadline: float) -> None:
+        """See `Turns`."""
+        now = self.clock.boot_seconds()
+        if self.at is None or now - self.looked >= DISCOVER_SECONDS:
+            self.at, self.looked = self.source.start(self.source.discover(), self.at), now
+        if not self.follows:
+            self.progress.say("it follows the topics from here")
+            self.follows = True
+        self.place, self.at = self._interval(self.place, self.at, deadline)
+
+    def judge_loss(self, error: DataLossError) -> None:
+        """See `Turns`."""
+        # Says how much is lost, or does not raise: then the ingest is to go on without it.
+        self.source.start(self.source.discover(), self.at)
+        if not self.source.settings.continues:
+            raise error
 
     def _interval(
         self, held: HeldPositions | None, at: Positions, deadline: float
@@ -146,22 +119,7 @@ class _Driver:
         # Positions that moved over markers alone are not worth a commit: a successor passes them again.
         return held, shaped.rows.checkpoint
 
-    def _bear(self, error: HudiError, failures: int, at: Positions | None) -> None:
-        """Wait, if another try may do; else raise."""
-        if isinstance(error, DataLossError):
-            # Says how much is lost, or does not raise: then the ingest is to go on without it.
-            self.source.start(self.source.discover(), at)
-            if not self.source.settings.continues:
-                raise error
-        elif not (error.retryable or isinstance(error, ObjectNotFoundError)):
-            raise error
-        if failures > (CONFLICTS_MAX if isinstance(error, WriteConflictError) else FAILURES_MAX):
-            raise error
-        seconds = min(2.0 ** (failures - 1), PAUSE_SECONDS_MAX)
-        self.progress.say(f"{error.name()}: {error}; goes on from the newest checkpoint in {seconds:.0f} s")
-        self.stopping.wait(seconds)
-
-    def _read(self, batch: KafkaBatch) -> Shaped:
+    def _read(self, batch: KafkaBatch) -> Shaped[Positions]:
         known = self.table.schema() if self.table is not None else None
         before = (self.done.messages, self.done.refused)
         return self.shaping.shaped(batch.read(self.shaping.chain.read_as(known)), known, before)
@@ -186,7 +144,7 @@ class _Driver:
             )
         self._adopt(found, None)
 
-    def _commit(self, shaped: Shaped, held: HeldPositions | None) -> HeldPositions | None:
+    def _commit(self, shaped: Shaped[Positions], held: HeldPositions | None) -> HeldPositions | None:
         began, rows = self.clock.boot_seconds(), shaped.rows
         # Before the checkpoint passes them: an attempt that ends between the two keeps them again, in the same place.
         keep_refused(self.spec, shaped.refused)
@@ -230,14 +188,14 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
     with Stopping() as stopping:
         driver = _Driver(spec, source, ingest, shaping, progress, stopping, clock)
         try:
-            if work.get("mode", "Once") == "Continuous":
-                driver.continuous(float(work.get("commitIntervalSeconds", COMMIT_INTERVAL_SECONDS)))
+            if is_continuous(work):
+                follow(driver, interval_of(work), stopping, progress)
             else:
                 driver.once()
         finally:
             source.close()
             shaping.close()
-    return _result(spec, driver.done, clock.boot_seconds() - start)
+    return driver.done.result(spec, clock.boot_seconds() - start)
 
 
 def _check_range(spec: JobSpec, settings: KafkaSettings) -> None:
@@ -285,30 +243,3 @@ def _shaping(spec: JobSpec, settings: KafkaSettings) -> Shaping:
         deletes=deletes,
     )
     return Shaping(spec.work)
-
-
-def _result(spec: JobSpec, done: _Done, seconds: float) -> JobResult:
-    if not done.commits:
-        said = "every message of the source is in the table"
-        if done.refused:
-            said = f"no message can be read, of which a table could be made: {done.refused:,} are in its error table"
-        return JobResult(spec.attempt, "NothingToDo", message=said)
-    figures = {
-        "recordsInserted": float(done.inserted),
-        "recordsUpdated": float(done.updated),
-        "recordsDeleted": float(done.deleted),
-        "messagesRead": float(done.messages),
-        "commits": float(done.commits),
-        "bytesWritten": float(done.bytes_written),
-        "seconds": round(seconds, 3),
-    }
-    refused = f", {done.refused:,} refused" if done.refused else ""
-    if done.refused:
-        figures["recordsRefused"] = float(done.refused)
-    if done.dropped:
-        figures["recordsDropped"] = float(done.dropped)
-    message = (
-        f"{counted(done.messages, 'message')} in {counted(done.commits, 'commit')}: {done.inserted:,} inserted, "
-        f"{done.updated:,} updated, {done.deleted:,} deleted{refused} in {seconds:.1f} s"
-    )
-    return JobResult(spec.attempt, "Succeeded", message=message, instants=(done.instant,), figures=figures)

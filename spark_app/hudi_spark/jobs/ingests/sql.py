@@ -8,7 +8,7 @@ from functools import partial
 
 from hudi_spark.jobs.batch import commit_rows, refuse_taken
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.tally import Tally
+from hudi_spark.jobs.tally import told_of
 from hudi_spark.jobs.target import find_table, storage_options
 from hudi_table.errors import InvalidRequestError, TableNotFoundError
 from hudi_table.model.counts import counted
@@ -50,4 +50,4 @@ def run_sql(spec: JobSpec, progress: Progress) -> JobResult:
         commit = commit_rows(spec, table, rows, {key_of(name): waiting.checkpoint.to_text()}, place)
     refuse_taken(name, commit)
     many = f"the answer over {counted(len(settings.tables), 'table')}"
-    return Tally([commit]).result(spec, many, waiting.checkpoint.batch, clock.boot_seconds() - start, {})
+    return told_of(commit).result(spec, many, waiting.checkpoint.batch, clock.boot_seconds() - start, {})

@@ -17,6 +17,7 @@ from hudi_table.model.job.custom import CustomMark
 from hudi_table.model.job.marks import Mark
 from hudi_table.model.job.positions import Positions, streamer_text
 from hudi_table.model.job.query_mark import QueryMark
+from hudi_table.model.job.shards import ShardPositions, streamer_shards
 from hudi_table.model.job.upstream import Upstream
 from hudi_table.services.ingesting import set_positions
 from hudi_table.sources.checkpoints import all_checkpoints, read_any, source_of
@@ -73,6 +74,8 @@ def _told(ctx: TableContext, name: str, instant: str, text: str) -> tuple[str, s
             return source, f"{held.column} {held.value}" if held.column else counted(len(held.tables), "table")
         case CustomMark():
             return source, f"{held.source} {held.position}"
+        case ShardPositions():
+            return source, streamer_shards(held) or f"{held.stream} before its first record"
         case Checkpoint():
             return source, counted(len(held.consumed), "file")
     topics = sorted(held.topics.items())

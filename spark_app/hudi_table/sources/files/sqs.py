@@ -8,20 +8,18 @@ another queue, if there is a redrive policy. moto and boto3 1.43 tried.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from hudi_table.errors import AccessDeniedError, InvalidRequestError, UnavailableError
-from hudi_table.table.store import threads
-from hudi_table.table.store.at_once import REQUESTS_AT_ONCE
-from hudi_table.table.store.options import check_values
+from hudi_table.errors import InvalidRequestError, UnavailableError
+from hudi_table.sources import aws
 
 BATCH = 10
-_DENIED = ("AccessDenied", "InvalidClientTokenId", "UnrecognizedClient", "SignatureDoesNotMatch", "ExpiredToken", "MissingAuthenticationToken")  # fmt: skip
+_MISSING = ("NonExistentQueue", "QueueDoesNotExist")
+_RIGHTS = "sqs:GetQueueAttributes, sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility"
 _HOST = re.compile(r"(?:sqs\.([a-z0-9-]+)|([a-z0-9-]+)\.queue)\.amazonaws\.com(?:\.cn)?", re.ASCII)
 _REGION = "us-east-1"
 
@@ -90,78 +88,15 @@ class Queue:
             raise UnavailableError(f"the queue {self.url} did not do all of {request}; try again later")
 
     def _ask(self, request: str, **more: Any) -> Any:
-        try:
-            from botocore.exceptions import (  # type: ignore[import-untyped]
-                BotoCoreError,
-                ClientError,
-                NoCredentialsError,
-                PartialCredentialsError,
-            )
-        except ImportError as error:
-            raise InvalidRequestError(
-                "notifications of SQS need boto3: pip install 'hudi-table[aws]' brings it"
-            ) from error
-        try:
+        with aws.meaning(
+            f"the queue {self.url}", "its URL", "notifications of SQS", _RIGHTS, dict.fromkeys(_MISSING, self._missing)
+        ):
             if self._client is None:
-                self._client = _client(self.url, region_of(self.url, self.region), self.credentials)
+                place = urlsplit(self.url)
+                endpoint = f"{place.scheme}://{place.netloc}"
+                self._client = aws.client("sqs", region_of(self.url, self.region), endpoint, self.credentials)
             call: Callable[..., Any] = getattr(self._client, request)
             return call(QueueUrl=self.url, **more)
-        except ClientError as error:
-            raise _meaning(error, self.url) from error
-        except NoCredentialsError as error:
-            raise AccessDeniedError(f"no credentials for the queue {self.url}: set them as for S3") from error
-        except (PartialCredentialsError, ValueError) as error:
-            raise InvalidRequestError(
-                f"the queue {self.url} cannot be asked: {error}; correct its URL, or the credentials"
-            ) from error
-        except BotoCoreError as error:
-            raise UnavailableError(f"the queue {self.url} did not answer: {error}; try again later") from error
 
-
-def _client(url: str, region: str, credentials: Mapping[str, str]) -> Any:
-    from botocore.config import Config  # type: ignore[import-untyped]
-
-    known = {name.lower(): credentials[name] for name in _CREDENTIALS if credentials.get(name)}
-    check_values(known, "AWS_")
-    # A key that the environment holds does not complete one that was given.
-    given = known if "aws_access_key_id" in known else {}
-    config = Config(
-        retries={"total_max_attempts": 3, "mode": "standard"},
-        connect_timeout=5,
-        read_timeout=30,
-        max_pool_connections=REQUESTS_AT_ONCE,
-    )
-    place = urlsplit(url)
-    with _ONE_AT_A_TIME:
-        return _session().client(
-            "sqs", region_name=region, endpoint_url=f"{place.scheme}://{place.netloc}", config=config, **given
-        )
-
-
-@functools.cache
-def _session() -> Any:
-    """It keeps what it has read of AWS's services: a client of a new one takes twenty times as
-    long."""
-    import boto3  # type: ignore[import-untyped]
-
-    return boto3.session.Session()
-
-
-_ONE_AT_A_TIME = threads.lock()
-"""Clients may be used by several threads, and are made by one at a time."""
-_CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-
-
-def _meaning(error: Any, url: str) -> Exception:
-    code, status = error.response["Error"]["Code"], error.response["ResponseMetadata"]["HTTPStatusCode"]
-    code = str(code).removeprefix("AWS.SimpleQueueService.")
-    if code in ("NonExistentQueue", "QueueDoesNotExist"):
-        return InvalidRequestError(f"there is no queue {url}: create it, or correct notifications.queue")
-    if any(code.startswith(one) for one in _DENIED):
-        return AccessDeniedError(
-            f"the queue {url} refused the credentials ({code}): they need sqs:GetQueueAttributes, sqs:ReceiveMessage, "
-            "sqs:DeleteMessage and sqs:ChangeMessageVisibility"
-        )
-    if status >= 500 or "Throttl" in code or code in ("OverLimit", "RequestThrottled"):
-        return UnavailableError(f"the queue {url} answered {code}; try again later")
-    return InvalidRequestError(f"the queue {url} refused the request with {code}")
+    def _missing(self) -> Exception:
+        return InvalidRequestError(f"there is no queue {self.url}: create it, or correct notifications.queue")

@@ -34,14 +34,6 @@ ERROR_KEY = ("ingest", "topic", "topic_id", "partition", "offset")
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """The message at `place` cannot be read, and why."""
-
-    place: int
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class KafkaOrigin:
     """Of rows that were made of `messages`: `order` is the place of each row's message."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,23 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_table.codec.conform import conform
-from hudi_table.errors import InvalidDataError, InvalidSchemaError
-from hudi_table.model.names import ALL_META_COLUMNS, IS_DELETED
-from hudi_table.sources.formats.decoder import Decoder, UndecodableError, without_bad
+from hudi_table.errors import InvalidDataError
+from hudi_table.model.names import IS_DELETED
+from hudi_table.sources.formats.decoder import Decoder, UndecodableError
+from hudi_table.sources.formats.values import Fault, Values, check_reserved, of_values
 from hudi_table.sources.kafka.consume import Messages
-from hudi_table.sources.kafka.refusing import Fault
 from hudi_table.sources.kafka.settings import KafkaSettings
 from hudi_table.sources.kafka.where import METADATA_TYPES, PREFIX, Where
-
-CHUNK_BYTES = 16 << 20
-ERRORS_FREE = 10
-"""So many messages of a run may be refused whatever part they are: else one bad message in a quiet
-minute would end an ingest."""
-
-
-def errors_most(messages: int, ratio: float) -> int:
-    """How many of so many messages may be refused."""
-    return max(ERRORS_FREE, int(messages * ratio))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +54,7 @@ class Decoding:
                 f"{where.name(int(np.flatnonzero(gone)[0]))} is a tombstone (a null value), and kafka.tombstones is Refuse: give Delete or Ignore"
             )
         kept = np.flatnonzero(~gone)
-        wanted = _of_values(known)
+        wanted = of_values(known, PREFIX)
         table, order = self._settled(*self._decoded(messages, kept, wanted, where, faults), where, faults)
         if self.settings.tombstones == "Delete":
             flagged = self._with_keys(messages, np.flatnonzero(gone), faults)
@@ -81,33 +70,13 @@ class Decoding:
         faults: list[Fault],
     ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
         """The rows of the values, and the place of each."""
-        values = messages.values
-        found, read = [], []
-        places = kept.tolist()
-        for start, stop in _chunks([values[place] for place in places]):
-            rows = places[start:stop]
-            some = [value for place in rows if (value := values[place]) is not None]
-            try:
-                found.append(self.values.decode(some, wanted))
-                read.append(kept[start:stop])
-            except UndecodableError as error:
-                said = f"cannot be read as {self.settings.format}"
-                if self.error_ratio is None:
-                    raise InvalidDataError(f"{where.name(rows[error.place])} {said}: {error.why}") from error
-                good, bad = self._without_bad(some, wanted, self._most(messages) - len(faults), where, rows)
-                faults += [Fault(rows[place], f"the value {said}: {why}") for place, why in bad]
-                if good is not None:
-                    found.append(good)
-                    read.append(np.delete(kept[start:stop], [place for place, _ in bad]))
-        table, order = _joined(found, wanted), np.concatenate(read) if read else kept[:0]
-        taken = {IS_DELETED, *ALL_META_COLUMNS} - ({IS_DELETED} if self.settings.debezium else set())
-        reserved = [name for name in table.column_names if name.startswith(PREFIX) or name in taken]
-        if reserved:
-            raise InvalidSchemaError(
-                f"the messages of {', '.join(sorted({topic for topic, _ in messages.names}))} have a field {reserved[0]!r}, a name that the "
-                "ingest or Hudi uses itself: rename it at the producer"
-            )
+        table, order = self._values(where).rows(messages.values, kept, wanted, faults)
+        topics = ", ".join(sorted({topic for topic, _ in messages.names}))
+        check_reserved(table, PREFIX, topics, marks=self.settings.debezium)
         return table, order
+
+    def _values(self, where: Where) -> Values:
+        return Values(self.values, self.settings.format, where.name, self.error_ratio)
 
     def _settled(
         self, table: pa.Table, order: npt.NDArray[np.int64], where: Where, faults: list[Fault]
@@ -121,28 +90,11 @@ class Decoding:
         row, why = bad[0]
         if self.error_ratio is None:
             raise InvalidDataError(f"{where.name(int(order[row]))} {said}: {why}")
-        if len(faults) + len(bad) > self._most(where.messages):
-            raise self._too_many(where, int(order[row]), why)
+        if len(faults) + len(bad) > self._values(where).most(len(where.messages.values)):
+            raise self._values(where).too_many(int(order[row]), why)
         faults += [Fault(int(order[row]), f"the value {said}: {why}") for row, why in bad]
         good = np.setdiff1d(np.arange(len(table)), [row for row, _ in bad])
         return table.take(pa.array(good)), order[good]
-
-    def _too_many(self, where: Where, place: int, why: str) -> InvalidDataError:
-        return InvalidDataError(
-            f"more messages of one commit cannot be read as {self.settings.format} than maxErrorRatio {self.error_ratio} lets through; "
-            f"{where.name(place)}: {why}"
-        )
-
-    def _most(self, messages: Messages) -> int:
-        return errors_most(len(messages.values), self.error_ratio or 0.0)
-
-    def _without_bad(
-        self, some: Sequence[bytes], wanted: pa.Schema | None, most: int, where: Where, places: Sequence[int]
-    ) -> tuple[pa.Table | None, list[tuple[int, str]]]:
-        try:
-            return without_bad(some, lambda each: self.values.decode(each, wanted), most)
-        except UndecodableError as error:
-            raise self._too_many(where, places[error.place], error.why) from error
 
     def _with_keys(self, messages: Messages, gone: npt.NDArray[np.int64], faults: list[Fault]) -> npt.NDArray[np.int64]:
         """The tombstones that have a key, where those without are reported."""
@@ -236,34 +188,3 @@ class Decoding:
         for name in self.settings.metadata:
             table = table.append_column(PREFIX + name, where.column(name, order).cast(METADATA_TYPES[name]))
         return table
-
-
-def _of_values(known: pa.Schema | None) -> pa.Schema | None:
-    """The columns of the table that the messages fill."""
-    if known is None:
-        return None
-    return pa.schema(
-        [f for f in known if not f.name.startswith(PREFIX) and f.name not in (IS_DELETED, *ALL_META_COLUMNS)]
-    )
-
-
-def _chunks(values: Sequence[bytes | None]) -> list[tuple[int, int]]:
-    """Cuts after so many bytes: what a decoder holds beside the messages."""
-    ends = np.cumsum(np.fromiter((len(value or b"") for value in values), np.int64, len(values)))
-    if not len(ends):
-        return []
-    count = int(ends[-1] // CHUNK_BYTES) + 1
-    cuts = np.searchsorted(ends, np.arange(1, count) * CHUNK_BYTES, side="right").tolist()
-    edges = sorted({0, *cuts, len(values)})
-    return list(itertools.pairwise(edges))
-
-
-def _joined(found: list[pa.Table], wanted: pa.Schema | None) -> pa.Table:
-    if not found:
-        return (wanted if wanted is not None else pa.schema([])).empty_table()
-    try:
-        return pa.concat_tables(found, promote_options="permissive") if len(found) > 1 else found[0]
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InvalidSchemaError(
-            f"the messages contradict each other: {error}; correct them at the producer"
-        ) from error

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.errors import InvalidDataError
+from hudi_table.sources.formats import values as values_module
 from hudi_table.sources.formats.debezium import DebeziumDecoder
 from hudi_table.sources.formats.decoder import UndecodableError
 from hudi_table.sources.formats.dialects import FILE, LSN, MYSQL, OPERATION, POSITION, POSTGRESQL, ROW, SEQUENCE
@@ -258,7 +259,7 @@ def test_a_marker_takes_its_value_over_other_markers_and_keys_and_never_over_a_d
 def test_a_marker_takes_its_value_from_anywhere_in_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit is decoded in parts; were a part all that counts, the table would fill what an
     earlier part has changed."""
-    monkeypatch.setattr(rows, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(values_module, "CHUNK_BYTES", 1)
     values: list[bytes | None] = [change(1, a="x", b="QQ==", c=[]), change(2), change(1)]
     messages = Messages([("t", 0)], values, [np.zeros(3, np.int32)], [np.arange(3)], [np.zeros(3, np.int64)])
     events, settings = decoder(MARKED), KafkaSettings("b:1", ("t",), tombstones="Ignore", debezium=True)

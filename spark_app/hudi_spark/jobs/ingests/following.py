@@ -1,0 +1,75 @@
+"""What all drivers of mode `Continuous` do alike: one turn after the other until they are asked
+to end, and patience with what another try may mend.
+
+Whatever fails, the next turn begins at the checkpoint of the newest commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.stopping import Stopping
+from hudi_table.errors import DataLossError, ExpiredError, HudiError, ObjectNotFoundError, WriteConflictError
+from hudi_table.table.store.clock import SystemClock
+
+COMMIT_INTERVAL_SECONDS = 10.0
+FAILURES_MAX, CONFLICTS_MAX = 5, 100
+PAUSE_SECONDS_MAX = 30.0
+
+
+class Turns(Protocol):
+    """What follows one type of source."""
+
+    def renew(self) -> None:
+        """Stand at the checkpoint of the newest commit."""
+        ...
+
+    def take(self, deadline: float) -> None:
+        """Commit what comes until a moment of the boot clock, or until there is enough for a
+        commit, or the driver is told to end."""
+        ...
+
+    def judge_loss(self, error: DataLossError) -> None:
+        """Raise where what is lost is to end the ingest."""
+        ...
+
+
+def follow(driver: Turns, interval: float, stopping: Stopping, progress: Progress) -> None:
+    """Take what comes, until told to end. Raises HudiError for what another try would not mend, or
+    did not."""
+    clock, failures, stale = SystemClock(), 0, True
+    while not stopping.told():
+        try:
+            if stale:
+                driver.renew()
+                stale = False
+            driver.take(clock.boot_seconds() + interval)
+            failures = 0
+        except HudiError as error:
+            failures, stale = failures + 1, True
+            _bear(driver, error, failures)
+            seconds = min(2.0 ** (failures - 1), PAUSE_SECONDS_MAX)
+            progress.say(f"{error.name()}: {error}; goes on from the newest checkpoint in {seconds:.0f} s")
+            stopping.wait(seconds)
+
+
+def _bear(driver: Turns, error: HudiError, failures: int) -> None:
+    """Raise unless another try may do."""
+    if isinstance(error, DataLossError):
+        driver.judge_loss(error)
+    elif not (error.retryable or isinstance(error, ObjectNotFoundError | ExpiredError)):
+        raise error
+    if failures > (CONFLICTS_MAX if isinstance(error, WriteConflictError) else FAILURES_MAX):
+        raise error
+
+
+def interval_of(work: Mapping[str, Any]) -> float:
+    """Seconds between two commits, of the work of a JobSpec."""
+    return float(work.get("commitIntervalSeconds", COMMIT_INTERVAL_SECONDS))
+
+
+def is_continuous(work: Mapping[str, Any]) -> bool:
+    """Whether the work of a JobSpec follows its source."""
+    return str(work.get("mode", "Once")) == "Continuous"

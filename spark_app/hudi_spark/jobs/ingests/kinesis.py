@@ -1,0 +1,180 @@
+"""An ingest from Kinesis, in this process, without a JVM: once to the end that there is, or on and
+on.
+
+`Once` commits a batch after the other until every shard gives nothing more. `Continuous` commits
+whatever has come in `commitInterval`, sooner once `maxRows` or `maxBytes` are read, and ends on
+SIGTERM with what it has read. Whatever fails, the next reading begins at the checkpoint of the
+newest commit.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from hudi_spark.jobs.batch import operation_of
+from hudi_spark.jobs.decoding import decoder_of
+from hudi_spark.jobs.ingests.following import follow, interval_of, is_continuous
+from hudi_spark.jobs.ingests.streamed import Streamed
+from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.shaping import KINESIS_ERRORS, Shaped, Shaping, keep_refused
+from hudi_spark.jobs.stopping import Stopping
+from hudi_spark.jobs.target import arrival_decides, find_table, target_of
+from hudi_table.api import HudiTable
+from hudi_table.errors import DataLossError, InvalidRequestError, WriteConflictError
+from hudi_table.model.counts import counted
+from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.job.shards import ShardPositions, StreamExtent
+from hudi_table.services.ingesting import Ingest
+from hudi_table.services.transforming.chain_check import check_chain
+from hudi_table.sources.checkpoints import Held, current_shards
+from hudi_table.sources.kinesis.reading import Until
+from hudi_table.sources.kinesis.rows import Decoding
+from hudi_table.sources.kinesis.settings import KinesisSettings
+from hudi_table.sources.kinesis.source import KinesisBatch, KinesisSource
+from hudi_table.table.store.clock import SystemClock
+
+DISCOVER_SECONDS = 60.0
+"""How often a continuous driver looks for new shards and losses, if no shard ends before."""
+REFRESH = 4
+"""A quiet stream gets a commit for each such part of its retention: without one nobody could tell
+later whether something came and was lost."""
+
+
+@dataclass(slots=True)
+class _Driver:
+    """An attempt at one ingest. `found`: the stream as it was seen at `looked`, None where that is
+    too old."""
+
+    spec: JobSpec
+    source: KinesisSource
+    ingest: Ingest
+    shaping: Shaping
+    progress: Progress
+    stopping: Stopping
+    clock: SystemClock = field(default_factory=SystemClock)
+    table: HudiTable | None = None
+    done: Streamed = field(default_factory=Streamed)
+    place: Held[ShardPositions] | None = None
+    at: ShardPositions | None = None
+    found: StreamExtent | None = None
+    looked: float = -DISCOVER_SECONDS
+    follows: bool = False
+
+    def renew(self) -> None:
+        """See `Turns`."""
+        self.table = self.table or find_table(self.spec)
+        self.place = None
+        if self.table is not None:
+            self.place = current_shards(self.table.context, self.ingest.name, self.source.settings.stream)
+        self.at = self.place.checkpoint if self.place is not None else self.at
+        self.found = None
+
+    def once(self) -> None:
+        """Everything that is there now."""
+        self.renew()
+        if self.place is None and self.table is None and self.source.settings.position == "Latest":
+            raise InvalidRequestError(
+                "there is no table yet, and an ingest in mode Once that begins at Latest would never see a row to make it of: "
+                "give mode Continuous, or another kinesis.startFrom"
+            )
+        while not self.stopping.told():
+            batch = self.source.plan(self.source.discover(), self.at)
+            if batch is None:
+                return
+            shaped = self._read(batch)
+            ended = _ended(shaped.rows.checkpoint) > _ended(batch.start)
+            fresh = shaped.messages or ended or self._is_due(batch.extent, shaped.rows.checkpoint)
+            if fresh:
+                self._commit(shaped)
+            self.at = shaped.rows.checkpoint
+            if not shaped.messages and not ended:
+                return
+
+    def take(self, deadline: float) -> None:
+        """See `Turns`."""
+        now, source = self.clock.boot_seconds(), self.source
+        if self.found is None or self.at is None or now - self.looked >= DISCOVER_SECONDS:
+            self.found, self.looked = source.discover(), now
+            self.at = source.start(self.found, self.at)
+        if not self.follows:
+            self.progress.say("it follows the stream from here")
+            self.follows = True
+        settings, found, start = source.settings, self.found, self.at
+        until = Until(settings.max_rows, settings.max_bytes, tip=False, deadline=deadline, told=self.stopping.told)
+        shaped = self._read(source.batch(found, start, until))
+        reached = shaped.rows.checkpoint
+        if shaped.messages or self._is_due(found, reached):
+            self._commit(shaped)
+        self.at = reached
+        if _ended(reached) > _ended(start):
+            # What it was split or merged into is to be found.
+            self.found = None
+
+    def judge_loss(self, error: DataLossError) -> None:
+        """See `Turns`."""
+        # Says what is lost, or does not raise: then the ingest is to go on without it.
+        self.at = self.source.start(self.source.discover(), self.at)
+        if not self.source.settings.continues:
+            raise error
+
+    def _is_due(self, found: StreamExtent, reached: ShardPositions) -> bool:
+        """Whether positions without a record are worth a commit: the table has none of this stream,
+        or those that it has are old."""
+        if self.table is None:
+            return False
+        if self.place is None or self.place.checkpoint.id != reached.id:
+            return True
+        return reached.seen - self.place.checkpoint.seen >= found.kept / REFRESH
+
+    def _read(self, batch: KinesisBatch) -> Shaped[ShardPositions]:
+        known = self.table.schema() if self.table is not None else None
+        before = (self.done.messages, self.done.refused)
+        return self.shaping.shaped(batch.read(self.shaping.chain.read_as(known)), known, before)
+
+    def _commit(self, shaped: Shaped[ShardPositions]) -> None:
+        began, rows = self.clock.boot_seconds(), shaped.rows
+        # Before the checkpoint passes them: an attempt that ends between the two keeps them again, in the same place.
+        keep_refused(self.spec, shaped.refused, KINESIS_ERRORS)
+        if self.table is None and not rows.count:
+            # A table is made of the columns of its first rows.
+            self.done.read(shaped)
+            return
+        with target_of(self.spec, self.table, rows.schema) as target:
+            commit = self.ingest.commit(target.context, rows, self.place)
+        self.table = target
+        if commit.replayed or not commit.instant:
+            # Another attempt went on from the same place: what it has read counts.
+            raise WriteConflictError(f"another attempt has committed as {commit.instant} what comes next")
+        self.done.add(shaped, commit)
+        self.place = Held(rows.checkpoint, commit.instant)
+        seconds = self.clock.boot_seconds() - began
+        self.progress.say(f"{commit.instant}: {counted(shaped.messages, 'message')} committed in {seconds:.1f} s")
+
+
+def run_kinesis(spec: JobSpec, progress: Progress) -> JobResult:
+    """Do one attempt. Raises HudiError; what was committed before stays."""
+    clock, work = SystemClock(), spec.work
+    start, region = clock.boot_seconds(), spec.storage.get("region")
+    settings = KinesisSettings.of(work["source"], str(region) if region else None)
+    latest_wins = arrival_decides(spec) and work["operation"] == "Upsert"
+    check_chain(work.get("transform", ()), arrival_decides=latest_wins)
+    shaping = Shaping(work)
+    ingest = Ingest(str(work["name"]), settings.stream, operation_of(spec), dict(spec.table.get("options", {})))
+    ratio = float(work.get("maxErrorRatio", 0.0)) if work.get("onUndecodable") == "Quarantine" else None
+    decoding = Decoding(settings, decoder_of(spec, settings, settings.format, os.environ), ratio)
+    source = KinesisSource(settings, os.environ, decoding, spec.attempt, ingest.name, clock)
+    with Stopping() as stopping:
+        driver = _Driver(spec, source, ingest, shaping, progress, stopping, clock)
+        try:
+            if is_continuous(work):
+                follow(driver, interval_of(work), stopping, progress)
+            else:
+                driver.once()
+        finally:
+            shaping.close()
+    return driver.done.result(spec, clock.boot_seconds() - start)
+
+
+def _ended(positions: ShardPositions) -> int:
+    return sum(1 for each in positions.shards.values() if each.ended)

@@ -1,0 +1,132 @@
+"""The values of messages as rows, in parts that fit the memory; those that cannot be read raise, or
+are reported."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_table.errors import InvalidDataError, InvalidSchemaError
+from hudi_table.model.names import ALL_META_COLUMNS, IS_DELETED
+from hudi_table.sources.formats.decoder import Decoder, UndecodableError, without_bad
+
+CHUNK_BYTES = 16 << 20
+ERRORS_FREE = 10
+"""So many messages of a run may be refused whatever part they are: else one bad message in a quiet
+minute would end an ingest."""
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The message at `place` cannot be read, and why."""
+
+    place: int
+    why: str
+
+
+def errors_most(messages: int, ratio: float) -> int:
+    """How many of so many messages may be refused."""
+    return max(ERRORS_FREE, int(messages * ratio))
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """How the values of one commit's messages become rows. `form`: the format's name; `name`: a
+    message in words, by its place; `error_ratio`: a message that cannot be read is reported instead
+    of raised, up to this part of them; None: it is raised."""
+
+    decoder: Decoder
+    form: str
+    name: Callable[[int], str]
+    error_ratio: float | None = None
+
+    def rows(
+        self, values: Sequence[bytes | None], kept: Places, wanted: pa.Schema | None, faults: list[Fault]
+    ) -> tuple[pa.Table, Places]:
+        """The rows of the values at `kept`, and the place of each."""
+        found, read = [], []
+        places = kept.tolist()
+        for start, stop in _chunks([values[place] for place in places]):
+            rows = places[start:stop]
+            some = [value for place in rows if (value := values[place]) is not None]
+            try:
+                found.append(self.decoder.decode(some, wanted))
+                read.append(kept[start:stop])
+            except UndecodableError as error:
+                said = f"cannot be read as {self.form}"
+                if self.error_ratio is None:
+                    raise InvalidDataError(f"{self.name(rows[error.place])} {said}: {error.why}") from error
+                good, bad = self._without_bad(some, wanted, self.most(len(values)) - len(faults), rows)
+                faults += [Fault(rows[place], f"the value {said}: {why}") for place, why in bad]
+                if good is not None:
+                    found.append(good)
+                    read.append(np.delete(kept[start:stop], [place for place, _ in bad]))
+        return _joined(found, wanted), np.concatenate(read) if read else kept[:0]
+
+    def most(self, messages: int) -> int:
+        """How many of so many messages may be reported."""
+        return errors_most(messages, self.error_ratio or 0.0)
+
+    def too_many(self, place: int, why: str) -> InvalidDataError:
+        """Of more bad messages than that."""
+        return InvalidDataError(
+            f"more messages of one commit cannot be read as {self.form} than maxErrorRatio {self.error_ratio} lets through; "
+            f"{self.name(place)}: {why}"
+        )
+
+    def _without_bad(
+        self, some: Sequence[bytes], wanted: pa.Schema | None, most: int, places: Sequence[int]
+    ) -> tuple[pa.Table | None, list[tuple[int, str]]]:
+        try:
+            return without_bad(some, lambda each: self.decoder.decode(each, wanted), most)
+        except UndecodableError as error:
+            raise self.too_many(places[error.place], error.why) from error
+
+
+def check_reserved(table: pa.Table, prefix: str, what: str, *, marks: bool = False) -> None:
+    """Raise InvalidSchemaError for a column whose name the ingest or Hudi uses itself. `what`: of
+    which messages; `marks`: they flag their own deletes."""
+    taken = {IS_DELETED, *ALL_META_COLUMNS} - ({IS_DELETED} if marks else set())
+    reserved = [name for name in table.column_names if name.startswith(prefix) or name in taken]
+    if reserved:
+        raise InvalidSchemaError(
+            f"the messages of {what} have a field {reserved[0]!r}, a name that the "
+            "ingest or Hudi uses itself: rename it at the producer"
+        )
+
+
+def of_values(known: pa.Schema | None, prefix: str) -> pa.Schema | None:
+    """The columns of the table that the messages fill."""
+    if known is None:
+        return None
+    return pa.schema(
+        [f for f in known if not f.name.startswith(prefix) and f.name not in (IS_DELETED, *ALL_META_COLUMNS)]
+    )
+
+
+def _chunks(values: Sequence[bytes | None]) -> list[tuple[int, int]]:
+    """Cuts after so many bytes: what a decoder holds beside the messages."""
+    ends = np.cumsum(np.fromiter((len(value or b"") for value in values), np.int64, len(values)))
+    if not len(ends):
+        return []
+    count = int(ends[-1] // CHUNK_BYTES) + 1
+    cuts = np.searchsorted(ends, np.arange(1, count) * CHUNK_BYTES, side="right").tolist()
+    edges = sorted({0, *cuts, len(values)})
+    return list(itertools.pairwise(edges))
+
+
+def _joined(found: list[pa.Table], wanted: pa.Schema | None) -> pa.Table:
+    if not found:
+        return (wanted if wanted is not None else pa.schema([])).empty_table()
+    try:
+        return pa.concat_tables(found, promote_options="permissive") if len(found) > 1 else found[0]
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InvalidSchemaError(
+            f"the messages contradict each other: {error}; correct them at the producer"
+        ) from error
