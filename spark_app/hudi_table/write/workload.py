@@ -21,9 +21,9 @@ from hudi_table.index.base import Slot
 from hudi_table.model.names import (
     BaseFileName,
     LogFileName,
-    is_skeleton,
     MarkerType,
     bucket_file_id,
+    is_skeleton,
     log_write_token,
     new_file_id,
     shared_bucket_file_id,
@@ -348,7 +348,11 @@ def _small_files(request: PlanRequest) -> dict[str, list[FileSlice]]:
             full = item.base is None or _size(item) >= request.small_file_limit
             # A rewrite of the base file alone would leave its logs behind; a plan owns its groups.
             # And a skeleton is small as its source is not.
-            busy = bool(item.logs) or (item.base is not None and is_skeleton(item.base.path)) or (item.partition, item.file_id) in request.held
+            busy = (
+                bool(item.logs)
+                or (item.base is not None and is_skeleton(item.base.path))
+                or (item.partition, item.file_id) in request.held
+            )
             if not full and not busy:
                 found.setdefault(item.partition, []).append(item)
     return {partition: sorted(items, key=lambda i: (_size(i), i.file_id)) for partition, items in found.items()}

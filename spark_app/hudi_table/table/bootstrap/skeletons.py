@@ -125,7 +125,8 @@ class WithSkeletons(StorageBelow):
             source = sources.open_read(inner)
         except ObjectNotFoundError as error:
             raise CorruptTableError(
-                f"{file.uri} holds the columns of {path} and is gone: bring it back, a bootstrapped table needs its sources", path=path
+                f"{file.uri} holds the columns of {path} and is gone: bring it back, a bootstrapped table needs its sources",
+                path=path,
             ) from error
         size = source.size()
         if size != file.size:
