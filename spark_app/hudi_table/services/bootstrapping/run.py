@@ -28,13 +28,14 @@ from hudi_table.errors import (
     ObjectExistsError,
     ObjectNotFoundError,
     OutcomeUnknownError,
-    TableNotFoundError,
 )
 from hudi_table.metadata.port import open_context
 from hudi_table.model.names import (
     BOOTSTRAP_INSTANT,
     FULL_BOOTSTRAP_INSTANT,
     PARTITION_METADATA,
+    PROPERTIES,
+    PROPERTIES_BACKUP,
     TEMP,
     is_skeleton,
     join,
@@ -105,6 +106,7 @@ def bootstrap_folder(
     digest = _digest(folder, request, config)
     done = _done_before(storage, digest)
     if done is not None:
+        retry.delete(storage, NOTE)
         return _result(storage, folder, done, replayed=True)
     _take_place(storage, digest, folder.place)
     refuse_repeated(_Placed(folder, TableKeys.of(config)), config, request.max_memory)
@@ -143,10 +145,10 @@ def _digest(folder: ParquetFolder, request: BootstrapRequest, config: TableConfi
 def _done_before(storage: Storage, digest: str) -> CommitMetadata | None:
     """What stands on the timeline, if the table there was made by this very bootstrap. Raises
     InvalidRequestError for another table."""
-    try:
-        ctx = open_context(storage)
-    except TableNotFoundError:
+    if not any(map(partial(_is_there, storage), (PROPERTIES, PROPERTIES_BACKUP))):
+        # A timeline alone is what a bootstrap leaves that was cut short; opening would wait for the properties.
         return None
+    ctx = open_context(storage)
     timeline = load_timeline(ctx)
     if find_batch(ctx, timeline, _batch(digest), BATCH_KEY) is None:
         raise InvalidRequestError(
@@ -156,6 +158,14 @@ def _done_before(storage: Storage, digest: str) -> CommitMetadata | None:
     both = [each for each in timeline.commits if each.time in (BOOTSTRAP_INSTANT, FULL_BOOTSTRAP_INSTANT)]
     stats = [stat for each in both for stat in commit_metadata(ctx, each).stats]
     return CommitMetadata("BOOTSTRAP", tuple(stats))
+
+
+def _is_there(storage: Storage, path: str) -> bool:
+    try:
+        storage.head(path)
+    except ObjectNotFoundError:
+        return False
+    return True
 
 
 def _take_place(storage: Storage, digest: str, source: str) -> None:
