@@ -179,7 +179,7 @@ def parse_instant_time(time: str) -> datetime:
     else."""
     full = comparable_time(time)
     if full in _NO_MOMENTS:
-        return datetime.min.replace(year=1970) + timedelta(milliseconds=int(full[:14]))
+        return datetime.strptime("19700101", "%Y%m%d") + timedelta(milliseconds=int(full[:14]))
     if len(full) != 17 or not is_digits(full):
         raise ValueError(f"{time!r} is not an instant time: expected 17 digits yyyyMMddHHmmssSSS")
     return datetime.strptime(full[:14], _TIME_FORMAT) + timedelta(milliseconds=int(full[14:]))

@@ -55,10 +55,6 @@ def modes_of(folder: ParquetFolder, mode: str, pattern: str | None) -> Modes:
 def bootstrapped_config(storage: Storage, folder: ParquetFolder, spec: TableSpec) -> TableConfig:
     """The table that is made. Raises InvalidOptionError, InvalidRequestError, InvalidSchemaError,
     UnsupportedTableError."""
-    if spec.version not in (None, VERSION):
-        raise UnsupportedTableError(
-            f"version is {spec.version}: a bootstrap makes tables of version {VERSION}, give that, then upgrade the table"
-        )
     place, base = f"{folder.place.rstrip('/')}/", f"{storage.base_path.rstrip('/')}/"
     if place.startswith(base) or base.startswith(place):
         raise InvalidRequestError(
@@ -75,9 +71,12 @@ def bootstrapped_config(storage: Storage, folder: ParquetFolder, spec: TableSpec
         described(folder, spec),
         hive_style=any("=" in path for path in folders),
         url_encode=any("%" in path for path in folders),
-        version=VERSION,
     )
     config = config_of(named, storage.base_path)
+    if config.version != VERSION:
+        raise UnsupportedTableError(
+            f"table version {config.version} is asked for: a bootstrap makes tables of version {VERSION}, leave the version out, and upgrade the table"
+        )
     if config.index is not None and config.index.type not in INDEXES:
         raise InvalidOptionError(
             f"index is {config.index.type.value}, which says where a row lies, and the rows of a bootstrap stay where they are: "

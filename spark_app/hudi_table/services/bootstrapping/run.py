@@ -108,8 +108,8 @@ def bootstrap_folder(
     if done is not None:
         retry.delete(storage, NOTE)
         return _result(storage, folder, done, replayed=True)
-    _take_place(storage, digest, folder.place)
     refuse_repeated(_Placed(folder, TableKeys.of(config)), config, request.max_memory)
+    _take_place(storage, digest, folder.place)
     commits = _written(storage, folder, request, config, modes, digest, engine)
     folder.check_unchanged()
     _publish(storage, config, commits)
