@@ -355,7 +355,7 @@ def test_sources_that_cannot_be_are_refused_by_name(source: Path, tmp_path: Path
     pq.write_table(part(50, 51).set_column(1, "n", pa.array(["5"])), folder / "bad.parquet")
     refused(InvalidSchemaError, "bad.parquet")
     pq.write_table(part(50, 51).append_column("_hoodie_record_key", pa.array(["x"])), folder / "bad.parquet")
-    refused(InvalidSchemaError, "the source has a column '_hoodie_record_key', the name of one of Hudi's own")
+    refused(InvalidSchemaError, "bad.parquet has a column '_hoodie_record_key', the name of one of Hudi's own")
     pq.write_table(part(50, 51).drop_columns(["id"]), folder / "bad.parquet")
     refused(InvalidDataError, "id")
     (folder / "bad.parquet").write_bytes(b"no Parquet at all")

@@ -12,7 +12,7 @@ import pyarrow.types as pt
 from hudi_table.codec.arrow_types import normal_type, normalise
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSchemaError, UnsupportedTableError
-from hudi_table.model.names import ALL_META_COLUMNS, BOOTSTRAP_INSTANT, FULL_BOOTSTRAP_INSTANT, META_COLUMNS
+from hudi_table.model.names import ALL_META_COLUMNS, BOOTSTRAP_INSTANT, FULL_BOOTSTRAP_INSTANT
 from hudi_table.model.table.config import IndexType, TableConfig
 from hudi_table.services.importing import described
 from hudi_table.sources.imports.parquet import ParquetFolder
@@ -61,11 +61,6 @@ def bootstrapped_config(storage: Storage, folder: ParquetFolder, spec: TableSpec
             f"the table at {base} and its source at {place} lie one inside the other: name a place beside it",
             base_path=storage.base_path,
         )
-    taken = [name for name in _names(folder) if name.lower() in ALL_META_COLUMNS]
-    if taken:
-        raise InvalidSchemaError(
-            f"the source has a column {taken[0]!r}, the name of one of Hudi's own ({', '.join(META_COLUMNS)}): copy the rows without it"
-        )
     folders = {file.path.rpartition("/")[0] for file in folder.files}
     named = replace(
         described(folder, spec),
@@ -89,17 +84,18 @@ def bootstrapped_config(storage: Storage, folder: ParquetFolder, spec: TableSpec
     return replace(config, extra={**config.extra, BASE_PATH: _location(folder.place), CLASS: INDEX_CLASS})
 
 
-def _names(folder: ParquetFolder) -> list[str]:
-    footers = all_at_once(folder.storage, [partial(_stored, folder, file.path) for file in folder.files])
-    return [name for schema in footers for name in schema.names]
-
-
 def check_source(folder: ParquetFolder, config: TableConfig) -> None:
-    """Raise InvalidSchemaError for a file that stores a column as another type than the table, so
-    that readers of the table would not find it there."""
+    """Raise InvalidSchemaError for a file with a column of Hudi's own, and for one that stores a
+    column as another type than the table, so that readers of the table would not find it there."""
     table = normalise(folder.schema)
-    for file in folder.files:
-        for field in _stored(folder, file.path):
+    stored = all_at_once(folder.storage, [partial(_stored, folder, file.path) for file in folder.files])
+    for file, schema in zip(folder.files, stored, strict=True):
+        for field in schema:
+            if field.name.lower() in ALL_META_COLUMNS:
+                raise InvalidSchemaError(
+                    f"{file.path} has a column {field.name!r}, the name of one of Hudi's own: write the rows without it",
+                    path=file.path,
+                )
             if field.name not in table.names:
                 continue
             wanted = table.field(field.name).type
