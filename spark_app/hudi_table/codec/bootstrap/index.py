@@ -1,12 +1,13 @@
 """The bootstrap index: which file outside the table holds the columns of which skeleton.
 
-Facts (measured on Hudi 0.15.0 and 1.1.1, equal in table versions 6, 8 and 9): two HFiles, compressed
-with GZ, named `00000000-0000-0000-0000-000000000000-0_1-0-1_00000000000001.hfile`, in
+Facts (measured on Hudi 0.15.0 and 1.1.1, equal in table versions 6, 8 and 9): two HFiles,
+compressed with GZ, each named
+`00000000-0000-0000-0000-000000000000-0_1-0-1_00000000000001.hfile`, in
 `.hoodie/.aux/.bootstrap/.partitions` and `.fileids`. Keys are `part=<partition path>` and
-`part=<partition path>;fileid=<file id>`; the path of a table without partitions is ''. A value is an
-Avro container with a schema of its own: the first tells all files of the partition by file id, the
-second one file. The file info has one more, `INDEX_INFO`, with the source's base path and the number
-of keys. A path is a URI as Hadoop's `Path` prints it: `file:/folder/file`, nothing escaped.
+`part=<partition path>;fileid=<file id>`; the path of a table without partitions is ''. A value is
+an Avro container with a schema of its own: the first tells all files of the partition by file id,
+the second one file. The file info has one more, `INDEX_INFO`, with the source's base path and the
+number of keys. A path is a URI as Hadoop's `Path` prints it: `file:/folder/file`, nothing escaped.
 """
 
 from __future__ import annotations

@@ -108,9 +108,10 @@ def bootstrap_folder(
     if done is not None:
         retry.delete(storage, NOTE)
         return _result(storage, folder, done, replayed=True)
+    work = Work.of(storage, folder, config, request.spec.options, uuid.uuid5(uuid.NAMESPACE_URL, digest))
     refuse_repeated(_Placed(folder, TableKeys.of(config)), config, request.max_memory)
     _take_place(storage, digest, folder.place)
-    commits = _written(storage, folder, request, config, modes, digest, engine)
+    commits = _written(work, modes, digest, engine)
     folder.check_unchanged()
     _publish(storage, config, commits)
     done = _done_before(storage, digest)
@@ -192,17 +193,9 @@ def _take_place(storage: Storage, digest: str, source: str) -> None:
         return
 
 
-def _written(
-    storage: Storage,
-    folder: ParquetFolder,
-    request: BootstrapRequest,
-    config: TableConfig,
-    modes: Modes,
-    digest: str,
-    engine: Engine,
-) -> dict[str, CommitMetadata]:
+def _written(work: Work, modes: Modes, digest: str, engine: Engine) -> dict[str, CommitMetadata]:
     """Write all files, the index and the metadata of partitions; the commits by their instants."""
-    work = Work.of(storage, folder, config, request.spec.options, uuid.uuid5(uuid.NAMESPACE_URL, digest))
+    storage, folder = work.storage, work.folder
     numbered = list(enumerate(folder.files))
     tasks = [partial(write_file, work, number, file, modes.instant_of(file.path)) for number, file in numbered]
     stats = engine.map(_call, tasks)
@@ -224,7 +217,7 @@ def _written(
         for (_, file), stat in zip(numbered, stats, strict=True)
         if modes.instant_of(file.path) == BOOTSTRAP_INSTANT
     ]
-    for path, data in write_index(skeletons, config.extra[BASE_PATH]).items():
+    for path, data in write_index(skeletons, work.config.extra[BASE_PATH]).items():
         retry.put(storage, path, data)
     extra = {
         SCHEMA_KEY: work.avro_schema,

@@ -19,7 +19,7 @@ def bootstrap_base(config: TableConfig) -> str:
 
 
 def open_beside(storage: Storage, uri: str) -> Storage:
-    """The storage at another location, with the options of this one where both are of one scheme."""
+    """The storage at another location, with the options of this one if both are of one scheme."""
     again = storage.reopen()
     same = isinstance(again, Reopen) and _scheme(again.uri) == _scheme(uri)
     return open_storage(_shown(uri), dict(again.options) if same and isinstance(again, Reopen) else {})
