@@ -14,6 +14,7 @@ from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSchemaError, UnsupportedTableError
 from hudi_table.model.names import ALL_META_COLUMNS, BOOTSTRAP_INSTANT, FULL_BOOTSTRAP_INSTANT
 from hudi_table.model.table.config import IndexType, TableConfig
+from hudi_table.model.table.version_properties import BOOTSTRAP_INDEX, HFILE_INDEX
 from hudi_table.services.importing import described
 from hudi_table.sources.imports.parquet import ParquetFolder
 from hudi_table.table.bootstrap.sources import BASE_PATH
@@ -22,7 +23,6 @@ from hudi_table.table.store.ports import Storage
 from hudi_table.write.checks.create_table import TableSpec, config_of
 
 METADATA_ONLY, FULL_RECORD = "MetadataOnly", "FullRecord"
-CLASS, INDEX_CLASS = "hoodie.bootstrap.index.class", "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex"
 VERSION = 6
 INDEXES = (IndexType.SIMPLE, IndexType.GLOBAL_SIMPLE, IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
 """Those that ask files for their keys: others place rows where a folder's files do not lie."""
@@ -81,7 +81,7 @@ def bootstrapped_config(storage: Storage, folder: ParquetFolder, spec: TableSpec
         raise InvalidOptionError(
             f"a bootstrap by {METADATA_ONLY} writes nothing but the meta columns: leave hoodie.populate.meta.fields=false out"
         )
-    return replace(config, extra={**config.extra, BASE_PATH: _location(folder.place), CLASS: INDEX_CLASS})
+    return replace(config, extra={**config.extra, BASE_PATH: _location(folder.place), BOOTSTRAP_INDEX: HFILE_INDEX})
 
 
 def check_source(folder: ParquetFolder, config: TableConfig) -> None:
