@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_table import upgrade_table
 from hudi_table.api import open_table
 from hudi_table.bootstrapping import bootstrap_table
 from hudi_table.model.names import is_skeleton
@@ -182,3 +183,29 @@ def test_partitions_that_are_copied_and_those_that_are_left_are_one_table(
     assert {path.partition("/")[0] for path in skeletons(mine)} == left
     same(oracle.read(mine), DATA.to_pylist(), repr(oracle))
     same(hudis["1.1.1"].read(mine), DATA.to_pylist(), "Hudi 1.1.1")
+
+
+@pytest.mark.by_turns("1.1.1")
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_bootstrapped_tables_of_later_versions_are_read_and_written_on(
+    hudis: Hudis, tmp_path: Path, kind: Any, version: int
+) -> None:
+    source, theirs, mine = folder_of(tmp_path / "source", partitioned=True), tmp_path / "theirs", tmp_path / "mine"
+    oracle, options = hudis["1.1.1"], told(kind, partitioned=True)
+    options |= {"hoodie.write.table.version": str(version), "hoodie.metadata.index.column.stats.enable": "false"}
+    bootstrapped(oracle, theirs, source, options)
+    assert open_table(str(theirs)).context.config.version == version
+    assert_same_rows(ours.read(theirs), DATA.to_pylist(), key=KEY, columns=["id", "name", "ts"], of="ours")
+    bootstrap_table(mine, source, record_key="id", ordering_fields="ts", type=kind)
+    upgrade_table(mine, to=version)
+    same(oracle.read(mine), DATA.to_pylist(), repr(oracle))
+    expected = by_key(DATA, KEY) | by_key(more := rows(range(3, 6), 2), KEY)
+    for base in (theirs, mine):
+        open_table(str(base)).upsert(more, options=SIMPLE)
+        same(ours.read(base), expected.values(), f"ours of {base.name}")
+        same(oracle.read(base), expected.values(), f"{oracle!r} of {base.name}")
+        oracle.write(base, again := rows(range(5, 14), 3), options)
+        both = (expected | by_key(again, KEY)).values()
+        same(ours.read(base), both, f"ours of {base.name}, after {oracle!r}")
+        same(oracle.read(base), both, f"{oracle!r} of {base.name}")
