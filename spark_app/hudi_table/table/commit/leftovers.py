@@ -11,8 +11,7 @@ from datetime import datetime
 from functools import partial
 
 from hudi_table.table.store.local import LocalStorage
-from hudi_table.table.store.narrowed import plain
-from hudi_table.table.store.ports import ObjectInfo
+from hudi_table.table.store.ports import ObjectInfo, plain
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import store_now
 

@@ -11,12 +11,6 @@ from hudi_table.model.names import join
 from hudi_table.table.store.ports import Names, ObjectInfo, Objects, Storage
 
 
-def plain(storage: Storage) -> Storage:
-    """The storage behind one that only opens some files otherwise, else the storage itself."""
-    found = getattr(storage, "plain", storage)
-    return storage if found is storage else plain(found)
-
-
 @dataclass(frozen=True, slots=True)
 class _Reopen:
     """Opens the folder again, in another process too."""

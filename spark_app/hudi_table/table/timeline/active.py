@@ -20,8 +20,7 @@ from hudi_table.model.timeline.instants import Action, Instant, State, comparabl
 from hudi_table.model.timeline.settled import Placed, Settled
 from hudi_table.table.store.at_once import all_at_once, at_once
 from hudi_table.table.store.local import LocalStorage
-from hudi_table.table.store.narrowed import plain
-from hudi_table.table.store.ports import ObjectInfo, is_remote
+from hudi_table.table.store.ports import ObjectInfo, is_remote, plain
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import TIMELINE_FOLDER, decode_commit, decode_records
 from hudi_table.table.timeline.properties import read_properties

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from hudi_table.model.names import HOODIE, PARTITION_METADATA, instant_of_token, join, parse_base_file, parse_log_file
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.store.local import LocalStorage
-from hudi_table.table.store.narrowed import plain
+from hudi_table.table.store.ports import plain
 from hudi_table.table.timeline.context import ListedFile, TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_groups import FileGroup, FileSlice, LogFile, Visible, groups_of

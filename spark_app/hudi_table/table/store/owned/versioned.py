@@ -21,8 +21,7 @@ from obstore.exceptions import NotFoundError, PreconditionError
 from hudi_table.errors import ObjectExistsError, UnsupportedTableError
 from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.store.local_files import NewFile, replace_file, sync_folder, write_all
-from hudi_table.table.store.narrowed import plain
-from hudi_table.table.store.ports import Storage
+from hudi_table.table.store.ports import Storage, plain
 from hudi_table.table.store.remote import ObjectStorage
 
 Version = tuple[str | None, str | None]
