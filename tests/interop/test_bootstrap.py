@@ -197,7 +197,7 @@ def test_bootstrapped_tables_of_later_versions_are_read_and_written_on(
     bootstrapped(oracle, theirs, source, options)
     assert open_table(str(theirs)).context.config.version == version
     assert_same_rows(ours.read(theirs), DATA.to_pylist(), key=KEY, columns=["id", "name", "ts"], of="ours")
-    bootstrap_table(mine, source, record_key="id", ordering_fields="ts", type=kind)
+    bootstrap_table(mine, source, record_key="id", ordering_fields="ts", type=kind, name="t")
     upgrade_table(mine, to=version)
     same(oracle.read(mine), DATA.to_pylist(), repr(oracle))
     expected = by_key(DATA, KEY) | by_key(more := rows(range(3, 6), 2), KEY)
