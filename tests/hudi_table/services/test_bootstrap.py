@@ -21,6 +21,7 @@ from hudi_table.metadata.port import open_context
 from hudi_table.model.names import BOOTSTRAP_INSTANT, is_skeleton
 from hudi_table.model.service.findings import Severity
 from hudi_table.table.store.opening import open_storage
+from tests.support import hudi_rs
 from tests.support.aged import AgedStorage
 from tests.support.bootstrapped import (
     SORTED,
@@ -259,3 +260,12 @@ def test_a_source_elsewhere_than_the_table_says_is_told_by_name(table: HudiTable
     properties.write_text(properties.read_text().replace(f"{tmp_path}/in", f"{tmp_path}/other"))
     with pytest.raises(CorruptTableError, match=r"which is not below the table's hoodie.bootstrap.base.path"):
         open_table(table.base_path).scan(["n"]).to_arrow()
+
+
+def test_hudi_rs_reads_skeletons_alone_until_they_are_clustered(source: Path, tmp_path: Path) -> None:
+    bootstrap_table(tmp_path / "t", source, record_key="id")
+    alone = hudi_rs.read(tmp_path / "t")
+    assert sorted(alone["_hoodie_record_key"].to_pylist()) == sorted(as_written())
+    assert set(alone["n"].to_pylist()) == {None}
+    open_table(tmp_path / "t").cluster(SORTED, force=True)
+    assert sorted(hudi_rs.read(tmp_path / "t")["n"].to_pylist()) == list(range(12))
