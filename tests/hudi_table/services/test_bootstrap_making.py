@@ -127,6 +127,9 @@ def _dies(*_: object) -> None:
 
 
 BAD: dict[str, tuple[dict[str, Any], type[HudiError], str]] = {
+    "idle option": (
+        {"options": {"hoodie.metadata.enable": "true"}}, InvalidOptionError, "hoodie.metadata.enable=true acts on writes and services",
+    ),
     "mode": ({"mode": "Half"}, InvalidOptionError, "mode"),
     "pattern": ({"pattern": "("}, InvalidOptionError, r"pattern is '\(', which is no regular expression"),
     "key": ({"record_key": "nobody"}, InvalidSchemaError, "record_key names 'nobody', which is no column"),
@@ -227,3 +230,16 @@ def test_hudictl_bootstraps(source: Path, tmp_path: Path, capsys: pytest.Capture
     assert json.loads(capsys.readouterr().out)["replayed"] is True
     assert main([*arguments[:4], "nobody"]) == 1
     assert "record_key names 'nobody', which is no column" in capsys.readouterr().err
+
+
+def test_options_of_files_are_those_of_skeletons(source: Path, tmp_path: Path) -> None:
+    bootstrap_table(
+        tmp_path / "t", source, record_key="id", index="Bloom", options={"hoodie.parquet.compression.codec": "gzip"}
+    )
+    table = open_table(tmp_path / "t")
+    for path in skeletons(table):
+        footer = pq.ParquetFile(tmp_path / "t" / path).metadata
+        assert footer.row_group(0).column(2).compression == "GZIP"
+        assert b"org.apache.hudi.bloomfilter" in footer.metadata
+    table.upsert(changed(1, 13))
+    assert rows_of(table) == as_written() | with_changes(1, 13)

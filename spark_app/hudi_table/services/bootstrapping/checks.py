@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,6 +14,8 @@ from hudi_table.codec.arrow_types import normal_type, normalise
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSchemaError, UnsupportedTableError
 from hudi_table.model.names import ALL_META_COLUMNS, BOOTSTRAP_INSTANT, FULL_BOOTSTRAP_INSTANT
+from hudi_table.model.options.known import CODEC, COMPRESSION_LEVEL, Fate, aliases, known_options
+from hudi_table.model.options.write_options import BLOOM_ENABLED, ROW_GROUP_ROWS
 from hudi_table.model.table.config import IndexType, TableConfig
 from hudi_table.model.table.version_properties import BOOTSTRAP_INDEX, HFILE_INDEX
 from hudi_table.services.importing import described
@@ -21,11 +24,19 @@ from hudi_table.table.bootstrap.sources import BASE_PATH
 from hudi_table.table.store.at_once import all_at_once
 from hudi_table.table.store.ports import Storage
 from hudi_table.write.checks.create_table import TableSpec, config_of
+from hudi_table.write.checks.table_options import table_options
 
 METADATA_ONLY, FULL_RECORD = "MetadataOnly", "FullRecord"
 VERSION = 6
 INDEXES = (IndexType.SIMPLE, IndexType.GLOBAL_SIMPLE, IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
 """Those that ask files for their keys: others place rows where a folder's files do not lie."""
+
+
+FILE_OPTIONS = frozenset({
+    CODEC, COMPRESSION_LEVEL, ROW_GROUP_ROWS, BLOOM_ENABLED, "hoodie.bloom.index.filter.type",
+    "hoodie.index.bloom.num_entries", "hoodie.index.bloom.fpp", "hoodie.bloom.index.filter.dynamic.max.entries",
+})  # fmt: skip
+"""Options of writes that say how a base file is made: a skeleton is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +66,7 @@ def modes_of(folder: ParquetFolder, mode: str, pattern: str | None) -> Modes:
 def bootstrapped_config(storage: Storage, folder: ParquetFolder, spec: TableSpec) -> TableConfig:
     """The table that is made. Raises InvalidOptionError, InvalidRequestError, InvalidSchemaError,
     UnsupportedTableError."""
+    _refuse_idle(spec.options)
     place, base = f"{folder.place.rstrip('/')}/", f"{storage.base_path.rstrip('/')}/"
     if place.startswith(base) or base.startswith(place):
         raise InvalidRequestError(
@@ -82,6 +94,19 @@ def bootstrapped_config(storage: Storage, folder: ParquetFolder, spec: TableSpec
             f"a bootstrap by {METADATA_ONLY} writes nothing but the meta columns: leave hoodie.populate.meta.fields=false out"
         )
     return replace(config, extra={**config.extra, BASE_PATH: _location(folder.place), BOOTSTRAP_INDEX: HFILE_INDEX})
+
+
+def _refuse_idle(options: Mapping[str, str]) -> None:
+    """Raise InvalidOptionError for an option that only a write acts on."""
+    for key in sorted(options.keys() - table_options(options).keys()):
+        name = aliases().get(key, key)
+        option = known_options().get(name)
+        if option is None or option.fate is not Fate.ACTS or name in FILE_OPTIONS:
+            continue
+        if options[key].strip().lower() not in ("", option.default.lower()):
+            raise InvalidOptionError(
+                f"option {key}={options[key]} acts on writes and services, and a bootstrap is none: leave it out, and give it to them"
+            )
 
 
 def check_source(folder: ParquetFolder, config: TableConfig) -> None:
