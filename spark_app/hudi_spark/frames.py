@@ -23,6 +23,7 @@ from hudi_table.api import open_table
 from hudi_table.codec.conform import conform
 from hudi_table.codec.logical_types.vectors import has_vectors, with_lists
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.names import is_skeleton
 from hudi_table.read.changes.plan import ChangesPlan
 from hudi_table.read.changes.rows import step_batches
 from hudi_table.read.files import stream
@@ -99,7 +100,7 @@ def read(
 
 def scan_frame(spark: SparkSession, context: TableContext, plan: ScanPlan) -> DataFrame:
     """The rows of a plan."""
-    bases = [found.base for found in plan.slices if found.base is not None and not found.logs]
+    bases = [each.base for each in plan.slices if each.base and not each.logs and not is_skeleton(each.base.path)]
     readable = plan.bound is None and not has_vectors(plan.schema)
     if _is_local(context.base_path) and readable and 0 < len(bases) == len(plan.slices):
         paths = [f"file://{context.base_path.removeprefix('file://')}/{base.path}" for base in bases]

@@ -210,6 +210,7 @@ BEFORE: dict[str, Callable[[Moments, Names], None]] = {
     "docs/how-to/coming-from-delta.md#1": _a_delta_table,
     "docs/how-to/coming-from-iceberg.md#1": _an_iceberg_table,
     "docs/how-to/importing.md#1": _exported_flights,
+    "docs/how-to/bootstrap.md#1": _exported_flights,
     "docs/how-to/writing.md#1": _no_lake,
     "docs/tutorials/python.md#2": _no_lake,
 }

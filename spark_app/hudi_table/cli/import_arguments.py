@@ -1,4 +1,4 @@
-"""What `hudictl import` takes."""
+"""What `hudictl import` and `hudictl bootstrap` take."""
 
 from __future__ import annotations
 
@@ -23,16 +23,37 @@ def import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--record-key", metavar="A,B", help="columns that identify a row (identifier fields of Iceberg)"
     )
-    parser.add_argument("--partition-by", metavar="A,B", help="columns, '' for none (what SOURCE is divided by)")
-    parser.add_argument("--ordering-fields", metavar="A,B", help="of rows of one key the largest is the newest")
-    parser.add_argument("--type", choices=("CopyOnWrite", "MergeOnRead"), help="of the table (CopyOnWrite)")
-    parser.add_argument("--index", metavar="TYPE", help="Simple, Bloom, Bucket, … (Simple)")
+    _described(parser, "Simple, Bloom, Bucket, … (Simple)")
     parser.add_argument("--buckets", type=int, metavar="N", help="of --index Bucket")
     parser.add_argument("--table-version", type=int, metavar="N", help="6, 8 or 9 (6)")
     parser.add_argument(
         "--duplicates", choices=("refuse", "newest"), default="refuse",
         help="newest keeps one of the rows with one key, by --ordering-fields (refuse)",
     )  # fmt: skip
+
+
+def bootstrap_arguments(parser: argparse.ArgumentParser) -> None:
+    """As `hudi_table.bootstrapping.bootstrap_table` names them."""
+    parser.add_argument("source", metavar="SOURCE", help="path or URI of the folder of Parquet files")
+    parser.add_argument("--record-key", metavar="A,B", required=True, help="columns that identify a row")
+    parser.add_argument(
+        "--mode", choices=("MetadataOnly", "FullRecord"), default="MetadataOnly",
+        help="MetadataOnly leaves the rows where they are, FullRecord copies them (MetadataOnly)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--pattern",
+        metavar="REGEX",
+        help="only partitions whose path it matches are of --mode, all others of the other",
+    )
+    _described(parser, "Simple, GlobalSimple, Bloom or GlobalBloom (Simple)")
+
+
+def _described(parser: argparse.ArgumentParser, indexes: str) -> None:
+    """What else both say of a table."""
+    parser.add_argument("--partition-by", metavar="A,B", help="columns, '' for none (what SOURCE is divided by)")
+    parser.add_argument("--ordering-fields", metavar="A,B", help="of rows of one key the largest is the newest")
+    parser.add_argument("--type", choices=("CopyOnWrite", "MergeOnRead"), help="of the table (CopyOnWrite)")
+    parser.add_argument("--index", metavar="TYPE", help=indexes)
     parser.add_argument(
         "--option", metavar="KEY=VALUE", action="append", default=[], help="a hoodie.* option of the table or the write",
     )  # fmt: skip

@@ -21,7 +21,7 @@ from typing import Any
 
 from hudi_table.cli import exits
 from hudi_table.cli.added_verbs import ENGINES, VERBS_ELSEWHERE, AddedVerb, added_verbs, entry_points
-from hudi_table.cli.import_arguments import import_arguments
+from hudi_table.cli.import_arguments import bootstrap_arguments, import_arguments
 from hudi_table.cli.output import FORMATS, note
 from hudi_table.cli.service_verbs import SERVICE_VERBS
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError
@@ -38,6 +38,7 @@ VERBS = {
     "query": "the answer of one SELECT over tables",
     "export": "its rows as files of Parquet, CSV or JSON lines, all or what changed",
     "import": "a new table with the rows of Parquet files, a Delta table or an Iceberg table",
+    "bootstrap": "a new table of Parquet files, which stay where they are",
     **{name: verb.help for name, verb in SERVICE_VERBS.items()},
     "events": "the commits after an instant, in the order in which callbacks send them",
     "wait": "the first commits after an instant, once there are any",
@@ -47,8 +48,10 @@ VERBS = {
 }
 NOUNS = {alias: name for name, verb in SERVICE_VERBS.items() for alias in verb.aliases(name)}
 """Services whose noun is another word than their verb."""
-_OF_TABLES = ("info", "timeline", "files", "read", "query", "export", "import", "events", "wait", "checkpoint")
-_LISTS = ("info", "timeline", "files", "export", "import", "events", "wait", "checkpoint", "explain")
+_MADE = ("import", "bootstrap")
+"""Verbs that make a table."""
+_OF_TABLES = ("info", "timeline", "files", "read", "query", "export", *_MADE, "events", "wait", "checkpoint")
+_LISTS = ("info", "timeline", "files", "export", *_MADE, "events", "wait", "checkpoint", "explain")
 OTHER_WORDS = {
     **dict.fromkeys(("history", "log", "commits"), "timeline"),
     **dict.fromkeys(("show", "describe", "schema", "stat"), "info"),
@@ -201,6 +204,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     _query_arguments(parsers["query"])
     _export_arguments(parsers["export"])
     import_arguments(parsers["import"])
+    bootstrap_arguments(parsers["bootstrap"])
     _event_arguments(parsers["events"], parsers["wait"])
     for name, verb in SERVICE_VERBS.items():
         verb.arguments(parsers[name])
@@ -223,7 +227,7 @@ def _has_engine() -> bool:
 
 
 def _described(name: str, text: str) -> str:
-    return f"It {text}." if name in SERVICE_VERBS else f"{'Makes' if name == 'import' else 'Shows'} {text}."
+    return f"It {text}." if name in SERVICE_VERBS else f"{'Makes' if name in _MADE else 'Shows'} {text}."
 
 
 def _table_arguments(parser: argparse.ArgumentParser, *, optional: bool) -> None:

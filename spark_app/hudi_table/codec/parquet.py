@@ -11,6 +11,7 @@ and with it dictionary columns would come back as dictionaries.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -64,9 +65,36 @@ class BaseFileFooter:
         return None if self.bloom_text is None else BloomFilter.parse(self.bloom_text, self.bloom_type or "SIMPLE")
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The arguments of `read_batches`."""
+
+    columns: Sequence[str] | None
+    path: str
+    batch_rows: int
+    batch_bytes: int | None
+    row_groups: Sequence[int] | None
+    dictionary_columns: Sequence[str] | None
+    metadata: pq.FileMetaData | None
+
+
+class Stitched(ABC):
+    """An opened base file whose columns lie in several files, side by side."""
+
+    @abstractmethod
+    def footer(self, path: str) -> BaseFileFooter:
+        """As `read_footer`."""
+
+    @abstractmethod
+    def batches(self, asked: Asked) -> Iterator[pa.RecordBatch]:
+        """As `read_batches`."""
+
+
 def read_footer(source: Any, *, path: str = "") -> BaseFileFooter:
-    """The footer of a base file (a path or a seekable binary file). Raises CorruptTableError that
-    names `path`."""
+    """The footer of a base file (a path, a seekable binary file, or `Stitched`). Raises
+    CorruptTableError that names `path`."""
+    if isinstance(source, Stitched):
+        return source.footer(path)
     with (
         _corruption(path or str(source)),
         open(source, "rb") if isinstance(source, str) else nullcontext(source) as file,
@@ -98,6 +126,11 @@ def read_batches(
     as small ones) are such. `metadata`: the footer, if it was read already. Raises
     CorruptTableError that names `path`.
     """
+    if isinstance(source, Stitched):
+        yield from source.batches(
+            Asked(columns, path, batch_rows, batch_bytes, row_groups, dictionary_columns, metadata)
+        )
+        return
     metadata = metadata or read_footer(source, path=path).metadata
     assert metadata is not None
     known = _small_dictionaries(metadata) if dictionary_columns is None else list(dictionary_columns)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from hudi_table.metadata.delta.commit import Delta
 
 
+BOOTSTRAP_BASE = "hoodie.bootstrap.base.path"
+
+
 class HudiMetadata:
     """`MetadataPort`, by Hudi's metadata table under `.hoodie/metadata`, where the table has
     one."""
@@ -55,4 +58,9 @@ def open_context(storage: Storage, clock: Clock | None = None, settings: TxnSett
     Raises TableNotFoundError, CorruptTableError, UnsupportedTableError, and what the storage
     raises.
     """
-    return load_context(storage, HudiMetadata(), clock, settings)
+    ctx = load_context(storage, HudiMetadata(), clock, settings)
+    if ctx.config.extra.get(BOOTSTRAP_BASE):
+        from hudi_table.table.bootstrap.skeletons import with_skeletons
+
+        return with_skeletons(ctx)
+    return ctx

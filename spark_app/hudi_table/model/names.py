@@ -4,7 +4,7 @@ Facts (version 6, measured on Hudi 0.15.0): a base file is
 `<fileId>_<writeToken>_<instant>.parquet`, its file id holds no `_`; a write token is `<task
 partition>-<stage>-<attempt>`; a marker is `.hoodie/.temp/<instant>/<partition>/<data
 file>.marker.<CREATE|MERGE|APPEND>`; a log file is `.<fileId>_<base
-instant>.log.<version>_<token>[.cdc]`.
+instant>.log.<version>_<token>[.cdc]`. Skeletons of a bootstrap have the instant 00000000000001.
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ COMMIT_SEQNO = "_hoodie_commit_seqno"
 RECORD_KEY = "_hoodie_record_key"
 PARTITION_PATH = "_hoodie_partition_path"
 FILE_NAME = "_hoodie_file_name"
+BOOTSTRAP_INSTANT = "00000000000001"
+"""The instant of a bootstrap that copies no rows: its base files are skeletons, which hold the meta
+columns alone."""
+FULL_BOOTSTRAP_INSTANT = "00000000000002"
+"""The instant at which a bootstrap writes the rows of the partitions that it copies."""
 META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
 OPERATION_COLUMN = "_hoodie_operation"
 """Hudi's sixth column, in files of writes with `hoodie.allow.operation.metadata.field`: `I`, `-U`,
@@ -115,6 +120,13 @@ def parse_base_file(name: str) -> BaseFileName | None:
     """The parts of a base file name, or None if the name is not one."""
     match = _BASE_FILE.match(name)
     return None if match is None else BaseFileName(match["id"], match["token"], match["time"])
+
+
+def is_skeleton(path: str) -> bool:
+    """Whether a file is a base file with the meta columns alone, by its name: the columns lie in a
+    file outside the table."""
+    found = parse_base_file(path.rpartition("/")[2])
+    return found is not None and found.instant == BOOTSTRAP_INSTANT
 
 
 def parse_log_file(name: str) -> LogFileName | None:

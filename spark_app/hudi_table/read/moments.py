@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, time
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.digits import is_digits
-from hudi_table.model.timeline.instants import comparable_time, format_instant_time
+from hudi_table.model.timeline.instants import comparable_time, format_instant_time, parse_instant_time
 
 Moment = str | date | datetime
 EARLIEST = "earliest"
@@ -60,7 +60,7 @@ def _from_digits(text: str) -> str:
     try:
         if len(text) not in _LENGTHS:
             raise ValueError
-        datetime.strptime(padded[:14], "%Y%m%d%H%M%S")
+        parse_instant_time(padded)
     except ValueError:
         raise _unreadable(text) from None
     return padded

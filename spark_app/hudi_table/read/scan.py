@@ -128,7 +128,7 @@ class Scan(ArrowResult):
     def plan_files(self, *, statistics: bool = False) -> pa.Table:
         """One row for each file slice that will be read: whole path of the base file (null if it
         has only logs), partition, file_id, instant, size_bytes of base file and logs, log_files
-        (their number).
+        (their number). A skeleton of a bootstrap holds the meta columns alone.
 
         `statistics`: also what the footers of the base files say, one request for each: rows, and
         minimum and maximum, structs with a field for each column that has such values in every row

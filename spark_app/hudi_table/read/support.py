@@ -29,7 +29,6 @@ def check_readable(ctx: TableContext, query: str = "snapshot") -> None:
     for key, plain, what in (
         ("hoodie.table.base.file.format", "PARQUET", "base files in another format than Parquet"),
         ("hoodie.datasource.write.drop.partition.columns", "FALSE", "partition columns that its files lack"),
-        ("hoodie.bootstrap.base.path", "", "a bootstrap source, whose rows lie outside the table"),
         ("hoodie.table.format", "NATIVE", "a format of another project below Hudi's"),
         ("hoodie.timeline.path", "TIMELINE", "its timeline in another folder than .hoodie/timeline"),
     ):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,19 @@ whatever else is written meanwhile, the second looks keys up: neither leaves a k
 another writer."""
 _GROUPS = 256
 _KEY, _PATH = "key", "path"
+
+
+class Rows(Protocol):
+    """What is asked for keys that come twice: the part of a `Snapshot` that this takes."""
+
+    @property
+    def place(self) -> str:
+        """See `Snapshot`."""
+        ...
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """See `Snapshot`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +204,7 @@ class _Counted:
             yield batch
 
 
-def refuse_repeated(snapshot: Snapshot, config: TableConfig, max_memory: int) -> None:
+def refuse_repeated(snapshot: Rows, config: TableConfig, max_memory: int) -> None:
     """Raise InvalidDataError if two rows have one record key, within a partition unless the index
     is one of the whole table. Keys past `max_memory` bytes wait on disk."""
     keys = TableKeys.of(config)
@@ -211,7 +224,7 @@ def _partition_columns(config: TableConfig) -> Sequence[str]:
     return [name.partition(".")[0] for name in config.partition_fields]
 
 
-def _refuse(batches: Iterator[pa.RecordBatch], snapshot: Snapshot) -> None:
+def _refuse(batches: Iterator[pa.RecordBatch], snapshot: Rows) -> None:
     held = list(batches)
     if not held:
         return

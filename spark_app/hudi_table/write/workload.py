@@ -23,6 +23,7 @@ from hudi_table.model.names import (
     LogFileName,
     MarkerType,
     bucket_file_id,
+    is_skeleton,
     log_write_token,
     new_file_id,
     shared_bucket_file_id,
@@ -346,7 +347,12 @@ def _small_files(request: PlanRequest) -> dict[str, list[FileSlice]]:
         for item in request.existing.values():
             full = item.base is None or _size(item) >= request.small_file_limit
             # A rewrite of the base file alone would leave its logs behind; a plan owns its groups.
-            busy = bool(item.logs) or (item.partition, item.file_id) in request.held
+            # And a skeleton is small as its source is not.
+            busy = (
+                bool(item.logs)
+                or (item.base is not None and is_skeleton(item.base.path))
+                or (item.partition, item.file_id) in request.held
+            )
             if not full and not busy:
                 found.setdefault(item.partition, []).append(item)
     return {partition: sorted(items, key=lambda i: (_size(i), i.file_id)) for partition, items in found.items()}

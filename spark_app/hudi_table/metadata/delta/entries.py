@@ -51,7 +51,7 @@ from hudi_table.metadata.records import (
 )
 from hudi_table.metadata.validate import committed_files
 from hudi_table.model.metadata_table import MetadataPartition
-from hudi_table.model.names import RECORD_KEY, join, parse_base_file, parse_log_file
+from hudi_table.model.names import RECORD_KEY, is_skeleton, join, parse_base_file, parse_log_file
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
@@ -190,6 +190,9 @@ def _stats(ctx: TableContext, plain: bool, file: _File) -> pa.StructArray | None
     partition, name = file
     path = join(partition, name)
     try:
+        if is_skeleton(path):
+            # Statistics of the columns are in another file; a file without any is never left out.
+            return None
         with ctx.storage.open_read(path) as source, pq.ParquetFile(source) as found:
             return stats_of_file(found, name, indexed_columns(found.schema_arrow), plain=plain)
     except ObjectNotFoundError:

@@ -39,9 +39,12 @@ PARTITION_FIELDS = "hoodie.table.partition.fields"
 PARTITION_TYPES = "hoodie.lakeops.partition.types"
 """`SIMPLE` or `TIMESTAMP` of each partition field: Hudi 0.15.0 stores the custom generator's fields
 without (measured)."""
+BOOTSTRAP_INDEX, BOOTSTRAP_INDEX_TYPE = "hoodie.bootstrap.index.class", "hoodie.bootstrap.index.type"
+"""The index of a table that was bootstrapped in place, of which there is one kind."""
+HFILE_INDEX = "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex"
 OF_VERSION = frozenset({
     PRECOMBINE, ORDERING, PAYLOAD, MERGER, MERGE_MODE, STRATEGY, GENERATOR, GENERATOR_TYPE, PARTITION_FIELDS,
-    "hoodie.archivelog.folder",
+    BOOTSTRAP_INDEX, BOOTSTRAP_INDEX_TYPE, "hoodie.archivelog.folder",
 })  # fmt: skip
 """Keys that an upgrade renames, drops or gives another value."""
 
@@ -49,7 +52,7 @@ LEGACY_PAYLOAD = "hoodie.table.legacy.payload.class"
 LAYOUT_2_WORDS = frozenset({
     "hoodie.timeline.path", "hoodie.timeline.history.path", MERGE_MODE, STRATEGY, GENERATOR_TYPE, ORDERING, LEGACY_PAYLOAD,
     "hoodie.table.format", "hoodie.table.multiple.base.file.formats.enable", "hoodie.table.index.defs.path",
-    "hoodie.table.partial.update.mode",
+    "hoodie.table.partial.update.mode", BOOTSTRAP_INDEX_TYPE,
 })  # fmt: skip
 """Keys that version 6 does not have."""
 PLAIN_PAYLOADS = {
@@ -97,6 +100,8 @@ def _words_of_6(properties: Mapping[str, str], merge_mode: str) -> Properties:
     if any(kind for _, _, kind in named):
         out[PARTITION_FIELDS] = ",".join(name for name, _, _ in named)
         out.setdefault(PARTITION_TYPES, ",".join(kind.upper() or "SIMPLE" for _, _, kind in named))
+    if BOOTSTRAP_INDEX_TYPE in properties:
+        out[BOOTSTRAP_INDEX] = HFILE_INDEX
     if properties.get("hoodie.table.type") == "MERGE_ON_READ":
         out[MERGER] = STRATEGIES[BY_EVENT_TIME]
     return out | {LAYOUT_VERSION: "1", "hoodie.archivelog.folder": "archived"}
@@ -136,6 +141,8 @@ def _of_1x(properties: Properties, merge_mode: str) -> Properties:
         "hoodie.table.multiple.base.file.formats.enable": "false",
         MERGE_MODE: merge_mode,
     }
+    if out.pop(BOOTSTRAP_INDEX, None):
+        out[BOOTSTRAP_INDEX_TYPE] = "HFILE"
     short = out.get(GENERATOR, "").rpartition(".")[2]
     kind = next((kind for kind, name in GENERATOR_TYPES.items() if name == short), None)
     if kind is not None:

@@ -59,6 +59,9 @@ _STATE_ORDER = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
 _NAME = re.compile(r"^(?P<time>\d{14}|\d{17,})(?:_(?P<completion>\d{17}))?\.(?P<rest>[a-z.]+)$", re.ASCII)
 _PLANNER_CLAIM = ".claim"
 _TIME_FORMAT = "%Y%m%d%H%M%S"
+_NO_MOMENTS = frozenset({"00000000000001999", "00000000000002999"})
+"""Instants of a bootstrap, before all others. Hudi takes their number for milliseconds since
+1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +178,8 @@ def parse_instant_time(time: str) -> datetime:
     """The naive moment of an instant time, in the timeline's zone. Raises ValueError for anything
     else."""
     full = comparable_time(time)
+    if full in _NO_MOMENTS:
+        return datetime.strptime("19700101", "%Y%m%d") + timedelta(milliseconds=int(full[:14]))
     if len(full) != 17 or not is_digits(full):
         raise ValueError(f"{time!r} is not an instant time: expected 17 digits yyyyMMddHHmmssSSS")
     return datetime.strptime(full[:14], _TIME_FORMAT) + timedelta(milliseconds=int(full[14:]))

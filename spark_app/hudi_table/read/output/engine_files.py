@@ -5,7 +5,7 @@ An engine that has the files prunes row groups, decodes and aggregates in its ow
 Arrow in between. What it is given must come to the rows that a scan gives. So each footer is read
 first, with its check sum; a file that does not fit is left to the scan: of another type that Arrow
 converts by rules of its own, INT96, two columns whose names differ only in case, a filter, another
-name today.
+name today, or a skeleton, which holds no column of the table's own.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pyarrow.types as pt
 
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import HudiError
+from hudi_table.model.names import is_skeleton
 from hudi_table.read.plan import ScanPlan
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice
@@ -46,7 +47,7 @@ def split(ctx: TableContext, plan: ScanPlan) -> tuple[list[EngineFiles], ScanPla
     unfit: set[pa.Schema] = set()
     left: list[FileSlice] = []
     for item in plan.slices:
-        schema = None if item.logs or item.base is None else _schema_of(ctx, item.base)
+        schema = None if item.logs or item.base is None or is_skeleton(item.base.path) else _schema_of(ctx, item.base)
         if schema is not None and schema not in groups and not _fits(schema, plan.schema):
             unfit.add(schema)
         if item.base is None or schema is None or schema in unfit:

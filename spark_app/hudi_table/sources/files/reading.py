@@ -84,8 +84,10 @@ def file_batches(
         yield from _csv(source, csv, types) if form == "csv" else _json(source, types)
 
 
-def parquet_batches(storage: Storage, path: str, row_groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
-    """Batches of a Parquet file, or of some of its row groups."""
+def parquet_batches(
+    storage: Storage, path: str, row_groups: Sequence[int] | None = None, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Batches of a Parquet file, or of some of its row groups; of `columns` those that it has."""
     import pyarrow.parquet as pq
 
     from hudi_table.codec.parquet import whole_batches
@@ -95,7 +97,8 @@ def parquet_batches(storage: Storage, path: str, row_groups: Sequence[int] | Non
         storage.open_read(path) as source,
         pq.ParquetFile(source, page_checksum_verification=True) as file,
     ):
-        yield from whole_batches(file, row_groups=row_groups, batch_rows=BATCH_ROWS)
+        wanted = None if columns is None else [name for name in file.schema_arrow.names if name in columns]
+        yield from whole_batches(file, wanted, row_groups=row_groups, batch_rows=BATCH_ROWS)
 
 
 def _csv(source: Any, csv: Mapping[str, object], types: pa.Schema | None) -> Iterator[pa.RecordBatch]:

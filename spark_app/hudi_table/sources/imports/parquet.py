@@ -99,6 +99,14 @@ class ParquetFolder:
         its folder, or the files are others than when the folder was opened."""
         schema = chosen(self.schema, columns)
         yield from in_order([partial(self._of, file, schema) for file in self.files], ahead=_AHEAD, depth=_DEPTH)
+        self.check_unchanged()
+
+    def batches_of(self, file: SourceFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The same of one file."""
+        return self._of(file, chosen(self.schema, columns))
+
+    def check_unchanged(self) -> None:
+        """Raises InvalidDataError if the files are others than when the folder was opened."""
         now = {(file.path, file.digest) for file in _data(self.storage, list_source(self.storage))}
         if now != {(file.path, file.digest) for file in self.files}:
             path = min(path for path, _ in now ^ {(file.path, file.digest) for file in self.files})
@@ -112,7 +120,7 @@ class ParquetFolder:
             for name, text in self._values[file.path].items()
             if name in schema.names
         }
-        for batch in parquet_batches(self.storage, file.path):
+        for batch in parquet_batches(self.storage, file.path, columns=schema.names):
             for name, value in values.items():
                 if name in batch.schema.names:
                     _check_values(batch.column(name), value, name, file.path)

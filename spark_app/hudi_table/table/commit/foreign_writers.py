@@ -24,6 +24,7 @@ from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.commit.undo import planned_undo
 from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.local import LocalStorage
+from hudi_table.table.store.ports import plain
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import commit_metadata, list_timeline, load_timeline
 from hudi_table.table.timeline.context import TableContext
@@ -78,7 +79,7 @@ class Neighbours:
         instant.
         """
         self.forget()
-        if not self.since or isinstance(self.ctx.storage, LocalStorage):
+        if not self.since or isinstance(plain(self.ctx.storage), LocalStorage):
             # On a local disk all names are read anyway.
             self.relist_ahead()
             return

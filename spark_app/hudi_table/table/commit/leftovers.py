@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 
 from hudi_table.table.store.local import LocalStorage
-from hudi_table.table.store.ports import ObjectInfo
+from hudi_table.table.store.ports import ObjectInfo, plain
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import store_now
 
@@ -22,7 +22,8 @@ def abandoned(ctx: TableContext, present: Callable[[], datetime]) -> list[Object
 
     `present` gives the moment that their ages are held against; it is asked if there are any.
     """
-    found = ctx.storage.staging_files() if isinstance(ctx.storage, LocalStorage) else []
+    storage = plain(ctx.storage)
+    found = storage.staging_files() if isinstance(storage, LocalStorage) else []
     if not found:
         return []
     least, now = 4 * ctx.settings.quarantine_seconds, present()
@@ -34,6 +35,7 @@ def sweep(ctx: TableContext) -> int:
     writes them. Returns how many went."""
     found = abandoned(ctx, partial(store_now, ctx))
     for info in found:
-        assert isinstance(ctx.storage, LocalStorage)
-        ctx.storage.discard_staging(info.path)
+        storage = plain(ctx.storage)
+        assert isinstance(storage, LocalStorage)
+        storage.discard_staging(info.path)
     return len(found)

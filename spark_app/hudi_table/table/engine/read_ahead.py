@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
+from hudi_table.model.names import is_skeleton
 from hudi_table.table.store import threads
 from hudi_table.table.store.at_once import REQUESTS_AT_ONCE
 from hudi_table.table.store.narrowed import StorageBelow
@@ -43,7 +44,7 @@ class SizedFile(Protocol):
 
 def open_sized(storage: Storage, path: str, size: int) -> Any:
     """`open_read` of a file of known size (0: unknown). Raises ObjectNotFoundError."""
-    if not (0 < size <= WHOLE_MAX and is_remote(storage)):
+    if not (0 < size <= WHOLE_MAX and is_remote(storage)) or is_skeleton(path):
         return storage.open_read(path)
     import pyarrow as pa
 
@@ -110,14 +111,19 @@ class ReadAhead:
         self._held += self._bytes(number)
         storage = self._storage
         files = {
-            file.path: self._pool.submit(storage.get if file.size <= WHOLE_MAX else storage.open_read, file.path)
+            file.path: self._pool.submit(storage.get if _is_whole(file) else storage.open_read, file.path)
             for file in self._groups[number]
         }
         self._fetching[number] = files
         return files
 
     def _bytes(self, number: int) -> int:
-        return sum(file.size if file.size <= WHOLE_MAX else _END_BYTES for file in self._groups[number])
+        return sum(file.size if _is_whole(file) else _END_BYTES for file in self._groups[number])
+
+
+def _is_whole(file: SizedFile) -> bool:
+    """Whether a file comes by one request; a skeleton is opened with its source."""
+    return file.size <= WHOLE_MAX and not is_skeleton(file.path)
 
 
 @dataclass(frozen=True, slots=True)

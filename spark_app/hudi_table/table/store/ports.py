@@ -139,3 +139,9 @@ def is_remote(storage: Storage) -> bool:
     given it up."""
     scheme, separator, _ = storage.base_path.partition("://")
     return bool(separator) and scheme not in ("file", "memory")
+
+
+def plain(storage: Storage) -> Storage:
+    """The storage behind one that only opens some files otherwise, else the storage itself."""
+    found = getattr(storage, "plain", storage)
+    return storage if found is storage else plain(found)

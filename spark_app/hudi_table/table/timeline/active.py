@@ -20,7 +20,7 @@ from hudi_table.model.timeline.instants import Action, Instant, State, comparabl
 from hudi_table.model.timeline.settled import Placed, Settled
 from hudi_table.table.store.at_once import all_at_once, at_once
 from hudi_table.table.store.local import LocalStorage
-from hudi_table.table.store.ports import ObjectInfo, is_remote
+from hudi_table.table.store.ports import ObjectInfo, is_remote, plain
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import TIMELINE_FOLDER, decode_commit, decode_records
 from hudi_table.table.timeline.properties import read_properties
@@ -112,15 +112,15 @@ def _newly_listed(ctx: TableContext, listed_at: float) -> Timeline:
     """The timeline of a listing of now. On a local disk nobody looks at files of instants that had
     completed the last time: nothing writes to them any more. A store's listing shows all of each
     object anyway; what it shows as the last one did is not placed again."""
-    settled = ctx.settled
-    if not isinstance(ctx.storage, LocalStorage) or ctx.layout.listed != (TIMELINE_FOLDER,):
+    settled, storage = ctx.settled, plain(ctx.storage)
+    if not isinstance(storage, LocalStorage) or ctx.layout.listed != (TIMELINE_FOLDER,):
         folders, infos = _listed(ctx)
         files = _ages(infos)
         if not settled.files.items() <= files.items():
             settled = Settled()
         timeline, ctx.settled = _timeline(ctx, _without(files, settled), folders, settled, listed_at, files)
         return timeline
-    folders, infos, found = ctx.storage.list_news(TIMELINE_FOLDER, settled.files)
+    folders, infos, found = storage.list_news(TIMELINE_FOLDER, settled.files)
     if found != len(settled.files):
         # Something of them was archived or taken back.
         settled = Settled()

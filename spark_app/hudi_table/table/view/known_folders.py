@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from hudi_table.model.names import HOODIE, PARTITION_METADATA, instant_of_token, join, parse_base_file, parse_log_file
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.store.local import LocalStorage
+from hudi_table.table.store.ports import plain
 from hudi_table.table.timeline.context import ListedFile, TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_groups import FileGroup, FileSlice, LogFile, Visible, groups_of
@@ -56,9 +57,9 @@ def look(ctx: TableContext, partition: str) -> SeenFolder:
     """List the folder of a partition. Of one that is not there, nothing."""
     if partition.partition("/")[0] == HOODIE:
         return SeenFolder(partition, {}, None)
-    known = ctx.folders.get(partition)
-    if known is not None and isinstance(ctx.storage, LocalStorage):
-        _, infos, found = ctx.storage.list_news(partition, known.settled)
+    known, storage = ctx.folders.get(partition), plain(ctx.storage)
+    if known is not None and isinstance(storage, LocalStorage):
+        _, infos, found = storage.list_news(partition, known.settled)
         if found == len(known.settled):
             return SeenFolder(partition, {info.path.rpartition("/")[2]: info.size for info in infos}, known)
     sizes = {info.path.rpartition("/")[2]: info.size for info in ctx.storage.list_dir(partition)[1]}

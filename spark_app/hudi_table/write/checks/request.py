@@ -231,7 +231,6 @@ def refuse_unsupported(config: TableConfig) -> None:
             and config.index.type.has_rings,
             "is copy-on-write with a ConsistentBucket index, which Hudi has for merge-on-read tables alone",
         ),
-        (bool(extra.get("hoodie.bootstrap.base.path")), "was bootstrapped in place (hoodie.bootstrap.base.path)"),
         (not config.record_key, "has no record key"),
         (
             _true(extra, CDC_ENABLED) and config.cdc is None,

@@ -21,7 +21,7 @@ from obstore.exceptions import NotFoundError, PreconditionError
 from hudi_table.errors import ObjectExistsError, UnsupportedTableError
 from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.store.local_files import NewFile, replace_file, sync_folder, write_all
-from hudi_table.table.store.ports import Storage
+from hudi_table.table.store.ports import Storage, plain
 from hudi_table.table.store.remote import ObjectStorage
 
 Version = tuple[str | None, str | None]
@@ -52,6 +52,7 @@ class VersionedObjects(Protocol):
 def versioned_objects(storage: Storage) -> VersionedObjects:
     """The objects of a storage with their versions. Raises UnsupportedTableError for a storage that
     has none."""
+    storage = plain(storage)
     if isinstance(storage, LocalStorage):
         return _LocalObjects(storage)
     if isinstance(storage, ObjectStorage):
