@@ -31,6 +31,7 @@ from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata
 from hudi_table.model.timeline.conflict_keys import METADATA
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, planner_claim
 from hudi_table.table.commit import recovery
+from hudi_table.table.commit.beside.first_reads import section_behind_reads
 from hudi_table.table.commit.beside.heartbeat import Heartbeat
 from hudi_table.table.commit.beside.locking import refuse_if_lost, section
 from hudi_table.table.commit.conflicts import Claimed
@@ -122,7 +123,7 @@ class Transaction:
         delta = self.ctx.metadata.delta(self.ctx, self.right, metadata, self.time, self.timeline)
         data = encode_commit(self.ctx.layout, metadata)
         # Hudi's writers write to the metadata table, and compact it, under the lock.
-        with section(self.ctx):
+        with section_behind_reads(self.ctx, self.time):
             claimed = replace(claimed, metadata=delta.write() if has_metadata else frozenset({METADATA}))
             self._decide(Kind.COMMIT, claimed, self.instant, data, neighbours, delta.write_again)
         self._clear(marks)
