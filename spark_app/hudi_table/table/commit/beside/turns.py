@@ -123,12 +123,13 @@ class Place:
     time: str
     conflict_keys: tuple[str, ...]
     line: Line = field(init=False)
-    _left: float = field(default=WAIT_SECONDS_MAX, init=False)
+    _left: float = field(default=0.0, init=False)
     _touches: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.line = _OWN.get() or Line(self.ctx)
         self.line.begun = self.line.begun or self.time
+        self._left = WAIT_SECONDS_MAX
 
     def decide(self, step: Callable[[bool], None]) -> None:
         """Do `step`, again once those have gone first before whom it stops. It is told whether it
