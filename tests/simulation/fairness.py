@@ -33,8 +33,8 @@ TABLE = {"type": "CopyOnWrite", "index": {"type": "Bucket", "buckets": 1}, "part
 @dataclass
 class Part:
     """What one process does: `writes` of an `operation` on one key, each `seconds` long, with
-    pauses of `every` seconds in the middle. `dies_at`: where it is killed in its attempts, from
-    1."""
+    pauses of `every` seconds in the middle. `dies_at`: the attempt, from 1, at whose
+    beginning it is killed."""
 
     name: str
     operation: str
@@ -69,9 +69,9 @@ class _Work:
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         self.runs += 1
-        self.scheduler.sleep(self.part.seconds)
         if self.runs == self.part.dies_at:
             self.process.kill()
+        self.scheduler.sleep(self.part.seconds)
         return [function(item) for item in items]
 
     def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
