@@ -1,6 +1,6 @@
 """Turns: a write that has lost an attempt to others is let go first by those that began later.
 
-Section 2.7 of `docs/explanation/commit-protocol.md`, "Turns". Nothing is decided here: a turn only
+Section 2.10 of `docs/explanation/commit-protocol.md`. Nothing is decided here: a turn only
 delays, so whoever ignores one, or takes a live one for dead, breaks nothing. The listing before
 each decision shows whether there is any turn at all, so who meets none asks nothing for it.
 """
