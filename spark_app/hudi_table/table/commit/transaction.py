@@ -130,7 +130,7 @@ class Transaction:
             with section_behind_reads(self.ctx, self.time):
                 write = delta.write_again if again else delta.write
                 touched = replace(claimed, metadata=write() if has_metadata else frozenset({METADATA}))
-                self._decide(Kind.COMMIT, touched, self.instant, data, neighbours, delta.write_again, place)
+                self._decide(Kind.COMMIT, touched, self.instant, data, neighbours, delta.write_again, place=place)
 
         if place is None:
             decide(False)
@@ -183,6 +183,7 @@ class Transaction:
         data: bytes,
         neighbours: Neighbours | None = None,
         rewrite: Callable[[], frozenset[str]] | None = None,
+        *,
         place: Place | None = None,
     ) -> None:
         neighbours = neighbours or Neighbours(self.ctx, self.time, self.right.claim, self.timeline)
