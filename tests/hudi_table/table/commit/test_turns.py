@@ -108,7 +108,12 @@ def left_turn(base: Path, *, age: float = 0.0, touches: tuple[str, ...] = (TABLE
 
 def test_a_write_that_has_lost_an_attempt_shows_its_turn_until_it_ends(base: Path) -> None:
     seen: list[list[Path]] = []
-    engine = Steps(lambda: (seen.append(shown(base)), beats(base, 2)()), lambda: seen.append(shown(base)))
+
+    def first() -> None:
+        seen.append(shown(base))
+        beats(base, 2)()
+
+    engine = Steps(first, lambda: seen.append(shown(base)))
     open_table(base).upsert(row("a", 5), options=RETRY, engine=engine)
     assert [len(each) for each in seen] == [0, 1]
     assert shown(base) == []
