@@ -10,8 +10,8 @@ a recovery alone, finish; (4) the simpler protocols of section 6 fail; (5) the m
 reader; (8) beside another engine (instances F) no update is lost outside two windows, and what it
 takes back stays away, though the writer goes on; (9) under a lock that is lost (instances L) no
 update is lost outside two windows; (10) in turns (instances T) a write beside `w` others loses no
-more than 1 + w attempts, and a turn of the dead holds nobody up. The small instances run always, all of them with
-HUDI_TEST_SCALE of 10 or more.
+more than 1 + w attempts, and a turn of the dead holds nobody up. The small instances run always,
+all of them with HUDI_TEST_SCALE of 10 or more.
 """
 
 from __future__ import annotations

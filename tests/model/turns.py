@@ -1,5 +1,5 @@
-"""Turns: a write that has lost an attempt is let go first by those that began later (section 2.10 of
-docs/explanation/commit-protocol.md).
+"""Turns: a write that has lost an attempt is let go first by those that began later (section 2.10
+of docs/explanation/commit-protocol.md).
 
 A turn is a name, ('turn', instant of the first attempt), beside the claims. What a write has come
 to is remembered in ('at', name): how many attempts it has lost, and the instant of the first. Who
