@@ -17,6 +17,7 @@ import pytest
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import WriteConflictError
 from hudi_table.metadata.port import open_context
+from hudi_table.metadata.validate import differences
 from hudi_table.model.names import TURNS
 from hudi_table.model.timeline.conflict_keys import TABLE
 from hudi_table.table.commit.beside import turns
@@ -160,6 +161,25 @@ def test_one_that_began_later_waits_until_it_has_committed(
     assert shown(base) == []
 
 
+@pytest.mark.parametrize("lock", [None, LOCK], ids=["without a lock", "under a lock"])
+def test_what_waits_has_told_the_metadata_table_what_counts(
+    base: Path, waits: threading.Event, lock: dict[str, str] | None
+) -> None:
+    keeps = RETRY | {"hoodie.metadata.enable": "true"}
+    open_table(base).upsert(row("a", 1), options=keeps)
+    later: list[threading.Thread] = []
+
+    def comes_later() -> None:
+        later.append(started(lambda: open_table(base, lock=lock).upsert(row("b", 7), options=keeps)))
+        assert waits.wait(PATIENCE)
+
+    first = Steps(beats(base, 2), comes_later)
+    open_table(base, lock=lock).upsert(row("a", 5), options=keeps, engine=first)
+    later[0].join(PATIENCE)
+    assert values(base) == [2, 5, 7]
+    assert differences(open_table(base).context) == []
+
+
 def test_one_that_does_not_try_again_waits_too_and_conflicts_then(base: Path, waits: threading.Event) -> None:
     errors: list[BaseException] = []
     later: list[threading.Thread] = []
@@ -227,15 +247,19 @@ def test_a_turn_is_waited_for_no_longer_than_its_writer_seems_alive(base: Path, 
     assert shown(base) == []
 
 
+@pytest.mark.parametrize("lock", [None, LOCK], ids=["without a lock", "under a lock"])
 def test_nobody_waits_longer_than_the_bound(
-    base: Path, waits: threading.Event, monkeypatch: pytest.MonkeyPatch
+    base: Path, waits: threading.Event, monkeypatch: pytest.MonkeyPatch, lock: dict[str, str] | None
 ) -> None:
+    keeps = {"hoodie.metadata.enable": "true"}
+    open_table(base).upsert(row("a", 2), options=keeps)
     monkeypatch.setattr(turns, "WAIT_SECONDS_MAX", 1.0)
     left = left_turn(base)
-    open_table(base).upsert(row("a", 5), options=RETRY)
+    open_table(base, lock=lock).upsert(row("a", 5), options=keeps)
     assert waits.is_set()
     assert left.exists(), "its writer shows signs of life"
     assert values(base) == [5]
+    assert differences(open_table(base).context) == []
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"touches": 1}'])
