@@ -171,7 +171,7 @@ class Result:
 
     @property
     def kinds(self) -> set[str]:
-        """The invariants that are violated, I1 to I10, and L."""
+        """The invariants that are violated, I1 to I11, and L."""
         return {kind.split(" ")[0] for kind in self.violations} | ({"L"} if self.stuck else set())
 
     def trace(self) -> list[str]:

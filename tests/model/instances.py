@@ -18,6 +18,7 @@ from tests.model.rollbacks import ROLLBACKS
 from tests.model.services import SlowReader
 from tests.model.store import Store
 from tests.model.taken_back import TAKEN_BACK
+from tests.model.turns import TURNS
 from tests.model.upgrading import UPGRADES
 
 
@@ -234,7 +235,7 @@ INSTANCES |= FOREIGN
 INSTANCES |= TAKEN_BACK
 INSTANCES |= LOCKED
 INSTANCES |= COMPLETIONS
-INSTANCES |= UPGRADES
+INSTANCES |= UPGRADES | TURNS
 
 
 def instance(

@@ -23,7 +23,25 @@ class Case:
     tests: tuple[str, ...]
 
 
+_TURNS = f"{_COMMIT}/test_turns.py"
+
 WRITERS = (
+    Case(
+        "a write that has lost an attempt, and tries again", "writes of the same that began later", "its turn; the chain besides",
+        "they let it go first, for a bounded time; beside w others it commits with attempt 2 + w at the latest",
+        (
+            f"{_TURNS}::test_one_that_began_later_waits_until_it_has_committed",
+            "tests/simulation/test_fairness.py::test_beside_others_no_write_takes_more_attempts_than_two_and_one_for_each",
+        ),
+    ),
+    Case(
+        "a write that has lost an attempt, and dies", "writes of the same", "nothing once it seems dead",
+        "its turn holds nobody up any longer",
+        (
+            f"{_TURNS}::test_a_turn_that_a_dead_writer_left_is_deleted_and_not_waited_for",
+            "tests/simulation/test_fairness.py::test_a_writer_that_dies_with_a_turn_holds_others_up_no_longer_than_it_seems_alive",
+        ),
+    ),
     Case(
         "a writer, bucket index", "a writer of the same bucket", "the chain: the bucket",
         "one commits, the other ends with `WriteConflict`; nothing of it is visible",

@@ -60,10 +60,10 @@ def before_last_listing(patch: pytest.MonkeyPatch, happen: Callable[[str], None]
     def before(name: str) -> None:
         listing = getattr(Neighbours, name)
 
-        def late(self: Neighbours) -> object:
+        def late(self: Neighbours, *look: object) -> object:
             if self.listed is None and self.newest is None:
                 happen(self.ctx.storage.base_path)
-            return listing(self)
+            return listing(self, *look)
 
         patch.setattr(Neighbours, name, late)
 

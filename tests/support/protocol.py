@@ -20,6 +20,7 @@ from hudi_table.model.names import (
     PARTITION_METADATA,
     PROPERTIES,
     TEMP,
+    TURNS,
     parse_base_file,
     parse_marker,
 )
@@ -125,7 +126,7 @@ class ProtocolMonitor:
             return self._rollback if instant.action is Action.ROLLBACK else self._timeline_handler(instant)
         if key.startswith(f"{TEMP}/"):
             return self._marker
-        if key.startswith((f"{HEARTBEAT}/", f"{METADATA_TABLE}/")) or name == PARTITION_METADATA:
+        if key.startswith((f"{HEARTBEAT}/", f"{TURNS}/", f"{METADATA_TABLE}/")) or name == PARTITION_METADATA:
             return _free
         return self._file if parse_base_file(name) is not None else None
 

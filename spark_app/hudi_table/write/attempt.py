@@ -21,6 +21,7 @@ from hudi_table.model.table.config import TableType
 from hudi_table.model.timeline import conflict_keys
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Action, parse_instant_time
+from hudi_table.table.commit.beside.turns import has_turn
 from hudi_table.table.commit.pending_plans import Groups, clustered_groups, refuse_while_resizing
 from hudi_table.table.commit.transaction import Transaction, begin, write_action
 from hudi_table.table.commit.write_permit import RightToWrite
@@ -313,7 +314,8 @@ def begin_attempt(
     view, previous = read or (FileSystemView(ctx, txn.timeline), table_avro_schema(ctx, txn.timeline))
     text = avro_text_for(prepared.schema, table_name=ctx.config.name, previous=previous)
     attempt = Attempt(ctx, placing_as_of(ctx, prepared, txn.timeline), txn, view, text, batch)
-    if prepared.options.early_conflicts:
+    # Who has a turn is not held up by the markers of those that wait for it.
+    if prepared.options.early_conflicts and not has_turn():
         from hudi_table.table.commit.beside.early_conflicts import EarlyConflicts
 
         txn.right.early = EarlyConflicts.of(ctx)

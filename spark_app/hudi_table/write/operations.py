@@ -29,6 +29,7 @@ from hudi_table.model.options.write_options import Operation, SortMode, operatio
 from hudi_table.model.table.properties import with_timebased
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.model.timeline.conflict_keys import KEY_LIMIT
+from hudi_table.table.commit.beside.turns import in_line
 from hudi_table.table.commit.pending_plans import refuse_while_resizing
 from hudi_table.table.commit.snapshot import caught_up
 from hudi_table.table.commit.undo import finish_undos
@@ -222,18 +223,20 @@ def _attempts(
 
 def with_retries(ctx: TableContext, prepared: Prepared, attempt: Callable[[], CommitResult]) -> CommitResult:
     """What one attempt returns: the first, or a later one on a newer snapshot. Conflicts are tried
-    again as often as the options say; a snapshot whose files others took away, as `Listings`
-    says."""
+    again as often as the options say, and others that began later let it go first; a snapshot
+    whose files others took away, as `Listings` says."""
     listings, left = Listings(ctx), prepared.options.conflict_retries
-    while True:
-        try:
-            return attempt()
-        except ObjectNotFoundError as missing:
-            listings.again(missing)
-        except WriteConflictError:
-            if left == 0:
-                raise
-            left -= 1
+    with in_line(ctx) as line:
+        while True:
+            line.tries = left > 0
+            try:
+                return attempt()
+            except ObjectNotFoundError as missing:
+                listings.again(missing)
+            except WriteConflictError:
+                if left == 0:
+                    raise
+                left -= 1
 
 
 def _attempt(

@@ -24,6 +24,7 @@ from hudi_table.errors import (
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.instants import Instant
 from hudi_table.table.commit.beside.locking import lock_lost, may_decide, refuse_if_lost
+from hudi_table.table.commit.beside.turns import Place
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.foreign_writers import Neighbours, overtaken
 from hudi_table.table.commit.publish import create_file_of, is_given_up, is_there, materialise
@@ -33,6 +34,7 @@ from hudi_table.table.store.ports import is_remote
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.context import ChainTail, TableContext
 from hudi_table.table.timeline.instants import draw_completion
+from hudi_table.table.timeline.timeline import Timeline
 
 SLOT_ATTEMPTS_MAX = 1_000
 WIDTH, WIDTH_MAX = 4, 16
@@ -49,7 +51,7 @@ class Decider:
     `seen` are the timeline files of its snapshot: the decisions that made them exclude nothing any
     more. `rewrite` writes to the metadata table again, because a plan has moved what was written
     there, and returns what it touched. `neighbours` are the other engines on its timeline, None for
-    what excludes nobody.
+    what excludes nobody. `place`: that of a write among those that have lost attempts.
     """
 
     ctx: TableContext
@@ -61,6 +63,7 @@ class Decider:
     seen: Container[str]
     rewrite: Callable[[], frozenset[str]] | None = None
     neighbours: Neighbours | None = None
+    place: Place | None = None
     passed: list[ChainEntry] = field(default_factory=list, init=False)
     _free: int = field(default=0, init=False, repr=False)
     _width: int = field(default=0, init=False, repr=False)
@@ -233,13 +236,17 @@ class Decider:
             occupant = self._look(sequence + 1)
             if occupant is not None:
                 return occupant
-        now = None if quiet else self.neighbours.relist()
+        now = None if quiet else self.neighbours.relist(self._in_turn)
         if now is None:
             return None
         occupant = self._look(sequence + 1)
         if occupant is None:
             self.neighbours.check(now, claimed, sequence)
         return occupant
+
+    def _in_turn(self, now: Timeline) -> None:
+        if self.place is not None:
+            self.place.refuse_before_others(now)
 
     def _confirm_tail(self, seen: float, requested_at: float | None) -> float:
         """When the known tail was last seen: a tail may be trimmed, and then its next slot would be

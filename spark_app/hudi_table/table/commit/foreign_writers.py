@@ -9,7 +9,7 @@ unless both take a lock: `beside/locking.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from hudi_table.errors import CorruptTableError, WriteAbortedError, WriteConflictError
@@ -103,10 +103,11 @@ class Neighbours:
         newest, self.newest = self.newest, None
         return None if newest is None else self.claim in newest and not self._unknown(newest)
 
-    def relist(self) -> Timeline | None:
-        """List the timeline: None if nothing is there that the snapshot and the chain do not
-        tell."""
+    def relist(self, look: Callable[[Timeline], None] = lambda _: None) -> Timeline | None:
+        """List the timeline: None if nothing is there that the snapshot and the chain do not tell.
+        `look` is shown the listing in any case."""
         now, self.listed = self.listed or list_timeline(self.ctx), None
+        look(now)
         # To the second, of which old releases of Hudi make instants.
         self.since = min([self.time, *(instant.time for instant in now.pending)])[:_SECOND]
         quiet = self.claim in now.files and not self._unknown(now.files) and not self._metadata_appeared(now)

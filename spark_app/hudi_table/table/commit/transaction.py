@@ -31,8 +31,10 @@ from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata
 from hudi_table.model.timeline.conflict_keys import METADATA
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, planner_claim
 from hudi_table.table.commit import recovery
+from hudi_table.table.commit.beside.first_reads import section_behind_reads
 from hudi_table.table.commit.beside.heartbeat import Heartbeat
 from hudi_table.table.commit.beside.locking import refuse_if_lost, section
+from hudi_table.table.commit.beside.turns import Place
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.foreign_writers import Neighbours
@@ -121,10 +123,19 @@ class Transaction:
         claimed = Claimed.of_commit(tuple(sorted(set(conflict_keys))), metadata)
         delta = self.ctx.metadata.delta(self.ctx, self.right, metadata, self.time, self.timeline)
         data = encode_commit(self.ctx.layout, metadata)
-        # Hudi's writers write to the metadata table, and compact it, under the lock.
-        with section(self.ctx):
-            claimed = replace(claimed, metadata=delta.write() if has_metadata else frozenset({METADATA}))
-            self._decide(Kind.COMMIT, claimed, self.instant, data, neighbours, delta.write_again)
+        place = Place(self.ctx, self.time, claimed.conflict_keys) if self.right.is_own else None
+
+        def decide(again: bool) -> None:
+            # Hudi's writers write to the metadata table, and compact it, under the lock.
+            with section_behind_reads(self.ctx, self.time):
+                write = delta.write_again if again else delta.write
+                touched = replace(claimed, metadata=write() if has_metadata else frozenset({METADATA}))
+                self._decide(Kind.COMMIT, touched, self.instant, data, neighbours, delta.write_again, place=place)
+
+        if place is None:
+            decide(False)
+        else:
+            place.decide(decide)
         self._clear(marks)
 
     def plan(
@@ -172,10 +183,12 @@ class Transaction:
         data: bytes,
         neighbours: Neighbours | None = None,
         rewrite: Callable[[], frozenset[str]] | None = None,
+        *,
+        place: Place | None = None,
     ) -> None:
         neighbours = neighbours or Neighbours(self.ctx, self.time, self.right.claim, self.timeline)
         decider = Decider(
-            self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files, rewrite, neighbours
+            self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files, rewrite, neighbours, place
         )  # fmt: skip
         refuse_if_lost(self.ctx)
         with section(self.ctx):

@@ -269,7 +269,7 @@ def without_an_abort_entry(patch: Patch) -> None:
 
 
 def without_a_look_at_others(patch: Patch) -> None:
-    patch.setattr(Neighbours, "relist", lambda self: None)
+    patch.setattr(Neighbours, "relist", lambda self, look: None)
 
 
 def without_the_rule_on_late_claims(patch: Patch) -> None:

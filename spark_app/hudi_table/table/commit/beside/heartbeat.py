@@ -13,9 +13,11 @@ from hudi_table.table.store import retry, threads
 from hudi_table.table.timeline.context import TableContext
 
 BEAT_SECONDS_LEAST = 1.0
-BESIDE_OTHERS_SECONDS = 30.0
+BESIDE_OTHERS_SECONDS, FOREIGN_SECONDS_MAX = 30.0, 120.0
 """Hudi's lazy cleaning takes a write for failed whose heartbeat is older than two minutes, or that
 has none."""
+OURS = b"ours\n"
+"""What tells a beat of ours from one of Hudi's, which is empty. Hudi looks at its age alone."""
 
 
 @dataclass(slots=True)
@@ -37,7 +39,7 @@ class Heartbeat:
         but its own, so it is there before the claim."""
         if self.ctx.lock is not None:
             self.shown = True
-            retry.put(self.ctx.storage, self.path, b"")
+            retry.put(self.ctx.storage, self.path, OURS)
 
     def end(self) -> None:
         """Delete it, if there is one."""
@@ -60,7 +62,7 @@ class Heartbeat:
                 self.shown = True
                 # A beat that fails is made good by the next; a store that stays away ends the attempt elsewhere.
                 with suppress(HudiError):
-                    self.ctx.storage.put(self.path, b"")
+                    self.ctx.storage.put(self.path, OURS)
 
         thread = threads.start(beat, f"heartbeat-{self.time}")
         try:

@@ -1,0 +1,82 @@
+"""Under a lock that other engines take too, a write of theirs that began before ours reads before
+ours is decided.
+
+On table version 6 slices go by the instants at which writes began. A writer of Hudi's draws its
+instant, waits for the lock, and only then reads. Had a commit of ours come before that, it would
+merge that one and put its file below it, where no engine shows it. If it has read before, Hudi
+looks for conflicts and finds ours. Versions 8 and 9 go by completion and need none of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hudi_table.errors import ObjectNotFoundError
+from hudi_table.model.names import HEARTBEAT
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, State, comparable_time
+from hudi_table.table.commit.beside.heartbeat import FOREIGN_SECONDS_MAX
+from hudi_table.table.commit.beside.locking import may_decide, section
+from hudi_table.table.timeline.active import list_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import store_now
+
+WAIT_SECONDS_MAX = 5.0
+"""How long a commit lets others read first, in all: a writer that is slow to begin holds up nobody
+for longer."""
+LOOK_SECONDS = 0.2
+
+
+@contextmanager
+def section_behind_reads(ctx: TableContext, own: str) -> Iterator[None]:
+    """The lock, held for the write of the instant `own`; given back for a while where a live write
+    of another engine that began before has not read yet.
+
+    What it commits meanwhile is found by who lists the timeline inside, as ever.
+    """
+    if ctx.lock is None or ctx.layout.tells_completions or may_decide(ctx):
+        # In a section of the caller's there is nothing that could be given back.
+        with section(ctx):
+            yield
+        return
+    left = WAIT_SECONDS_MAX
+    while True:
+        with section(ctx):
+            if left <= 0 or not _waits_to_read(ctx, own):
+                yield
+                return
+        left -= _given_back(ctx, own, left)
+
+
+def _given_back(ctx: TableContext, own: str, seconds: float) -> float:
+    """Wait without the lock until nobody has to read first, or for so many seconds; how many it
+    took."""
+    begun = ctx.clock.boot_seconds()
+    while True:
+        ctx.clock.sleep(min(LOOK_SECONDS, seconds))
+        passed = ctx.clock.boot_seconds() - begun
+        if passed >= seconds or not _waits_to_read(ctx, own):
+            return max(passed, LOOK_SECONDS)
+
+
+def _waits_to_read(ctx: TableContext, own: str) -> bool:
+    """Whether a write of another engine that began before shows its requested file alone, and a
+    fresh heartbeat."""
+    waiting = [
+        instant.time
+        for instant in list_timeline(ctx).pending
+        if instant.state is State.REQUESTED
+        and instant.action in WRITE_ACTIONS
+        and comparable_time(instant.time) < comparable_time(own)
+    ]
+    return bool(waiting) and any(_is_theirs_and_alive(ctx, time) for time in waiting)
+
+
+def _is_theirs_and_alive(ctx: TableContext, time: str) -> bool:
+    """By its heartbeat: Hudi's is empty, and ours is not. A writer of ours that reads a higher
+    instant than its own draws a new one, so it need not come first."""
+    try:
+        beat = ctx.storage.head(f"{HEARTBEAT}/{time}")
+    except ObjectNotFoundError:
+        return False
+    return beat.size == 0 and (store_now(ctx) - beat.modified).total_seconds() < FOREIGN_SECONDS_MAX
