@@ -20,7 +20,7 @@ import pyarrow as pa
 from hudi_table.codec.metadata.column_stats import META_OF_015_ALONE, indexed_columns
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.json_text import parse_json
-from hudi_table.model.metadata_table import MetadataPartition
+from hudi_table.model.metadata_table import MetadataPartition, SecondaryPartition
 from hudi_table.model.names import HOODIE
 from hudi_table.model.options.values import stored_boolean
 from hudi_table.model.table.version_properties import STATISTICS
@@ -33,6 +33,7 @@ _PROPERTY: Final = "hoodie.table.index.defs.path"
 _DEFINED: Final = "indexDefinitions"
 _BY_PARTITION: Final = "isPartitioned"
 _PLAIN: Final = "V2"
+_SECONDARY: Final = "secondary_index"
 
 
 def define_column_stats(ctx: TableContext, schema: pa.Schema) -> None:
@@ -87,6 +88,42 @@ def define_record_index(ctx: TableContext, *, by_partition: bool) -> None:
             "sourceFields": [],
             "indexOptions": {_BY_PARTITION: str(by_partition).lower()},
             "version": "V1",
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryNote:
+    """What is noted of an index of a secondary key: its `column`, and whether a pair lies in the
+    file group of its `whole` key, as in version 1 of such an index, or in that of its value."""
+
+    column: str
+    whole: bool = True
+
+
+def noted_secondary(ctx: TableContext, name: str) -> SecondaryNote | None:
+    """The note of an index of a secondary key; None if there is none, or one of more than a
+    column."""
+    found = _read(ctx).get(name)
+    note = found if isinstance(found, dict) else {}
+    columns = note.get("sourceFields")
+    if note.get("indexType") != _SECONDARY or not isinstance(columns, list) or len(columns) != 1:
+        return None
+    return SecondaryNote(str(columns[0]), note.get("version") != _PLAIN)
+
+
+def define_secondary(ctx: TableContext, name: SecondaryPartition, column: str) -> None:
+    """Note the column of an index of a secondary key, in the version that its table's version
+    has."""
+    _note(
+        ctx,
+        {
+            "indexName": str(name),
+            "indexType": _SECONDARY,
+            "indexFunction": "identity",
+            "sourceFields": [column],
+            "indexOptions": {},
+            "version": STATISTICS[ctx.config.version],
         },
     )
 
