@@ -20,7 +20,7 @@ import pyarrow as pa
 from hudi_table.codec.metadata.column_stats import META_OF_015_ALONE, indexed_columns
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.json_text import parse_json
-from hudi_table.model.metadata_table import MetadataPartition, SecondaryPartition
+from hudi_table.model.metadata_table import SECONDARY_INDEX, MetadataPartition, SecondaryPartition
 from hudi_table.model.names import HOODIE
 from hudi_table.model.options.values import stored_boolean
 from hudi_table.model.table.version_properties import STATISTICS
@@ -34,6 +34,7 @@ _DEFINED: Final = "indexDefinitions"
 _BY_PARTITION: Final = "isPartitioned"
 _PLAIN: Final = "V2"
 _SECONDARY: Final = "secondary_index"
+_EXPRESSION_INDEX: Final = "expr_index_"
 
 
 def define_column_stats(ctx: TableContext, schema: pa.Schema) -> None:
@@ -110,6 +111,11 @@ def noted_secondary(ctx: TableContext, name: str) -> SecondaryNote | None:
     if note.get("indexType") != _SECONDARY or not isinstance(columns, list) or len(columns) != 1:
         return None
     return SecondaryNote(str(columns[0]), note.get("version") != _PLAIN)
+
+
+def defined_by_users(ctx: TableContext) -> set[str]:
+    """The indexes that somebody has made by their name: of secondary keys and of expressions."""
+    return {name for name in _read(ctx) if name.startswith((SECONDARY_INDEX, _EXPRESSION_INDEX))}
 
 
 def define_secondary(ctx: TableContext, name: SecondaryPartition, column: str) -> None:

@@ -52,7 +52,7 @@ from hudi_table.metadata.lifecycle import (
 )
 from hudi_table.metadata.record_index.build import recorded_shards
 from hudi_table.metadata.records import Derive, UnkeptError
-from hudi_table.metadata.secondary_index.build import recorded_pairs
+from hudi_table.metadata.secondary_index.build import built_again, recorded_pairs
 from hudi_table.metadata.table import MetadataTable, Partitions, context_of, named, own_timeline, read_partitions
 from hudi_table.model.metadata_table import (
     BEGUN_SHARD,
@@ -168,7 +168,9 @@ def build_metadata(
             if not missing:
                 return did
             # What another engine has built, too: the whole may be built anew.
-            names = in_order({*names, *found})
+            by_key = _RECORD_INDEX in {*names, *found} and not (limits or ShardLimits()).by_partition
+            again = built_again(ctx, load_timeline(ctx), indexed=by_key)
+            names, missing = in_order({*names, *found, *again}), in_order({*missing, *again})
             building = plan_building(ctx, missing, limits or ShardLimits(), yields=attempt < _YIELDS)
             if building is not None:
                 _execute(ctx, building)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.api import HudiTable, create_table, downgrade_table, open_table, upgrade_table
 from hudi_table.codec.metadata.keys import record_keys_of, secondary_keys, secondary_prefixes, secondary_prefixes_of
 from hudi_table.errors import InvalidRequestError, UnsupportedTableError
 from hudi_table.metadata.compaction import compact_metadata
@@ -291,4 +291,36 @@ def test_hudi_s_own_goes_on(tmp_path: Path) -> None:
     compact_metadata(seen.context, 1)
     seen = open_table(base)
     assert pairs(seen, theirs) == stored(seen)
+    assert differences(seen.context) == []
+
+
+@pytest.mark.parametrize(("version", "then"), [(8, 9), (9, 8)])
+def test_one_goes_along_to_another_version_with_the_metadata_table(tmp_path: Path, version: int, then: int) -> None:
+    base = tmp_path / "t"
+    with_index(base, version, "MergeOnRead")
+    (upgrade_table if then > version else downgrade_table)(base, to=then)
+    seen = open_table(base)
+    assert seen.context.config.version == then
+    assert not seen.context.config.metadata_partitions
+    seen.build_metadata(["record_index"])
+    noted = json.loads(seen.context.storage.get(DEFINITIONS))["indexDefinitions"]
+    assert noted[NAME]["version"] == {8: "V1", 9: "V2"}[then]
+    seen.upsert(numbered(range(4), 3))
+    assert_kept(base)
+    seen.drop_metadata()
+    open_table(base).build_metadata(["column_stats"])
+    assert json.loads(seen.context.storage.get(DEFINITIONS))["indexDefinitions"].keys() == {
+        "column_stats",
+        "record_index",
+    }
+
+
+def test_writers_that_do_not_wait_for_each_other_drop_it(tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    with_index(base, 9, "MergeOnRead", index={"type": "Bucket", "buckets": 2})
+    options = {"hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL"}
+    with pytest.warns(MetadataDroppedWarning, match=f"{NAME}: writers that do not wait for each other"):
+        open_table(base).upsert(numbered(range(3), 2), options=options)
+    seen = open_table(base)
+    assert NAME not in seen.context.config.metadata_partitions
     assert differences(seen.context) == []

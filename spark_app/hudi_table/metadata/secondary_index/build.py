@@ -4,13 +4,16 @@ file groups, on disk where they are many. Memory holds those of a few batches, a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pyarrow as pa
 
 from hudi_table.codec.metadata.entries import secondary_entries
-from hudi_table.metadata.records import group_numbers
+from hudi_table.metadata.definitions import define_secondary, defined_by_users, undefine
+from hudi_table.metadata.records import UnkeptError, group_numbers
 from hudi_table.metadata.secondary_index.pairs import Pairs, note_of
-from hudi_table.model.metadata_table import SecondaryPartition, group_file_id
+from hudi_table.metadata.table import read_partitions
+from hudi_table.model.metadata_table import SecondaryPartition, group_file_id, is_secondary
 from hudi_table.table.rows.spill import GroupedRows
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
@@ -19,6 +22,27 @@ from hudi_table.table.view.file_system_view import FileSystemView
 _KEYS = pa.schema([("key", pa.string())])
 PAIRS_BYTES = 256 << 20
 """Pairs that are held in memory before they go to disk."""
+
+
+def built_again(ctx: TableContext, timeline: Timeline, *, indexed: bool) -> list[SecondaryPartition]:
+    """The indexes of secondary keys that a metadata table is to have again which is built as a whole:
+    those that were defined in one that was dropped, as after an upgrade, if a global record index is
+    built too (`indexed`). What else is defined and not there is taken back, for Hudi 1.1.1 fails on
+    a filter by it (measured)."""
+    there = read_partitions(ctx).all
+    found: list[SecondaryPartition] = []
+    if there:
+        return found
+    defined = defined_by_users(ctx)
+    for name in filter(is_secondary, defined):
+        with suppress(UnkeptError):
+            pairs = Pairs(ctx, timeline, SecondaryPartition(name))
+            if indexed:
+                # In the version of the index that the table's version has now.
+                define_secondary(ctx, pairs.name, pairs.column)
+                found.append(pairs.name)
+    undefine(ctx, defined - set(found))
+    return found
 
 
 def recorded_pairs(

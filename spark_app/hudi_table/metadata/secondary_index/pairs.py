@@ -55,7 +55,7 @@ class Pairs:
     no index is kept, or its older files hold it under another name."""
 
     def __init__(self, ctx: TableContext, timeline: Timeline, name: SecondaryPartition) -> None:
-        self.column = note_of(ctx, name).column
+        self.name, self.column = name, note_of(ctx, name).column
         schema = table_schema(ctx, timeline)
         field = None if schema is None or self.column not in schema.names else schema.field(self.column)
         if schema is not None and (field is None or not is_kind(field.type)):
