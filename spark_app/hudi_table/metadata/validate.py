@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from hudi_table.metadata.reading import latest_of, listed_files, listed_partitions, read_listing, slice_parts
 from hudi_table.metadata.record_index.shards import is_there, shard_counts
-from hudi_table.metadata.secondary_index.build import recorded_pairs
+from hudi_table.metadata.secondary_index.build import is_kept, recorded_pairs
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition, SecondaryPartition, is_secondary
 from hudi_table.model.names import LogFileName, instant_of_token, join, parse_base_file, parse_log_file
@@ -116,6 +116,9 @@ def _of_secondary(ctx: TableContext, table: MetadataTable, timeline: Timeline) -
     """Indexes of secondary keys whose pairs are not those of the rows: file group by file group, of
     which each is held alone."""
     for name in map(SecondaryPartition, filter(is_secondary, table.partitions.ready)):
+        if not is_kept(ctx, timeline, name):
+            # Hudi's own: the next write drops it.
+            continue
         groups = {group.file_id: group.latest for group in table.groups.get(name, ()) if group.slices}
         lacks = more = 0
         for file_id, rows in recorded_pairs(ctx, timeline, name, max(1, len(groups)), every=True):

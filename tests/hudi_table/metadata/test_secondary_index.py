@@ -324,3 +324,32 @@ def test_writers_that_do_not_wait_for_each_other_drop_it(tmp_path: Path) -> None
     seen = open_table(base)
     assert NAME not in seen.context.config.metadata_partitions
     assert differences(seen.context) == []
+
+
+def test_a_column_that_a_write_widens_is_kept(tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    table = made(base, 9, "CopyOnWrite")
+    table.insert(numbered(range(6), 1))
+    table.build_metadata(["record_index", "secondary_index_by_n=n"])
+    place = SCHEMA.get_field_index("n")
+    wide = numbered(range(3), 2).set_column(place, "n", pa.array([2**40, 2**41, 1]))
+    open_table(base).upsert(wide)
+    seen = open_table(base)
+    assert pairs(seen, "secondary_index_by_n") == stored(seen, "n")
+    assert differences(seen.context) == []
+
+
+def test_one_of_hudi_s_of_another_type_is_no_fault_and_goes_with_the_next_write(tmp_path: Path) -> None:
+    base = golden.unpack("v8_rli_sec", tmp_path).base
+    table = open_table(base)
+    noted = json.loads(table.context.storage.get(DEFINITIONS))
+    noted["indexDefinitions"]["secondary_index_idx_name"]["sourceFields"] = ["price"]
+    table.context.storage.put(DEFINITIONS, json.dumps(noted).encode())
+    assert differences(open_table(base).context) == []
+    assert open_table(base).scan(filter="price = 1.5").count() >= 0
+    data = table.scan().to_arrow().slice(0, 1)
+    with pytest.warns(
+        MetadataDroppedWarning, match="its column 'price' has the type double; an index is kept of string"
+    ):
+        open_table(base).write(data, operation="upsert", options={"hoodie.index.type": "SIMPLE"})
+    assert "secondary_index_idx_name" not in open_table(base).context.config.metadata_partitions

@@ -4,7 +4,6 @@ file groups, on disk where they are many. Memory holds those of a few batches, a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 import pyarrow as pa
 
@@ -24,6 +23,15 @@ PAIRS_BYTES = 256 << 20
 """Pairs that are held in memory before they go to disk."""
 
 
+def is_kept(ctx: TableContext, timeline: Timeline, name: SecondaryPartition) -> bool:
+    """Whether commits keep the index, by its column."""
+    try:
+        Pairs(ctx, timeline, name)
+    except UnkeptError:
+        return False
+    return True
+
+
 def built_again(ctx: TableContext, timeline: Timeline, *, indexed: bool) -> list[SecondaryPartition]:
     """The indexes of secondary keys that a metadata table is to have again which is built as a whole:
     those that were defined in one that was dropped, as after an upgrade, if a global record index is
@@ -35,12 +43,11 @@ def built_again(ctx: TableContext, timeline: Timeline, *, indexed: bool) -> list
         return found
     defined = defined_by_users(ctx)
     for name in filter(is_secondary, defined):
-        with suppress(UnkeptError):
-            pairs = Pairs(ctx, timeline, SecondaryPartition(name))
-            if indexed:
-                # In the version of the index that the table's version has now.
-                define_secondary(ctx, pairs.name, pairs.column)
-                found.append(pairs.name)
+        partition = SecondaryPartition(name)
+        if indexed and is_kept(ctx, timeline, partition):
+            # In the version of the index that the table's version has now.
+            define_secondary(ctx, partition, note_of(ctx, partition).column)
+            found.append(partition)
     undefine(ctx, defined - set(found))
     return found
 

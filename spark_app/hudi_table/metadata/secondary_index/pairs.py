@@ -55,7 +55,7 @@ class Pairs:
     no index is kept, or its older files hold it under another name."""
 
     def __init__(self, ctx: TableContext, timeline: Timeline, name: SecondaryPartition) -> None:
-        self.name, self.column = name, note_of(ctx, name).column
+        self.column = note_of(ctx, name).column
         schema = table_schema(ctx, timeline)
         field = None if schema is None or self.column not in schema.names else schema.field(self.column)
         if schema is not None and (field is None or not is_kind(field.type)):
@@ -65,8 +65,9 @@ class Pairs:
             raise UnkeptError(
                 name, "columns of the table were renamed or have changed, which its older files do not tell"
             )
-        field = field or pa.field(self.column, pa.string())
-        self._live = LiveKeys(ctx, timeline, beside=[field.with_nullable(True)])
+        # A commit may widen the column: files of both widths are read as the wider one.
+        wide = pa.int64() if field is not None and pt.is_integer(field.type) else pa.string()
+        self._live = LiveKeys(ctx, timeline, beside=[pa.field(self.column, wide)])
 
     def of(
         self, storage: Storage, item: FileSlice, among: pa.Array | None = None, *, after: str | None = None
