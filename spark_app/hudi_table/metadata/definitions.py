@@ -20,7 +20,7 @@ import pyarrow as pa
 from hudi_table.codec.metadata.column_stats import META_OF_015_ALONE, indexed_columns
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.json_text import parse_json
-from hudi_table.model.metadata_table import SECONDARY_INDEX, MetadataPartition, SecondaryPartition
+from hudi_table.model.metadata_table import SECONDARY_INDEX, MetadataPartition, SecondaryPartition, is_secondary
 from hudi_table.model.names import HOODIE
 from hudi_table.model.options.values import stored_boolean
 from hudi_table.model.table.version_properties import STATISTICS
@@ -139,6 +139,11 @@ def undefine(ctx: TableContext, names: Collection[str]) -> None:
     and not there, or finds no row (measured)."""
     found = _read(ctx)
     _put(ctx, found, {name: note for name, note in found.items() if name not in names})
+
+
+def undefine_all_but_secondary(ctx: TableContext) -> None:
+    """Leave the notes of indexes of secondary keys alone, by which they are built again."""
+    undefine(ctx, {name for name in _read(ctx) if not is_secondary(name)})
 
 
 def noted_by_partition(ctx: TableContext) -> bool:
