@@ -1,8 +1,8 @@
 """Indexes of secondary keys beside Hudi: its own that we go on with, ours that it goes on with, on
 copy-on-write and merge-on-read tables of versions 8 and 9.
 
-After each step Hudi finds by the index the rows that are there, and each pair in the index is of a
-row (`differences`). Files that hold no row with the value are damaged: who opens them fails.
+After each step Hudi finds by the index the rows that are there, where a failure of skipping fails its
+scan, and the pairs in the index are those of the rows (`differences`).
 Matrix: {1.0.2 on version 8, 1.1.1 on 8 and 9} × {copy-on-write, merge-on-read} × {Hudi's, ours}.
 """
 
@@ -71,7 +71,8 @@ def assert_found(oracle: HudiOracle, held: Held, where: str) -> None:
     assert NAME in table.context.config.metadata_partitions, where
     assert differences(table.context) == [], where
     told = {row["text"] for row in held.rows.values() if row["text"] is not None}
-    values = sorted({*sorted(told)[:: max(1, len(told) // 5)], FEW["text"].value(5), FEW["text"].value(13), "nobody"})
+    some = sorted(told)[:: max(1, len(told) // 3)]
+    values = sorted({*some, FEW["text"].value(5), FEW["text"].value(13), "nobody"})
     expected = {
         f"`text` = '{value}'": sorted(key for key, row in held.rows.items() if row["text"] == value) for value in values
     }
