@@ -51,7 +51,7 @@ def _answer(call: Callable[..., Any], name: str) -> str:
     needs them."""
     needed = {
         "uri": "x", "table_or_uri": "x", "to": 8, "schema": None, "data": None, "instant": "1", "savepoint": "1", "findings": (),
-        "options": {}, "buckets": 4, "time": "1", "index": "Bloom", "plan": ServicePlan(ServiceType.CLEANING, "due"),
+        "options": {}, "buckets": 4, "time": "1", "index": "Bloom", "name": "by_v", "column": "v", "plan": ServicePlan(ServiceType.CLEANING, "due"),
     }  # fmt: skip
     parameters = inspect.signature(call).parameters.values()
     given = {each.name: needed[each.name] for each in parameters if each.default is each.empty and each.name in needed}

@@ -16,7 +16,7 @@ from hudi_table.codec.log.rows import delete_block
 from hudi_table.metadata.table import context_of
 from hudi_table.model.metadata_table import (
     EMPTY_LOG_TOKEN,
-    MetadataPartition,
+    AnyPartition,
     group_file_id,
     is_building_instant,
     partition_of_shard,
@@ -36,9 +36,7 @@ Groups = Mapping[str | None, int]
 partition that is not by data partition."""
 
 
-def begin(
-    ctx: TableContext, partitions: dict[MetadataPartition, str], groups: Mapping[MetadataPartition, Groups]
-) -> None:
+def begin(ctx: TableContext, partitions: dict[AnyPartition, str], groups: Mapping[AnyPartition, Groups]) -> None:
     """The table itself, and of each partition the first log of its groups: there writers find where
     their logs go, and executors how many groups there are."""
     own = context_of(ctx)
@@ -54,7 +52,7 @@ def begin(
     retry.put(own.storage, PROPERTIES, render_properties(properties, ("Hudi table properties",)).encode())
 
 
-def first_logs(own: TableContext, partition: MetadataPartition, instant: str, of: str | None, count: int) -> None:
+def first_logs(own: TableContext, partition: AnyPartition, instant: str, of: str | None, count: int) -> None:
     """An empty log in each of `count` file groups: there writers find where their logs go."""
     data = delete_block(pa.array([], pa.string()), partition, instant)
     for number in range(count):
@@ -62,14 +60,14 @@ def first_logs(own: TableContext, partition: MetadataPartition, instant: str, of
         retry.put(own.storage, join(partition, str(log)), data)
 
 
-def planned_groups(infos: Objects, partition: MetadataPartition, instant: str) -> dict[str | None, int]:
+def planned_groups(infos: Objects, partition: AnyPartition, instant: str) -> dict[str | None, int]:
     """With how many file groups the plan of this initial instant began a partition, or of a record
     index by partition each data partition; `infos` is a listing of the metadata table."""
     ids = {name.file_id for name in _logs(infos, partition) if name.base_instant == instant}
     return dict(Counter(map(partition_of_shard, ids)))
 
 
-def begun_by_others(infos: Objects, partition: MetadataPartition, instant: str) -> bool:
+def begun_by_others(infos: Objects, partition: AnyPartition, instant: str) -> bool:
     """Whether another plan than that of this initial instant has begun file groups of the
     partition, or a write took them for begun."""
     return any(
@@ -77,7 +75,7 @@ def begun_by_others(infos: Objects, partition: MetadataPartition, instant: str) 
     )
 
 
-def forget_first_logs(own: TableContext, partition: MetadataPartition, instant: str) -> None:
+def forget_first_logs(own: TableContext, partition: AnyPartition, instant: str) -> None:
     """Delete the first logs of a plan that was not decided. Their names are of this instant alone,
     so it may be done at any time."""
     for info in own.storage.list(partition):
@@ -91,7 +89,7 @@ def is_whole(infos: Objects) -> bool:
     return not notes_in(infos) and any(info.path == PROPERTIES for info in infos)
 
 
-def _logs(infos: Objects, partition: MetadataPartition) -> Iterator[LogFileName]:
+def _logs(infos: Objects, partition: AnyPartition) -> Iterator[LogFileName]:
     for info in infos:
         folder, _, name = info.path.rpartition("/")
         found = parse_log_file(name) if folder == partition else None

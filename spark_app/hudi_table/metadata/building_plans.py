@@ -31,10 +31,12 @@ from hudi_table.metadata.delta.entries import stored_schema
 from hudi_table.metadata.record_index.build import shards_needed
 from hudi_table.metadata.table import MetadataTable, Partitions, context_of, named, read_partitions
 from hudi_table.model.metadata_table import (
+    AnyPartition,
     MetadataPartition,
     ShardLimits,
     early_instant,
     initial_instant,
+    partition_named,
 )
 from hudi_table.model.names import METADATA_TABLE, join
 from hudi_table.model.options.write_options import PARTITION_SHARDS
@@ -66,7 +68,7 @@ class Building:
     """A plan: the partitions that it builds, by their initial instants."""
 
     instant: Instant
-    partitions: dict[MetadataPartition, str]
+    partitions: dict[AnyPartition, str]
 
 
 def pending_buildings(ctx: TableContext, timeline: Timeline) -> list[Building]:
@@ -77,7 +79,7 @@ def pending_buildings(ctx: TableContext, timeline: Timeline) -> list[Building]:
 
 
 def plan_building(
-    ctx: TableContext, wanted: Sequence[MetadataPartition], limits: ShardLimits, *, yields: bool
+    ctx: TableContext, wanted: Sequence[AnyPartition], limits: ShardLimits, *, yields: bool
 ) -> Building | None:
     """Decide to build these partitions. None if it has to be found out anew what is missing:
     another has built or planned some of them, or what lay in their place was dropped first.
@@ -95,7 +97,7 @@ def plan_building(
                 drop_metadata_table(ctx, None)
             txn.withdraw()
             return None
-        groups: dict[MetadataPartition, Groups] = {name: {None: name.default_groups} for name in wanted}
+        groups: dict[AnyPartition, Groups] = {name: {None: name.default_groups} for name in wanted}
         properties: dict[str, str | None] = {}
         if MetadataPartition.COLUMN_STATS in groups:
             # Whoever writes to it asks how.
@@ -124,7 +126,7 @@ def plan_building(
     return building
 
 
-def _is_in_the_way(ctx: TableContext, wanted: Sequence[MetadataPartition]) -> bool:
+def _is_in_the_way(ctx: TableContext, wanted: Sequence[AnyPartition]) -> bool:
     """Whether anything lies where the partitions are to be built, or a drop ended half-way. Raises
     MetadataGoneError if one may be under way."""
     infos = ctx.storage.list(METADATA_TABLE)
@@ -144,7 +146,7 @@ def _is_in_the_way(ctx: TableContext, wanted: Sequence[MetadataPartition]) -> bo
     return bool(infos or read_partitions(ctx).all)
 
 
-def is_as_begun(ctx: TableContext, building: Building, groups: Mapping[MetadataPartition, Groups]) -> bool:
+def is_as_begun(ctx: TableContext, building: Building, groups: Mapping[AnyPartition, Groups]) -> bool:
     """Whether what a plan began is there, all of it and nothing that another plan began, and nobody
     drops it."""
     infos = context_of(ctx).storage.list()
@@ -176,7 +178,7 @@ def _planned(ctx: TableContext, instant: Instant) -> Building:
     requested = instant.with_state(State.REQUESTED)
     try:
         (record,) = decode_records(body(ctx, requested))
-        names = [MetadataPartition(info["metadataPartitionPath"]) for info in record["indexPartitionInfos"]]
+        names = [partition_named(info["metadataPartitionPath"]) for info in record["indexPartitionInfos"]]
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptTableError(
             f"{requested.file_name} is no plan of an index: {error}", base_path=ctx.base_path, path=requested.file_name
@@ -184,7 +186,7 @@ def _planned(ctx: TableContext, instant: Instant) -> Building:
     return Building(instant, _initial(ctx, instant.time, names))
 
 
-def _initial(ctx: TableContext, time: str, partitions: Iterable[MetadataPartition]) -> dict[MetadataPartition, str]:
+def _initial(ctx: TableContext, time: str, partitions: Iterable[AnyPartition]) -> dict[AnyPartition, str]:
     if ctx.layout.tells_completions:
         return dict.fromkeys(partitions, early_instant(time))
     return {partition: initial_instant(time, number) for number, partition in enumerate(partitions)}

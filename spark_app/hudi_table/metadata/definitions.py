@@ -20,7 +20,7 @@ import pyarrow as pa
 from hudi_table.codec.metadata.column_stats import META_OF_015_ALONE, indexed_columns
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.json_text import parse_json
-from hudi_table.model.metadata_table import MetadataPartition
+from hudi_table.model.metadata_table import SECONDARY_INDEX, MetadataPartition, SecondaryPartition, is_secondary
 from hudi_table.model.names import HOODIE
 from hudi_table.model.options.values import stored_boolean
 from hudi_table.model.table.version_properties import STATISTICS
@@ -33,6 +33,8 @@ _PROPERTY: Final = "hoodie.table.index.defs.path"
 _DEFINED: Final = "indexDefinitions"
 _BY_PARTITION: Final = "isPartitioned"
 _PLAIN: Final = "V2"
+_SECONDARY: Final = "secondary_index"
+_EXPRESSION_INDEX: Final = "expr_index_"
 
 
 def define_column_stats(ctx: TableContext, schema: pa.Schema) -> None:
@@ -91,11 +93,57 @@ def define_record_index(ctx: TableContext, *, by_partition: bool) -> None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class SecondaryNote:
+    """What is noted of an index of a secondary key: its `column`, and whether a pair lies in the
+    file group of its `whole` key, as in version 1 of such an index, or in that of its value."""
+
+    column: str
+    whole: bool = True
+
+
+def noted_secondary(ctx: TableContext, name: str) -> SecondaryNote | None:
+    """The note of an index of a secondary key; None if there is none, or one of more than a
+    column."""
+    found = _read(ctx).get(name)
+    note = found if isinstance(found, dict) else {}
+    columns = note.get("sourceFields")
+    if note.get("indexType") != _SECONDARY or not isinstance(columns, list) or len(columns) != 1:
+        return None
+    return SecondaryNote(str(columns[0]), note.get("version") != _PLAIN)
+
+
+def defined_by_users(ctx: TableContext) -> set[str]:
+    """The indexes that somebody has made by their name: of secondary keys and of expressions."""
+    return {name for name in _read(ctx) if name.startswith((SECONDARY_INDEX, _EXPRESSION_INDEX))}
+
+
+def define_secondary(ctx: TableContext, name: SecondaryPartition, column: str) -> None:
+    """Note the column of an index of a secondary key, in the version that its table's version
+    has."""
+    _note(
+        ctx,
+        {
+            "indexName": str(name),
+            "indexType": _SECONDARY,
+            "indexFunction": "identity",
+            "sourceFields": [column],
+            "indexOptions": {},
+            "version": STATISTICS[ctx.config.version],
+        },
+    )
+
+
 def undefine(ctx: TableContext, names: Collection[str]) -> None:
     """Take the notes of these indexes away. Hudi 1.1.1 fails on a filter by an index that is noted
     and not there, or finds no row (measured)."""
     found = _read(ctx)
     _put(ctx, found, {name: note for name, note in found.items() if name not in names})
+
+
+def undefine_all_but_secondary(ctx: TableContext) -> None:
+    """Leave the notes of indexes of secondary keys alone, by which they are built again."""
+    undefine(ctx, {name for name in _read(ctx) if not is_secondary(name)})
 
 
 def noted_by_partition(ctx: TableContext) -> bool:

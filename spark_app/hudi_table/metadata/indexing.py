@@ -21,11 +21,7 @@ import pyarrow as pa
 
 from hudi_table.codec.hfile import write_hfile
 from hudi_table.codec.metadata.records import encode_metadata, metadata_schema
-from hudi_table.errors import (
-    InvalidDataError,
-    ObjectExistsError,
-    UnsupportedTableError,
-)
+from hudi_table.errors import InvalidDataError, ObjectExistsError, UnsupportedTableError
 from hudi_table.metadata.bootstrap import (
     Groups,
     first_logs,
@@ -42,11 +38,12 @@ from hudi_table.metadata.building_plans import (
     plan_building,
     ready_partitions,
 )
-from hudi_table.metadata.definitions import define_column_stats, define_record_index, noted_by_partition
+from hudi_table.metadata.definitions import define_column_stats, define_record_index, noted_by_partition, undefine
 from hudi_table.metadata.delta.commit import by_group, publish, record_of
 from hudi_table.metadata.delta.entries import entries_of_table, stored_schema
 from hudi_table.metadata.lifecycle import (
     OF_KEYS,
+    has_secondary,
     is_built,
     is_just_listed_without,
     kept,
@@ -55,15 +52,20 @@ from hudi_table.metadata.lifecycle import (
 )
 from hudi_table.metadata.record_index.build import recorded_shards
 from hudi_table.metadata.records import Derive, UnkeptError
+from hudi_table.metadata.secondary_index.build import built_again, recorded_pairs
 from hudi_table.metadata.table import MetadataTable, Partitions, context_of, named, own_timeline, read_partitions
 from hudi_table.model.metadata_table import (
     BEGUN_SHARD,
     EMPTY_LOG_TOKEN,
+    AnyPartition,
     HFileName,
     MetadataPartition,
+    SecondaryPartition,
     ShardLimits,
     data_instant,
     group_file_id,
+    in_order,
+    is_secondary,
     partition_of_shard,
 )
 from hudi_table.model.names import join
@@ -118,17 +120,18 @@ def prepare_metadata(
             _finish_or_forget(ctx, found)
 
 
-def with_what_they_need(ctx: TableContext, names: Iterable[str]) -> list[MetadataPartition]:
+def with_what_they_need(ctx: TableContext, names: Iterable[str]) -> list[AnyPartition]:
     """The partitions of these names that the table's version has: `files` in any case, and
     `column_stats` beside `partition_stats`."""
-    chosen = {MetadataPartition.FILES, *names} & kept(ctx)
+    asked: set[str] = {MetadataPartition.FILES, *names}
+    chosen = {name for name in asked if name in kept(ctx) or (is_secondary(name) and has_secondary(ctx))}
     chosen |= {MetadataPartition.COLUMN_STATS} if MetadataPartition.PARTITION_STATS in chosen else set()
-    return [name for name in MetadataPartition if name in chosen]
+    return in_order(chosen)
 
 
 def build_metadata(
     ctx: TableContext,
-    wanted: Sequence[MetadataPartition] = (MetadataPartition.FILES,),
+    wanted: Sequence[AnyPartition] = (MetadataPartition.FILES,),
     limits: ShardLimits | None = None,
     *,
     waits: bool = True,
@@ -157,7 +160,7 @@ def build_metadata(
         if attempt:
             ctx.clock.sleep(min(_PAUSE_SECONDS * 2**attempt, _PAUSE_SECONDS_MAX))
         try:
-            did = _finished(ctx, raises=bool(_REFUSED_BY_ROWS.intersection(wanted))) or did
+            did = _finished(ctx, raises=any(name in _REFUSED_BY_ROWS or is_secondary(name) for name in wanted)) or did
             found = ready_partitions(ctx, load_timeline(ctx))
             missing = [name for name in names if name not in found]
             if _RECORD_INDEX in wanted and _RECORD_INDEX not in missing:
@@ -165,7 +168,9 @@ def build_metadata(
             if not missing:
                 return did
             # What another engine has built, too: the whole may be built anew.
-            names = [name for name in MetadataPartition if name in names or name in found]
+            by_key = _RECORD_INDEX in {*names, *found} and not (limits or ShardLimits()).by_partition
+            again = built_again(ctx, load_timeline(ctx), indexed=by_key)
+            names, missing = in_order({*names, *found, *again}), in_order({*missing, *again})
             building = plan_building(ctx, missing, limits or ShardLimits(), yields=attempt < _YIELDS)
             if building is not None:
                 _execute(ctx, building)
@@ -267,13 +272,15 @@ def _complete(ctx: TableContext, building: Building, built: Iterable[str]) -> No
 def _parts(
     ctx: TableContext,
     timeline: Timeline,
-    partition: MetadataPartition,
+    partition: AnyPartition,
     derive: Derive,
     groups: Groups,
 ) -> Iterable[tuple[str, pa.Table]]:
     """(file id, entries sorted by key) of the groups that have any."""
     if partition is _RECORD_INDEX:
         return recorded_shards(ctx, timeline, groups)
+    if isinstance(partition, SecondaryPartition):
+        return recorded_pairs(ctx, timeline, partition, groups.get(None, 1))
     return [
         (group_file_id(partition, number), rows)
         for entries in derive(partition, False)
@@ -314,6 +321,7 @@ def _give_up(ctx: TableContext, building: Building) -> None:
     them is written to any more."""
     found = read_partitions(ctx)
     mine = set(building.partitions) - set(found.ready)
+    undefine(ctx, {name for name in mine if is_secondary(name)})
     left = found.without(mine)
     if left.all:
         replace_properties(ctx, named(left))
@@ -322,7 +330,7 @@ def _give_up(ctx: TableContext, building: Building) -> None:
     _complete(ctx, building, [name for name in building.partitions if name in found.ready])
 
 
-def _make_ready(ctx: TableContext, building: Building, planned: Mapping[MetadataPartition, Groups]) -> None:
+def _make_ready(ctx: TableContext, building: Building, planned: Mapping[AnyPartition, Groups]) -> None:
     """Name the partitions as ready, unless they were dropped since the plan. No process can look
     and put in one step: so it looks again behind the put, and until then whoever reads or writes
     sees what is half-built."""
@@ -348,7 +356,7 @@ def _make_ready(ctx: TableContext, building: Building, planned: Mapping[Metadata
 
 def _base_files(
     own: TableContext,
-    partition: MetadataPartition,
+    partition: AnyPartition,
     instant: str,
     parts: Iterable[tuple[str, pa.Table]],
     record: str,

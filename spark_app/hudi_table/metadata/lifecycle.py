@@ -10,9 +10,9 @@ import warnings
 from collections.abc import Collection
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
-from hudi_table.metadata.definitions import undefine
+from hudi_table.metadata.definitions import noted_by_partition, noted_secondary, undefine
 from hudi_table.metadata.table import MetadataTable, Partitions, check_version, context_of, named, read_partitions
-from hudi_table.model.metadata_table import MetadataPartition
+from hudi_table.model.metadata_table import MetadataPartition, is_secondary
 from hudi_table.model.names import METADATA_TABLE, PROPERTIES, join
 from hudi_table.model.table.properties import METADATA_DROPPED, PARTITION_DROPPED
 from hudi_table.model.timeline.instants import Action
@@ -55,15 +55,30 @@ def resolve_metadata_partitions(ctx: TableContext) -> Partitions:
 
 
 def kept(ctx: TableContext) -> frozenset[MetadataPartition]:
-    """The partitions that commits of this release write to."""
+    """The partitions that commits of this release write to, but indexes of secondary keys."""
     without = set() if ctx.layout.partition_stats else {MetadataPartition.PARTITION_STATS}
     return frozenset(MetadataPartition) - without
 
 
+def has_secondary(ctx: TableContext) -> bool:
+    """Whether the table's version has indexes of secondary keys: versions 8 and 9."""
+    return ctx.layout.partition_stats
+
+
+def _strange(ctx: TableContext, names: Collection[str]) -> set[str]:
+    """Those of the partitions that no commit writes to: indexes of expressions, and of secondary
+    keys those that do not say of which column, or have no global record index beside them."""
+    others = set(names) - kept(ctx)
+    if not has_secondary(ctx) or not any(map(is_secondary, others)):
+        return others
+    lacks = MetadataPartition.RECORD_INDEX not in names or noted_by_partition(ctx)
+    return {name for name in others if lacks or not is_secondary(name) or noted_secondary(ctx, name) is None}
+
+
 def _kept_alone(ctx: TableContext, partitions: Partitions) -> Partitions:
-    """The partitions without those that are not kept, which are dropped: indexes of secondary keys
-    and of expressions, and statistics that no index of columns defines."""
-    strange = set(partitions.all) - kept(ctx)
+    """The partitions without those that are not kept, which are dropped: `_strange` ones, and
+    statistics that no index of columns defines."""
+    strange = _strange(ctx, partitions.all)
     if MetadataPartition.COLUMN_STATS not in partitions.all:
         strange |= {MetadataPartition.PARTITION_STATS} & set(partitions.all)
     if not strange:
@@ -72,20 +87,25 @@ def _kept_alone(ctx: TableContext, partitions: Partitions) -> Partitions:
     return read_partitions(ctx)
 
 
-def drop_partitions(ctx: TableContext, names: Collection[str], why: str) -> None:
-    """Drop these partitions alone, and say so: their definitions and the properties first, by which
+def drop_partitions(ctx: TableContext, names: Collection[str], why: str | None) -> bool:
+    """Drop these partitions alone, and say so, unless somebody wishes it (`why` is None). Whether
+    there was one. Their definitions and the properties first, by which
     readers go. What others write there meanwhile stays and counts for nothing: Hudi empties the
     folder of a partition before it builds it anew."""
     found = read_partitions(ctx)
     gone = sorted(set(names) & set(found.all))
     if not gone:
-        return
-    said = f"{PARTITION_DROPPED}{', '.join(gone)}: {why}"
+        return False
+    said = "" if why is None else f"{PARTITION_DROPPED}{', '.join(gone)}: {why}"
     undefine(ctx, gone)
-    replace_properties(ctx, {**named(found.without(gone)), METADATA_DROPPED: said})
+    replace_properties(ctx, {**named(found.without(gone)), **({METADATA_DROPPED: said} if said else {})})
     for name in gone:
         retry.delete_all(ctx.storage, [info.path for info in ctx.storage.list(join(METADATA_TABLE, name))])
-    warnings.warn(f"of the metadata table of {ctx.base_path} was dropped {said}", MetadataDroppedWarning, stacklevel=2)
+    if said:
+        warnings.warn(
+            f"of the metadata table of {ctx.base_path} was dropped {said}", MetadataDroppedWarning, stacklevel=2
+        )
+    return True
 
 
 def is_built(timeline: Timeline) -> bool:
@@ -105,7 +125,7 @@ def _why_not(ctx: TableContext, partitions: Partitions) -> str | None:
         return "the table's properties name no partition of it"
     if not ctx.config.populate_meta_fields and OF_KEYS.intersection(partitions.all):
         return "it has an index of record keys, which the table's files do not hold"
-    strange = sorted(set(partitions.all) - kept(ctx))
+    strange = sorted(_strange(ctx, partitions.all))
     if strange and not ctx.layout.partition_stats:
         return f"this release does not keep its partition {', '.join(strange)}"
     try:

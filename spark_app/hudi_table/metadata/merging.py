@@ -22,7 +22,7 @@ LISTED = pa.schema([("key", pa.string()), ("name", pa.string()), ("size", pa.int
 """Rows of `listed`: a key, one of its names, and the file's size in bytes."""
 DELETED = "_deleted"
 """Column of a part: true where a delete block names the key."""
-_FLAGS = ("bloom", "stats")
+_FLAGS = ("bloom", "stats", "secondary")
 
 
 def listed(parts: Sequence[pa.Table]) -> pa.Table:

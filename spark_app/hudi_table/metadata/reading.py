@@ -16,7 +16,13 @@ from hudi_table.codec.metadata.records import METADATA_SCHEMA, decode_metadata
 from hudi_table.errors import UnsupportedTableError
 from hudi_table.metadata.merging import DELETED, LISTED, latest, listed, widest
 from hudi_table.metadata.table import CountedInstants, MetadataTable
-from hudi_table.model.metadata_table import ALL_PARTITIONS, MetadataPartition, group_file_id, partition_of_key
+from hudi_table.model.metadata_table import (
+    ALL_PARTITIONS,
+    AnyPartition,
+    MetadataPartition,
+    group_file_id,
+    partition_of_key,
+)
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.rows.log_scan import ShownInstants, slice_blocks
 from hudi_table.table.store.ports import Storage
@@ -35,14 +41,23 @@ def slice_parts(table: MetadataTable, item: FileSlice, keys: pa.Array | None = N
     return parts_of(table.ctx.storage, item, table.counted, keys)
 
 
-def parts_of(storage: Storage, item: FileSlice, counted: ShownInstants, keys: pa.Array | None = None) -> list[pa.Table]:
+def parts_of(
+    storage: Storage,
+    item: FileSlice,
+    counted: ShownInstants,
+    keys: pa.Array | None = None,
+    *,
+    by_prefix: bool = False,
+) -> list[pa.Table]:
     """The same of a slice whose files are in `storage`, where the blocks of the instants `counted`
-    count. Raises ObjectNotFoundError too."""
-    base = [] if item.base is None else [_base(storage.open_read(item.base.path), item.base.path, keys)]
+    count; `by_prefix`: of all keys that begin with the given ones. Raises ObjectNotFoundError
+    too."""
+    chosen = _Chosen(keys, by_prefix)
+    base = [] if item.base is None else [_base(storage.open_read(item.base.path), item.base.path, chosen)]
     blocks: list[pa.Table | _Encoded] = []
     for block in slice_blocks(storage, item.logs, counted):
         with storage.open_read(block.path) as source:
-            blocks.append(_block(source, block, keys))
+            blocks.append(_block(source, block, chosen))
     return base + _decoded(blocks)
 
 
@@ -79,7 +94,7 @@ class PartitionSlices:
     counted: CountedInstants
 
     @classmethod
-    def of(cls, table: MetadataTable, partition: MetadataPartition) -> PartitionSlices | None:
+    def of(cls, table: MetadataTable, partition: AnyPartition) -> PartitionSlices | None:
         """Those of this listing; None if the partition has no group."""
         slices = tuple(group.latest for group in table.groups.get(partition, ()) if group.slices)
         return cls(slices, table.counted) if slices else None
@@ -94,7 +109,7 @@ class PartitionSlices:
         return pa.concat_tables(LocalEngine(GROUPS_AHEAD).map(merged, self.slices))
 
 
-def read_entries(table: MetadataTable, partition: MetadataPartition, keys: pa.Array | None = None) -> pa.Table | None:
+def read_entries(table: MetadataTable, partition: AnyPartition, keys: pa.Array | None = None) -> pa.Table | None:
     """The entries of a partition other than `files`, of all its groups; None if it has no group."""
     found = PartitionSlices.of(table, partition)
     return None if found is None else found.read(table.ctx.storage, keys)
@@ -140,22 +155,39 @@ class _Encoded:
         return found.add_column(0, "key", self.entries["key"].cast(pa.string()))
 
 
-def _base(source: pa.NativeFile, path: str, keys: pa.Array | None) -> pa.Table:
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Which entries are read: all, those of the keys, or those whose keys begin so."""
+
+    keys: pa.Array | None
+    by_prefix: bool
+
+    def of(self, file: HFile) -> pa.Table:
+        if self.keys is None:
+            return file.read()
+        return file.prefix(self.keys) if self.by_prefix else file.lookup(self.keys)
+
+    def among(self, deleted: pa.Array) -> pa.Array:
+        """Those of deleted keys; all of them where a prefix is asked for, which harm nothing."""
+        if self.keys is None or self.by_prefix:
+            return deleted
+        return deleted.filter(pc.is_in(deleted, value_set=self.keys.cast(deleted.type)))
+
+
+def _base(source: pa.NativeFile, path: str, chosen: _Chosen) -> pa.Table:
     with source:
         file = HFile.open(source, path=path)
-        return _Encoded(file.read() if keys is None else file.lookup(keys), file.schema).decoded()
+        return _Encoded(chosen.of(file), file.schema).decoded()
 
 
-def _block(source: pa.NativeFile, block: LogBlock, keys: pa.Array | None) -> pa.Table | _Encoded:
+def _block(source: pa.NativeFile, block: LogBlock, chosen: _Chosen) -> pa.Table | _Encoded:
     if block.type is BlockType.DELETE:
-        deleted = read_deletes(source, block).keys
-        if keys is not None:
-            deleted = deleted.filter(pc.is_in(deleted, value_set=keys.cast(deleted.type)))
+        deleted = chosen.among(read_deletes(source, block).keys)
         return pa.table({"key": deleted, DELETED: pa.repeat(pa.scalar(True), len(deleted))})
     if block.type is not BlockType.HFILE:
         raise UnsupportedTableError(f"a {block.type.name} block in a log of the metadata table", path=block.path)
     file = read_hfile(source, block)
-    return _Encoded(file.read() if keys is None else file.lookup(keys), block.schema or file.schema)
+    return _Encoded(chosen.of(file), block.schema or file.schema)
 
 
 def _decoded(blocks: Sequence[pa.Table | _Encoded]) -> list[pa.Table]:

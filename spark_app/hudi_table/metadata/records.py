@@ -13,13 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_table.codec.metadata.keys import file_group_index, secondary_prefixes_of
 from hudi_table.codec.metadata.records import FILES, PARTITIONS
 from hudi_table.errors import UnsupportedTableError
 from hudi_table.metadata.merging import nested
-from hudi_table.model.metadata_table import ALL_PARTITIONS, MetadataPartition, partition_key
+from hudi_table.model.metadata_table import ALL_PARTITIONS, AnyPartition, partition_key
 from hudi_table.model.timeline.commits import CDC_STATS, CommitMetadata
 
 ENTRIES = pa.schema([("key", pa.string()), ("name", pa.string()), ("size", pa.int64()), ("deleted", pa.bool_())])
@@ -28,11 +31,19 @@ ENTRIES = pa.schema([("key", pa.string()), ("name", pa.string()), ("size", pa.in
 @dataclass(frozen=True, slots=True)
 class Entries:
     """What a delta says of one partition: `rows` to put, sorted by `key`, and `deleted` keys. `of`:
-    the data partition whose keys they are, in a record index by partition."""
+    the data partition whose keys they are, in a record index by partition. `whole`: as in
+    `group_numbers`."""
 
     rows: pa.Table
     deleted: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
     of: str | None = None
+    whole: bool = True
+
+
+def group_numbers(keys: pa.Array | pa.ChunkedArray, groups: int, *, whole: bool) -> npt.NDArray[np.int32]:
+    """In which of so many file groups each key lies: that of the `whole` key, or of a pair that of
+    its value."""
+    return file_group_index(keys if whole else secondary_prefixes_of(keys), groups)
 
 
 class UnkeptError(UnsupportedTableError):
@@ -41,12 +52,12 @@ class UnkeptError(UnsupportedTableError):
 
     internal = True
 
-    def __init__(self, partition: MetadataPartition, why: str) -> None:
+    def __init__(self, partition: AnyPartition, why: str) -> None:
         super().__init__(why)
         self.partition = partition
 
 
-Derive = Callable[[MetadataPartition, bool], Sequence[Entries]]
+Derive = Callable[[AnyPartition, bool], Sequence[Entries]]
 """The entries of a partition; none for no change. Raises UnkeptError. The flag: whether its record
 index is by partition."""
 

@@ -25,6 +25,7 @@ from hudi_table.metadata.definitions import noted_by_partition
 from hudi_table.model.digits import whole
 from hudi_table.model.metadata_table import (
     EMPTY_LOG_TOKEN,
+    AnyPartition,
     MetadataPartition,
     data_instant,
     is_building_instant,
@@ -157,7 +158,7 @@ class MetadataTable:
         return cls(ctx, partitions.without_ready(misnamed), own, counted, groups, tuple(infos), by_partition, misnamed)
 
     @classmethod
-    def with_ready(cls, ctx: TableContext, timeline: Timeline, partition: MetadataPartition) -> MetadataTable | None:
+    def with_ready(cls, ctx: TableContext, timeline: Timeline, partition: AnyPartition) -> MetadataTable | None:
         """The one of a snapshot, if this partition of it is ready and its files can be read; else
         None: what it would tell has to be found without it.
 
@@ -184,10 +185,10 @@ class MetadataTable:
         properties, as they are listed."""
         return identity_in(self.files)
 
-    def _known_ready(self, data: TableContext, partition: MetadataPartition) -> bool:
+    def _known_ready(self, data: TableContext, partition: AnyPartition) -> bool:
         return self._ready_key(partition) in data.bodies
 
-    def _ready_key(self, partition: MetadataPartition) -> str:
+    def _ready_key(self, partition: AnyPartition) -> str:
         return f"{METADATA_TABLE}/{partition}@{self.identity}"
 
     @property

@@ -3,13 +3,16 @@ otherwise."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hudi_table.metadata.reading import listed_files, listed_partitions, read_listing
+import pyarrow.compute as pc
+
+from hudi_table.metadata.reading import latest_of, listed_files, listed_partitions, read_listing, slice_parts
 from hudi_table.metadata.record_index.shards import is_there, shard_counts
+from hudi_table.metadata.secondary_index.build import is_kept, recorded_pairs
 from hudi_table.metadata.table import MetadataTable
-from hudi_table.model.metadata_table import MetadataPartition
+from hudi_table.model.metadata_table import MetadataPartition, SecondaryPartition, is_secondary
 from hudi_table.model.names import LogFileName, instant_of_token, join, parse_base_file, parse_log_file
 from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.store.ports import ObjectInfo
@@ -55,8 +58,8 @@ def committed_files(infos: Iterable[ObjectInfo], timeline: Timeline) -> dict[tup
 
 
 def differences(ctx: TableContext) -> list[Difference]:
-    """Where the partition `files` and the table's folders disagree, and which partitions a record
-    index by partition leaves out, sorted by path; empty without a metadata table that is ready.
+    """Where the partition `files` and the table's folders disagree, which partitions a record index
+    by partition leaves out, and what an index of a secondary key lacks or holds beyond the rows, sorted by path; empty without a metadata table that is ready.
     Raises CorruptTableError, UnsupportedTableError.
 
     Of what writers and cleans change meanwhile it is right: the timeline is listed before and
@@ -104,4 +107,25 @@ def differences(ctx: TableContext) -> list[Difference]:
             Difference(path, "has no shards in the record index")
             for path in known - shard_counts(ids, ctx.base_path).keys()
         ]
+    if not moved:
+        differences_found += _of_secondary(ctx, table, before)
     return sorted(differences_found, key=lambda item: (item.path, item.what))
+
+
+def _of_secondary(ctx: TableContext, table: MetadataTable, timeline: Timeline) -> Iterator[Difference]:
+    """Indexes of secondary keys whose pairs are not those of the rows: file group by file group, of
+    which each is held alone."""
+    for name in map(SecondaryPartition, filter(is_secondary, table.partitions.ready)):
+        if not is_kept(ctx, timeline, name):
+            # Hudi's own: the next write drops it.
+            continue
+        groups = {group.file_id: group.latest for group in table.groups.get(name, ()) if group.slices}
+        lacks = more = 0
+        for file_id, rows in recorded_pairs(ctx, timeline, name, max(1, len(groups)), every=True):
+            item = groups.get(file_id)
+            wanted = rows["key"].combine_chunks()
+            held = latest_of(slice_parts(table, item))["key"].combine_chunks() if item else wanted.slice(0, 0)
+            lacks += len(wanted.filter(pc.invert(pc.is_in(wanted, value_set=held))))
+            more += len(held.filter(pc.invert(pc.is_in(held, value_set=wanted))))
+        if lacks or more:
+            yield Difference(name, f"lacks {lacks} pairs of rows, and holds {more} that no row has")

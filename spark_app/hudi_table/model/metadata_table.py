@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 from hudi_table.model.digits import is_digits
 from hudi_table.model.names import escape_partition_value, unescape_partition_value
@@ -40,6 +42,9 @@ at the same moment write to one slice."""
 PARTITIONED_RECORD_INDEX = "partitioned_record_index"
 """What the partition `record_index` is asked for by where it is to be by partition: Hudi 1.1's
 RECORD_LEVEL_INDEX."""
+
+SECONDARY_INDEX = "secondary_index_"
+"""How the partition of an index of a secondary key begins: the name of the index follows."""
 
 _HFILE = re.compile(r"^(?P<id>[^_/]+)_(?P<token>[^_/]+)_(?P<time>\d{14,})\.hfile$", re.ASCII)
 _SHARD = re.compile(r"^record-index-(?P<partition>[^-/]*)-\d{4,}-0$", re.ASCII)
@@ -70,6 +75,49 @@ class MetadataPartition(StrEnum):
         return _GROUPS[self]
 
 
+class SecondaryPartition(str):
+    """The partition `secondary_index_<name>` of an index of a secondary key, which table versions 8
+    and 9 alone have."""
+
+    __slots__ = ()
+
+    def __new__(cls, name: str) -> SecondaryPartition:
+        """Raises ValueError for the name of another partition."""
+        if not is_secondary(name):
+            raise ValueError(f"{name!r} is no partition of the metadata table")
+        return super().__new__(cls, name)
+
+    @property
+    def prefix(self) -> str:
+        """How the ids of its file groups begin (measured on Hudi 1.0.2 and 1.1.1)."""
+        return f"{self.replace('_', '-')}-"
+
+    @property
+    def default_groups(self) -> int:
+        """How many file groups it is built with, as Hudi does by default."""
+        return _SECONDARY_GROUPS
+
+
+AnyPartition: TypeAlias = MetadataPartition | SecondaryPartition
+
+
+def is_secondary(name: str) -> bool:
+    """Whether a partition is an index of a secondary key."""
+    return name.startswith(SECONDARY_INDEX) and len(name) > len(SECONDARY_INDEX)
+
+
+def partition_named(name: str) -> AnyPartition:
+    """The partition of this name. Raises ValueError for one that has no meaning here."""
+    return SecondaryPartition(name) if is_secondary(name) else MetadataPartition(name)
+
+
+def in_order(names: Collection[str]) -> list[AnyPartition]:
+    """These partitions as they are built, one after the other; what has no meaning here is left
+    out."""
+    secondary = sorted(name for name in names if is_secondary(name))
+    return [*(name for name in MetadataPartition if name in names), *map(SecondaryPartition, secondary)]
+
+
 @dataclass(frozen=True, slots=True)
 class ShardLimits:
     """With how many file groups a record index is built; the defaults are Hudi's.
@@ -96,6 +144,7 @@ class ShardLimits:
 
 
 _ENTRY_BYTES = 48
+_SECONDARY_GROUPS = 10
 _PREFIXES = {
     MetadataPartition.FILES: "files-",
     MetadataPartition.COLUMN_STATS: "col-stats-",
@@ -130,7 +179,7 @@ def parse_hfile(name: str) -> HFileName | None:
     return None if match is None else HFileName(match["id"], match["token"], match["time"])
 
 
-def group_file_id(partition: MetadataPartition, number: int, of: str | None = None) -> str:
+def group_file_id(partition: AnyPartition, number: int, of: str | None = None) -> str:
     """The id of a partition's file group; in a record index by partition, `of` a data partition."""
     inner = "" if of is None else f"{escape_partition_value(of).replace('-', '%2D').replace('_', '%5F')}-"
     return f"{partition.prefix}{inner}{number:04d}-0"

@@ -209,13 +209,32 @@ class ShortCalls(TableReader):
 
     def build_metadata(self, indexes: Iterable[str] = (), options: Options | None = None) -> bool:
         """Build Hudi's metadata table, with the partitions `indexes` (`column_stats`,
-        `bloom_filters`, `record_index`), or finish a building that was begun, while writers go on.
+        `bloom_filters`, `record_index`, `secondary_index_<name>=<column>`), or finish a building that was begun, while writers go on.
         Whether there was anything to do. Every later write keeps it.
 
         `options`: those of Hudi for the file groups of a record index. Raises InvalidDataError
         where a key is in two places, so that no record index can be. See
         `docs/explanation/metadata-table.md`."""
         return bool(self.services.indexing(indexes, options).run())
+
+    def create_index(self, name: str, column: str, options: Options | None = None) -> bool:
+        """Build an index of a secondary key, the values of `column`, while writers go on. Whether
+        there was anything to do. Every later write keeps it, and filters on the column by `=` and
+        `in` open the files alone that have such rows.
+
+        Tables of versions 8 and 9 with a record index have it, of columns that are strings, ints or
+        bigints. Raises InvalidRequestError, UnsupportedTableError. `options`: as in
+        `build_metadata`."""
+        from hudi_table.services.metadata.secondary import partition_of
+
+        return self.build_metadata([f"{partition_of(name)}={column}"], options)
+
+    def drop_index(self, name: str) -> bool:
+        """Drop the index of a secondary key of this name. Whether there was one."""
+        from hudi_table.services.metadata.secondary import drop_index
+
+        self._check_writable()
+        return drop_index(self.context, name)
 
     def drop_metadata(self) -> bool:
         """Switch the metadata table off and delete it. Whether there was one."""

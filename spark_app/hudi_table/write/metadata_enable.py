@@ -12,7 +12,8 @@ import warnings
 from hudi_table.errors import InvalidDataError, UnsupportedTableError
 from hudi_table.index.record_index import RecordIndexWarning
 from hudi_table.metadata.indexing import prepare_metadata
-from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
+from hudi_table.metadata.lifecycle import drop_partitions
+from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition, is_secondary
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.checks.metadata_indexes import refuse_other_record_index
@@ -49,3 +50,7 @@ def _prepare(ctx: TableContext, options: WriteOptions, wanted: bool | None, inde
     by_partition = PARTITIONED_RECORD_INDEX in indexes
     names = [_RECORD_INDEX if name == PARTITIONED_RECORD_INDEX else name for name in indexes]
     prepare_metadata(ctx, wanted, names, options.partition_shards if by_partition else options.shards)
+    secondary = set(filter(is_secondary, ctx.config.metadata_partitions))
+    if options.non_blocking and secondary:
+        # Each of them compares with the rows before both.
+        drop_partitions(ctx, secondary, "writers that do not wait for each other cannot keep it")

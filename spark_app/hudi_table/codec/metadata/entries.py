@@ -28,6 +28,8 @@ from hudi_table.codec.metadata.records import (
     LOCATION_TYPE,
     PARTITION_STATS,
     RECORD_INDEX,
+    SECONDARY_INDEX,
+    SECONDARY_TYPE,
     STATS_TYPE,
     stats_with,
 )
@@ -99,6 +101,12 @@ def record_index_entries(keys: pa.Array | pa.ChunkedArray, partition: str, file_
     whole = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
     here = locations([(partition, file_id, instant)])
     return located_entries(whole, here, pa.array(np.zeros(len(whole), np.int32)))
+
+
+def secondary_entries(keys: pa.Array) -> pa.Table:
+    """Pairs of a value and a record key, by `keys.secondary_keys`."""
+    there = pa.StructArray.from_arrays([pa.repeat(pa.scalar(False), len(keys))], fields=list(SECONDARY_TYPE))
+    return _entries(keys, SECONDARY_INDEX, "secondary", there)
 
 
 def split_file_id(file_id: str) -> tuple[int, int, int, str, int]:

@@ -32,7 +32,7 @@ from hudi_table.codec.bounds import BOUND, Union, read_bounds, written_bounds
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.names import META_COLUMNS
 
-PARTITIONS, FILES, COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX, PARTITION_STATS = range(1, 7)
+PARTITIONS, FILES, COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX, PARTITION_STATS, SECONDARY_INDEX = range(1, 8)
 """The values of `type`."""
 
 FILE_TYPE: Final = pa.struct([pa.field("size", pa.int64(), False), pa.field("deleted", pa.bool_(), False)])
@@ -89,6 +89,7 @@ LOCATION_TYPE: Final = pa.struct(
         pa.field("encoding", pa.int32(), False),
     ]
 )
+SECONDARY_TYPE: Final = pa.struct([pa.field("deleted", pa.bool_(), False)])
 METADATA_SCHEMA: Final = pa.schema(
     [
         pa.field("type", pa.int32(), False),
@@ -96,6 +97,7 @@ METADATA_SCHEMA: Final = pa.schema(
         pa.field("bloom", BLOOM_TYPE),
         pa.field("stats", STATS_TYPE),
         pa.field("location", LOCATION_TYPE),
+        pa.field("secondary", SECONDARY_TYPE),
     ]
 )
 _COLUMNS: Final = {
@@ -104,6 +106,7 @@ _COLUMNS: Final = {
     "BloomFilterMetadata": "bloom",
     "ColumnStatsMetadata": "stats",
     "recordIndexMetadata": "location",
+    "SecondaryIndexMetadata": "secondary",
 }
 _STATS_NAMES: Final = {
     "fileName": "file_name",

@@ -19,19 +19,17 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 
 from hudi_table.codec.log.hfile import hfile_block
 from hudi_table.codec.log.rows import delete_block
-from hudi_table.codec.metadata.keys import file_group_index
 from hudi_table.codec.metadata.records import encode_metadata, metadata_schema
 from hudi_table.errors import CorruptTableError, UnavailableError, UnsupportedTableError
 from hudi_table.metadata.delta.log_placement import Place, Places, own_logs
 from hudi_table.metadata.lifecycle import drop, drop_partitions, standing
-from hudi_table.metadata.records import Derive, Entries, UnkeptError
+from hudi_table.metadata.records import Derive, Entries, UnkeptError, group_numbers
 from hudi_table.metadata.table import MetadataTable
-from hudi_table.model.metadata_table import MetadataPartition, group_file_id
+from hudi_table.model.metadata_table import AnyPartition, group_file_id, partition_named
 from hudi_table.model.names import META_COLUMNS, METADATA_TABLE, join
 from hudi_table.model.table.version_properties import RECORDS
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
@@ -60,7 +58,7 @@ class Delta:
     derive: Derive
     timeline: Timeline
     wrote_logs: bool = False
-    _entries: dict[tuple[MetadataPartition, bool], Sequence[Entries]] = field(default_factory=dict)
+    _entries: dict[tuple[AnyPartition, bool], Sequence[Entries]] = field(default_factory=dict)
 
     def write(self) -> frozenset[str]:
         """Write the logs where they belong now. Returns the conflict keys of the plans that would
@@ -127,7 +125,7 @@ class Delta:
     def _all_logs(self, table: MetadataTable, record: str) -> list[tuple[Place, bytes, WriteStat]]:
         places = Places(table, self.time)
         logs: list[tuple[Place, bytes, WriteStat]] = []
-        for name in map(MetadataPartition, table.partitions.all):
+        for name in map(partition_named, table.partitions.all):
             try:
                 logs += self._logs(places, name, record, by_partition=table.by_partition)
             except UnkeptError as error:
@@ -135,7 +133,7 @@ class Delta:
         return logs
 
     def _logs(
-        self, places: Places, partition: MetadataPartition, record: str, *, by_partition: bool
+        self, places: Places, partition: AnyPartition, record: str, *, by_partition: bool
     ) -> list[tuple[Place, bytes, WriteStat]]:
         kind = (partition, by_partition)
         if kind not in self._entries:
@@ -238,8 +236,8 @@ def by_group(entries: Entries, groups: int) -> list[tuple[int, pa.Table, pa.Arra
     """(number of the file group, its rows, its deleted keys)."""
     if groups == 1:
         return [(0, entries.rows, entries.deleted)] if len(entries.rows) or len(entries.deleted) else []
-    of_rows = np.asarray(file_group_index(entries.rows["key"], groups))
-    of_keys = np.asarray(file_group_index(entries.deleted, groups))
+    of_rows = group_numbers(entries.rows["key"], groups, whole=entries.whole)
+    of_keys = group_numbers(entries.deleted, groups, whole=entries.whole)
     return [
         (number, entries.rows.filter(pa.array(of_rows == number)), entries.deleted.filter(pa.array(of_keys == number)))
         for number in sorted({*of_rows.tolist(), *of_keys.tolist()})

@@ -49,8 +49,9 @@ from hudi_table.metadata.records import (
     entries_of_files,
     file_records,
 )
+from hudi_table.metadata.secondary_index.delta import pairs_of_commit
 from hudi_table.metadata.validate import committed_files
-from hudi_table.model.metadata_table import MetadataPartition
+from hudi_table.model.metadata_table import AnyPartition, MetadataPartition, SecondaryPartition
 from hudi_table.model.names import RECORD_KEY, is_skeleton, join, parse_base_file, parse_log_file
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.table.engine.local_engine import LocalEngine
@@ -72,7 +73,9 @@ def entries_of(ctx: TableContext, metadata: CommitMetadata, time: str, timeline:
     """What the commit of the instant `time` says to each partition; its snapshot is `timeline`, its
     files are there."""
 
-    def derive(name: MetadataPartition, by_partition: bool) -> Sequence[Entries]:
+    def derive(name: AnyPartition, by_partition: bool) -> Sequence[Entries]:
+        if isinstance(name, SecondaryPartition):
+            return pairs_of_commit(ctx, name, metadata, time, timeline)
         if name is MetadataPartition.FILES:
             return [Entries(file_records(entries_of_commit(metadata)))]
         if name is MetadataPartition.RECORD_INDEX:
@@ -89,8 +92,10 @@ def entries_of_deletion(ctx: TableContext, deleted: Mapping[str, Iterable[str]],
     that are."""
     files = [(partition, name) for partition, names in deleted.items() for name in names]
 
-    def derive(name: MetadataPartition, by_partition: bool) -> Sequence[Entries]:
+    def derive(name: AnyPartition, by_partition: bool) -> Sequence[Entries]:
         del by_partition
+        if isinstance(name, SecondaryPartition):
+            return []
         if name is MetadataPartition.FILES:
             rows = entries_of_clean(deleted, dropped)
             return [Entries(file_records(rows))] if len(rows) else []
@@ -108,12 +113,12 @@ def entries_of_deletion(ctx: TableContext, deleted: Mapping[str, Iterable[str]],
 
 
 def entries_of_table(ctx: TableContext, timeline: Timeline) -> Derive:
-    """What everything that is committed now says to each partition but the record index, which
-    `record_index.build` makes piece by piece."""
+    """What everything that is committed now says to each partition but the indexes of keys, which
+    `record_index.build` and `secondary_index.build` make piece by piece."""
     infos = list_data_files(ctx.storage)
     sizes = committed_files(infos, timeline)
 
-    def derive(name: MetadataPartition, by_partition: bool) -> Sequence[Entries]:
+    def derive(name: AnyPartition, by_partition: bool) -> Sequence[Entries]:
         del by_partition
         if name is MetadataPartition.FILES:
             return [Entries(file_records(entries_of_files(sizes, partitions_in(infos))))]
@@ -124,7 +129,7 @@ def entries_of_table(ctx: TableContext, timeline: Timeline) -> Derive:
 
 
 def _of_files(
-    ctx: TableContext, name: MetadataPartition, files: Iterable[_File], told: Callable[[], _Told]
+    ctx: TableContext, name: AnyPartition, files: Iterable[_File], told: Callable[[], _Told]
 ) -> Sequence[Entries]:
     if name is MetadataPartition.BLOOM_FILTERS:
         bases = [file for file in sorted(set(files)) if parse_base_file(file[1]) is not None]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hudi_table.errors import CorruptTableError
 from hudi_table.metadata.record_index.shards import is_there, shard_counts
 from hudi_table.metadata.table import MetadataTable
-from hudi_table.model.metadata_table import BEGUN_SHARD, MetadataPartition, parse_hfile
+from hudi_table.model.metadata_table import BEGUN_SHARD, AnyPartition, parse_hfile
 from hudi_table.model.names import LogFileName, join, log_write_token, parse_log_file
 from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.table.view.file_groups import LogFile, next_log_version
@@ -45,7 +45,7 @@ class Places:
         self._listed = _by_group(table)
         self._shards: dict[str, int] | None = None
 
-    def groups(self, partition: MetadataPartition, of: str | None = None) -> tuple[int, frozenset[int]]:
+    def groups(self, partition: AnyPartition, of: str | None = None) -> tuple[int, frozenset[int]]:
         """How many file groups a partition has, or a record index by partition has `of` a data
         partition, also where they are being built; and the numbers of those that the delta has to
         begin: of a new data partition, all of them. Raises CorruptTableError."""

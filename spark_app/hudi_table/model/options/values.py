@@ -151,5 +151,8 @@ def _check_zone(key: str, text: str) -> None:
 
 
 def _check_members(key: str, allowed: str, text: str, given: list[str]) -> None:
-    if not set(given) <= set(allowed.split("|")):
+    known = allowed.split("|")
+    # One that holds `<name>` stands for every text that begins as it does.
+    begins = tuple(one.partition("<")[0] for one in known if "<" in one)
+    if not all(one in known or one.startswith(begins) for one in given):
         raise InvalidOptionError(f"option {key!r}: {shown(key, text)} is none of {', '.join(allowed.split('|'))}")

@@ -1,7 +1,7 @@
 """All that leaves files out before one is opened, in its order: partitions, buckets, the record
-index, column statistics.
+index, indexes of secondary keys, column statistics.
 
-The latter two are imported where there is a filter, and a metadata table that may know them.
+The latter three are imported where there is a filter, and a metadata table that may know them.
 """
 
 from __future__ import annotations
@@ -51,8 +51,10 @@ def prune(
         return left, len(kept)
     from hudi_table.read.pruning.column_stats import with_matching_files
     from hudi_table.read.pruning.record_keys import with_record_keys
+    from hudi_table.read.pruning.secondary_keys import with_values
 
     if snapshot.newest is not None:
         found = with_record_keys(ctx, snapshot.newest, snapshot.everything, left.slices, bound, schema)
+        found = with_values(ctx, snapshot.newest, snapshot.everything, found, bound, schema)
         left = replace(left, slices=found)
     return replace(left, slices=with_matching_files(ctx, left.slices, bound, schema, snapshot.table)), len(kept)

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 from hudi_table.errors import InvalidOptionError
 from hudi_table.metadata.table import read_partitions
 from hudi_table.model.given import checked_call
-from hudi_table.model.metadata_table import MetadataPartition
+from hudi_table.model.metadata_table import AnyPartition
 from hudi_table.model.names import parse_data_file
 from hudi_table.model.options.write_options import INDEXING_PARTITIONS, METADATA_ENABLE
 from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
@@ -36,7 +36,8 @@ class IndexingService(Unplanned):
         self, partitions: Iterable[str] = (), options: Mapping[str, str] | None = None, *, plan: str = ""
     ) -> Self:
         """The service with these partitions beside `files`: `column_stats`, `partition_stats`,
-        `bloom_filters`, and `record_index` or `partitioned_record_index`. `plan`: digest of a dry
+        `bloom_filters`, `record_index` or `partitioned_record_index`, and
+        `secondary_index_<name>=<column>`. `plan`: digest of a dry
         run, which must still hold. Raises InvalidOptionError for options that name others."""
         given, chosen = dict(options or {}), ",".join(partitions)
         named = given.setdefault(INDEXING_PARTITIONS, chosen)
@@ -85,7 +86,7 @@ class IndexingService(Unplanned):
         return list(names_in(self.request.options.get(INDEXING_PARTITIONS, "")))
 
 
-def _missing(ctx: TableContext, names: list[str]) -> list[MetadataPartition]:
+def _missing(ctx: TableContext, names: list[str]) -> list[AnyPartition]:
     """Raises InvalidRequestError."""
     ready = read_partitions(ctx).ready
     return [name for name in wanted_partitions(ctx, names) if name not in ready]

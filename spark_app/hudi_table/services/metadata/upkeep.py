@@ -14,7 +14,7 @@ from hudi_table.metadata.cleaning import SLICES_KEPT, clean_metadata
 from hudi_table.metadata.compaction import DELTAS_MAX, compact_metadata
 from hudi_table.metadata.lifecycle import drop, kept
 from hudi_table.metadata.table import ARCHIVING_LEAVES, MetadataTable
-from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition
+from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition, is_secondary
 from hudi_table.model.options.known import whole_option
 from hudi_table.model.timeline.instants import Action, Instant, comparable_time
 from hudi_table.services.archiving.kinds import ARCHIVES
@@ -40,7 +40,8 @@ def check_metadata(options: Mapping[str, str]) -> None:
 def keep_metadata_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
     """What is due after a write. Never fails it: what a store refuses now the next write does, and
     a metadata table that cannot be read is dropped. Raises InvalidOptionError."""
-    if not ctx.config.metadata_partitions or not set(ctx.config.metadata_partitions) <= kept(ctx):
+    named = set(ctx.config.metadata_partitions)
+    if not named or not {name for name in named if not is_secondary(name)} <= kept(ctx):
         return
     deltas = whole_option(options, DELTAS, least=1)
     seen = ctx.metadata_deltas

@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 
 from hudi_table.codec.parquet import read_batches
 from hudi_table.errors import InvalidRequestError, UnsupportedTableError
+from hudi_table.metadata.definitions import DEFINITIONS, defined_by_users
+from hudi_table.model.metadata_table import is_secondary
 from hudi_table.model.names import HOODIE, RECORD_KEY
 from hudi_table.model.options.write_options import COLON_RULE
 from hudi_table.model.table.config import KeyEncoding, TableConfig, TableType
@@ -170,7 +172,7 @@ def planned(ctx: TableContext, change: Change, readers: Iterable[Reader] = ()) -
         sum(parse_instant(name) is not None for name in timeline.files) if change.moves else 0,
         slices,
         tuple(waiting),
-        (*dropped, *index_definitions(ctx)),
+        (*dropped, *index_definitions(ctx, change)),
         change.updates,
         no_longer(named, before, after),
         unproven(named, after),
@@ -185,9 +187,16 @@ def outlived(ctx: TableContext, change: Change) -> list[Savepoint]:
     return [each for each in savepoints(ctx, load_timeline(ctx)) if each.comment.startswith(SAVED_BEFORE)]
 
 
-def index_definitions(ctx: TableContext) -> list[str]:
-    """The files that define the indexes of a metadata table."""
-    return [info.path for info in ctx.storage.list(INDEX_DEFINITIONS)]
+def index_definitions(ctx: TableContext, change: Change) -> list[str]:
+    """The files that define the indexes of a metadata table, and go: those of secondary keys are
+    built again in a version that has them."""
+    stays = DEFINITIONS if keeps_secondary(ctx, change) else ""
+    return [info.path for info in ctx.storage.list(INDEX_DEFINITIONS) if info.path != stays]
+
+
+def keeps_secondary(ctx: TableContext, change: Change) -> bool:
+    """Whether definitions of indexes of secondary keys go along to the other version."""
+    return change.layout.partition_stats and any(map(is_secondary, defined_by_users(ctx)))
 
 
 def new_context(ctx: TableContext, change: Change) -> TableContext:

@@ -23,6 +23,7 @@ from hudi_table.errors import (
     WriteAbortedError,
     WriteConflictError,
 )
+from hudi_table.metadata.definitions import undefine_all_but_secondary
 from hudi_table.model.counts import counted
 from hudi_table.model.names import parse_log_file
 from hudi_table.model.table.layouts import Layout
@@ -43,6 +44,7 @@ from hudi_table.services.upgrading.plan import (
     check_colons,
     check_version,
     index_definitions,
+    keeps_secondary,
     new_context,
     outlived,
     planned,
@@ -244,7 +246,9 @@ def _convert(ctx: TableContext, change: Change, right: ChangeRight) -> VersionRe
     source = ctx.config.version
     right.prove()
     drop_metadata_table(ctx, f"the table was brought from version {source} to {change.config.version}")
-    for path in index_definitions(ctx):
+    if keeps_secondary(ctx, change):
+        undefine_all_but_secondary(ctx)
+    for path in index_definitions(ctx, change):
         right.delete(path)
     files, archived = _rewrite(ctx, change, right) if change.moves else (0, 0)
     # Whoever slept since the last look must not make another's half-written timeline the table's.

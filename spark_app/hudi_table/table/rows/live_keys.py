@@ -1,5 +1,5 @@
-"""The record keys that a slice of a file group has now: those of its rows after its logs are merged
-in.
+"""The record keys that a slice of a file group has now, and the values of columns beside them: those
+of its rows after its logs are merged in.
 
 Where they are many, a base file's keys come in batches; those of a slice with logs within the
 memory that merging may take.
@@ -7,7 +7,9 @@ memory that merging may take.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +21,7 @@ from hudi_table.codec.log.blocks import BlockType
 from hudi_table.codec.log.rows import read_deletes, read_rows
 from hudi_table.codec.parquet import read_batches
 from hudi_table.model.names import IS_DELETED, RECORD_KEY
+from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.table.engine.memory import MERGE_BYTES
 from hudi_table.table.rows.log_merge import merged_rows
 from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
@@ -33,14 +36,48 @@ from hudi_table.table.view.file_system_view import FileSlice
 
 class LiveKeys:
     """The keys of any slice of one snapshot of a table that stores them
-    (`hoodie.populate.meta.fields`). Picklable."""
+    (`hoodie.populate.meta.fields`). Picklable. `beside`: fields of columns that `rows_of` gives
+    too."""
 
-    def __init__(self, ctx: TableContext, timeline: Timeline, memory_bytes: int = MERGE_BYTES) -> None:
+    def __init__(
+        self,
+        ctx: TableContext,
+        timeline: Timeline,
+        memory_bytes: int = MERGE_BYTES,
+        *,
+        beside: Sequence[pa.Field] = (),
+    ) -> None:
         self._visible = VisibleInstants.of(timeline)
         stored = with_meta(table_schema(ctx, timeline) or pa.schema([]))
         self._merge = SliceMerge.of(ctx.config, stored)
-        self._columns = pa.schema([stored.field(name) for name in self._merge.needs(stored)])
+        needs = [stored.field(name) for name in self._merge.needs(stored)]
+        given = {field.name: field for field in beside}
+        self._asked = pa.schema([stored.field(RECORD_KEY), *given.values()])
+        self._columns = pa.schema([*needs, *(given[name] for name in given.keys() - {field.name for field in needs})])
         self._memory = memory_bytes
+
+    def after(self, instant: str) -> LiveKeys:
+        """Of the same snapshot and this instant, whose files are there and which has not
+        completed."""
+        seen = self._visible
+        more = copy(self)
+        more._visible = replace(
+            seen,
+            latest=max(seen.latest, instant, key=comparable_time),
+            completed=seen.completed | {instant},
+            inflight=seen.inflight - {instant},
+        )
+        return more
+
+    def rows_of(self, storage: Storage, item: FileSlice) -> Iterator[pa.Table]:
+        """The record keys with the columns beside them, in pieces. Raises as `of` does."""
+        names = self._asked.names
+        if not item.logs:
+            for batch in self._base(storage, item, names):
+                yield pa.Table.from_batches([conform(batch, self._asked)])
+            return
+        for table in self._merged(storage, item):
+            yield table.select(names)
 
     def of(self, storage: Storage, item: FileSlice) -> Iterator[pa.Array]:
         """The record keys, strings, in pieces. Raises CorruptTableError, ObjectNotFoundError if a
@@ -51,10 +88,7 @@ class LiveKeys:
                 for batch in self._base(storage, item, [RECORD_KEY])
             )
             return
-        rows = (conform(batch, self._columns) for batch in self._base(storage, item, self._columns.names))
-        base = (pa.Table.from_batches([batch]) for batch in rows)
-        blocks = slice_blocks(storage, item.logs, self._visible)
-        for table in merged_rows(storage, base, blocks, self._columns, self._merge, memory_bytes=self._memory):
+        for table in self._merged(storage, item):
             yield one_chunk(table.column(RECORD_KEY))
 
     def dead_of(self, storage: Storage, item: FileSlice) -> pa.Array:
@@ -79,6 +113,12 @@ class LiveKeys:
                 is_dead &= ~np.asarray(pc.is_in(dead, value_set=seen))
             dead = dead.filter(pa.array(is_dead))
         return dead
+
+    def _merged(self, storage: Storage, item: FileSlice) -> Iterator[pa.Table]:
+        rows = (conform(batch, self._columns) for batch in self._base(storage, item, self._columns.names))
+        base = (pa.Table.from_batches([batch]) for batch in rows)
+        blocks = slice_blocks(storage, item.logs, self._visible)
+        return merged_rows(storage, base, blocks, self._columns, self._merge, memory_bytes=self._memory)
 
     def _base(self, storage: Storage, item: FileSlice, columns: list[str]) -> Iterator[pa.RecordBatch]:
         if item.base is None:

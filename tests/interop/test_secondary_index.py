@@ -1,0 +1,117 @@
+"""Indexes of secondary keys beside Hudi: its own that we go on with, ours that it goes on with, on
+copy-on-write and merge-on-read tables of versions 8 and 9.
+
+After each step Hudi finds by the index the rows that are there, where a failure of skipping fails its
+scan, and the pairs in the index are those of the rows (`differences`).
+Matrix: {1.0.2 on version 8, 1.1.1 on 8 and 9} × {copy-on-write, merge-on-read} × {Hudi's, ours}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from hudi_table.api import open_table
+from hudi_table.arguments import TableTypeName
+from hudi_table.metadata.compaction import compact_metadata
+from hudi_table.metadata.validate import differences
+from tests.interop.further import Releases
+from tests.interop.test_data_skipping import COLUMNS, RECORD_INDEX, STATISTICS, Held, asked, written
+from tests.interop.test_later_versions import ORACLE
+from tests.support.hudi_oracle import HudiOracle
+
+pytestmark = [pytest.mark.interop]
+
+FEW = {name: COLUMNS[name] for name in ("i32", "text")}
+NAME = "secondary_index_by_text"
+PAIRS = [("1.0.2", 8), (ORACLE, 8), (ORACLE, 9)]
+
+
+@pytest.fixture(scope="module")
+def start() -> Iterator[Callable[[str], HudiOracle]]:
+    """Starts a release for the first test that asks for it."""
+    with ExitStack() as stack:
+        further = Releases(stack)
+
+        @cache
+        def started(release: str) -> HudiOracle:
+            return stack.enter_context(HudiOracle(release)) if release == ORACLE else further[release]
+
+        yield started
+
+
+def made_by_hudi(oracle: HudiOracle, held: Held) -> None:
+    """`CREATE INDEX` of a record index and of one of the column `text`."""
+    name = f"made_{held.base.parent.name}".replace("-", "_")
+    told = STATISTICS | {
+        "hoodie.write.table.version": str(held.version),
+        "hoodie.write.auto.upgrade": "false",
+        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+    }
+    oracle.run(f"CREATE TABLE {name} USING hudi LOCATION '{held.base}'")
+    for key, value in told.items():
+        oracle.run(f"SET {key}={value}")
+    try:
+        oracle.run(f"CREATE INDEX record_index ON {name} (id)")
+        oracle.run(f"CREATE INDEX by_text ON {name} (text)")
+    finally:
+        for key in told:
+            oracle.run(f"RESET {key}")
+        oracle.run(f"DROP TABLE {name}")
+
+
+def assert_found(oracle: HudiOracle, held: Held, where: str) -> None:
+    """Hudi finds every value by the index, and the index holds the pairs of the rows alone."""
+    table = open_table(held.base)
+    assert NAME in table.context.config.metadata_partitions, where
+    assert differences(table.context) == [], where
+    told = {row["text"] for row in held.rows.values() if row["text"] is not None}
+    some = sorted(told)[:: max(1, len(told) // 3)]
+    values = sorted({*some, FEW["text"].value(5), FEW["text"].value(13), "nobody"})
+    expected = {
+        f"`text` = '{value}'": sorted(key for key, row in held.rows.items() if row["text"] == value) for value in values
+    }
+    assert asked(oracle, held, list(expected), "strict") == expected, where
+    for condition, keys in expected.items():
+        assert sorted(table.scan(filter=condition.replace("`", "")).to_arrow()["id"].to_pylist()) == keys, where
+
+
+@pytest.mark.parametrize("whose", ["Hudi's", "ours"])
+@pytest.mark.parametrize("kind", get_args(TableTypeName))
+@pytest.mark.parametrize(("release", "version"), PAIRS)
+def test_an_index_goes_on_on_both_sides(
+    tmp_path: Path,
+    start: Callable[[str], HudiOracle],
+    release: str,
+    version: int,
+    kind: TableTypeName,
+    whose: str,
+) -> None:
+    oracle = start(release)
+    held = written(tmp_path / "table", version, kind, FEW, **STATISTICS)
+    if whose == "ours":
+        open_table(held.base).build_metadata(["record_index", f"{NAME}=text"])
+    else:
+        held.write_by(oracle, range(22, 26), 3)
+        made_by_hudi(oracle, held)
+    assert_found(oracle, held, "made")
+    held.write(range(4, 9), 4)
+    assert_found(oracle, held, "our upsert")
+    held.write_by(oracle, range(7, 12), 5, **RECORD_INDEX)
+    assert_found(oracle, held, "Hudi's upsert after ours")
+    gone = held._table([held.rows[key] for key in ("k05", "k08", "k20")])
+    open_table(held.base).delete(gone)
+    held.rows = {key: row for key, row in held.rows.items() if key not in ("k05", "k08", "k20")}
+    assert_found(oracle, held, "our delete")
+    if kind == "MergeOnRead":
+        open_table(held.base).compact(force=True)
+        assert_found(oracle, held, "our compaction")
+    compact_metadata(open_table(held.base).context, 1)
+    assert_found(oracle, held, "our compaction of the metadata table")
+    held.write_by(oracle, range(4, 8), 6, **RECORD_INDEX)
+    assert_found(oracle, held, "Hudi's upsert after that")
