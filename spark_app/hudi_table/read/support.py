@@ -9,7 +9,7 @@ from hudi_table.model.table.version_properties import BOOTSTRAP_INDEX, BOOTSTRAP
 from hudi_table.table.timeline.context import TableContext
 
 _OLD_HFILE_INDEX = "org.apache.hudi.common.bootstrap.index.HFileBootstrapIndex"
-"""An older name of it, by which the HFiles of Hudi 0.15.0 still call their comparator (measured)."""
+"""An older name of it, by which HFiles of Hudi 0.15.0 still call their comparator (measured)."""
 
 
 def check_readable(ctx: TableContext, query: str = "snapshot") -> None:
