@@ -5,7 +5,11 @@ from __future__ import annotations
 from hudi_table.errors import InvalidOptionError, UnsupportedTableError
 from hudi_table.model.queries import QUERIES
 from hudi_table.model.table.config import TableConfig, TableType
+from hudi_table.model.table.version_properties import BOOTSTRAP_INDEX, BOOTSTRAP_INDEX_TYPE, HFILE_INDEX
 from hudi_table.table.timeline.context import TableContext
+
+_OLD_HFILE_INDEX = "org.apache.hudi.common.bootstrap.index.HFileBootstrapIndex"
+"""An older name of it, by which HFiles of Hudi 0.15.0 still call their comparator (measured)."""
 
 
 def check_readable(ctx: TableContext, query: str = "snapshot") -> None:
@@ -27,13 +31,19 @@ def check_readable(ctx: TableContext, query: str = "snapshot") -> None:
             base_path=base,
         )
     for key, plain, what in (
-        ("hoodie.table.base.file.format", "PARQUET", "base files in another format than Parquet"),
-        ("hoodie.datasource.write.drop.partition.columns", "FALSE", "partition columns that its files lack"),
-        ("hoodie.table.format", "NATIVE", "a format of another project below Hudi's"),
-        ("hoodie.timeline.path", "TIMELINE", "its timeline in another folder than .hoodie/timeline"),
+        ("hoodie.table.base.file.format", ("PARQUET",), "base files in another format than Parquet"),
+        ("hoodie.datasource.write.drop.partition.columns", ("FALSE",), "partition columns that its files lack"),
+        (
+            BOOTSTRAP_INDEX,
+            (HFILE_INDEX.upper(), _OLD_HFILE_INDEX.upper()),
+            "a bootstrap index of another kind than HFile",
+        ),
+        (BOOTSTRAP_INDEX_TYPE, ("HFILE",), "a bootstrap index of another kind than HFile"),
+        ("hoodie.table.format", ("NATIVE",), "a format of another project below Hudi's"),
+        ("hoodie.timeline.path", ("TIMELINE",), "its timeline in another folder than .hoodie/timeline"),
     ):
         value = config.extra.get(key, "")
-        if value and value.upper() != plain:
+        if value and value.upper() not in plain:
             raise UnsupportedTableError(f"table {config.name!r} has {what} ({key}={value})", base_path=base)
 
 

@@ -100,7 +100,11 @@ def test_a_table_of_another_version(version: str, base: Path, capsys: pytest.Cap
     [
         ("hoodie.datasource.write.drop.partition.columns=true", "partition columns that its files lack"),
         ("hoodie.table.base.file.format=ORC", "base files in another format than Parquet"),
-        ("hoodie.bootstrap.base.path=/lake/old", "a bootstrap source"),
+        ("hoodie.bootstrap.index.type=NO_OP", "a bootstrap index of another kind than HFile"),
+        (
+            "hoodie.bootstrap.index.class=org.apache.hudi.common.bootstrap.index.NoOpBootstrapIndex",
+            "a bootstrap index of another kind",
+        ),
     ],
 )
 def test_a_feature_that_is_not_read(key: str, message: str, base: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -197,7 +197,6 @@ FEATURES = {
     "hoodie.table.base.file.format": "ORC",
     "hoodie.datasource.write.drop.partition.columns": "true",
     "hoodie.partition.metafile.use.base.format": "true",
-    "hoodie.bootstrap.base.path": "/elsewhere",
     "hoodie.table.precombine.field": "ts,value",
     "hoodie.compaction.payload.class": "org.apache.hudi.common.model.FirstValueAvroPayload",
     "hoodie.record.merge.mode": "CUSTOM",
