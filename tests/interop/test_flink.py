@@ -43,8 +43,7 @@ BUCKET = {
     "compaction.schedule.enabled": "false",
 }
 ALONE = {"hoodie.table.services.enabled": "false"}
-"""Else each job cleans as it starts, whatever `clean.async.enabled` says, and rolls back pending
-writes of ours, which have no heartbeat."""
+"""Else each job cleans as it starts, whatever `clean.async.enabled` says."""
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +131,7 @@ def test_three_engines_write_at_once_under_one_lock(
 
 
 def by_flink(flink: Flink, base: Path, kind: str, lock: Mapping[str, str]) -> Write:
-    """A refused commit of Flink's mostly ends its job without an error: what it committed tells the
+    """A refused commit of Flink's may end its job without an error: what it committed tells the
     timeline, and which instants were its own the notes that it leaves for its writers."""
     named = table(base, {"table.type": TYPES[kind], **BUCKET, **ALONE, **MODE, **lock})
 
