@@ -173,7 +173,7 @@ def test_an_operated_driver_is_replaced_by_one_and_tells_the_other_table_how_far
     """What the other table's cleaning waits for is the position in the status."""
     source = {"type": "Hudi", "hudi": {"location": f"file://{chain.folder}/above", "deletes": "Delete"}}
     asked = {"name": "feed", "mode": "Continuous", "commitInterval": "300ms", "source": source}
-    spec = {"location": f"file://{chain.folder}/below", "recordKey": ["id"], "partitionBy": [{"field": "city", "type": "Simple"}]}  # fmt: skip
+    spec: dict[str, Any] = {"location": f"file://{chain.folder}/below", "recordKey": ["id"], "partitionBy": [{"field": "city", "type": "Simple"}]}  # fmt: skip
     (chain.folder / "manifest.yaml").write_text(yaml.safe_dump(manifest("orders", ingest=[asked], **spec)))
     over, lines, state = threading.Event(), list[str](), chain.folder / "state"
     attempts, seen = state / "attempts", dict[str, Any]()
