@@ -104,7 +104,7 @@ _KINDS: Mapping[str, _Kind] = {
     **dict.fromkeys(
         (
             "operation", "batch", "sort_mode", "type", "merge_mode", "partial_updates", "merger", "key_generator", "name", "database", "if_exists",
-            "query", "images", "instant", "savepoint", "plan", "comment", "time", "attempt",
+            "query", "images", "instant", "savepoint", "plan", "comment", "column", "time", "attempt",
         ),
         (_text, "a text"),
     ),
