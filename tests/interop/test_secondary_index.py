@@ -1,9 +1,9 @@
 """Indexes of secondary keys beside Hudi: its own that we go on with, ours that it goes on with, on
 copy-on-write and merge-on-read tables of versions 8 and 9.
 
-After each step Hudi finds by the index the rows that are there, where a failure of skipping fails its
-scan, and the pairs in the index are those of the rows (`differences`).
-Matrix: {1.0.2 on version 8, 1.1.1 on 8 and 9} × {copy-on-write, merge-on-read} × {Hudi's, ours}.
+After each step Hudi finds by the index the rows that are there, where a failure of skipping fails
+its scan, and the pairs in the index are those of the rows (`differences`). Matrix: {1.0.2 on
+version 8, 1.1.1 on 8 and 9} × {copy-on-write, merge-on-read} × {Hudi's, ours}.
 """
 
 from __future__ import annotations

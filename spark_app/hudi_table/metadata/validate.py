@@ -59,8 +59,9 @@ def committed_files(infos: Iterable[ObjectInfo], timeline: Timeline) -> dict[tup
 
 def differences(ctx: TableContext) -> list[Difference]:
     """Where the partition `files` and the table's folders disagree, which partitions a record index
-    by partition leaves out, and what an index of a secondary key lacks or holds beyond the rows, sorted by path; empty without a metadata table that is ready.
-    Raises CorruptTableError, UnsupportedTableError.
+    by partition leaves out, and what an index of a secondary key lacks or holds beyond the rows,
+    sorted by path; empty without a metadata table that is ready. Raises CorruptTableError,
+    UnsupportedTableError.
 
     Of what writers and cleans change meanwhile it is right: the timeline is listed before and
     after, and what only one of both explains is passed over.

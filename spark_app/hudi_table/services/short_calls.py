@@ -209,8 +209,9 @@ class ShortCalls(TableReader):
 
     def build_metadata(self, indexes: Iterable[str] = (), options: Options | None = None) -> bool:
         """Build Hudi's metadata table, with the partitions `indexes` (`column_stats`,
-        `bloom_filters`, `record_index`, `secondary_index_<name>=<column>`), or finish a building that was begun, while writers go on.
-        Whether there was anything to do. Every later write keeps it.
+        `bloom_filters`, `record_index`, `secondary_index_<name>=<column>`), or finish a building
+        that was begun, while writers go on. Whether there was anything to do. Every later write
+        keeps it.
 
         `options`: those of Hudi for the file groups of a record index. Raises InvalidDataError
         where a key is in two places, so that no record index can be. See

@@ -189,7 +189,7 @@ def test_statistics_of_partitions_go_where_those_of_a_file_would_leave_rows_out(
 
 
 def test_an_index_that_is_not_kept_goes_with_its_definition_and_leaves_the_others(tmp_path: Path) -> None:
-    base = golden.unpack("v8_expr_stats", tmp_path).base
+    base = golden.unpack("v9_expr_stats", tmp_path).base
     table = open_table(str(base))
     before = set(table.context.config.metadata_partitions)
     gone = {"expr_index_idx_bl", "expr_index_idx_dt"}

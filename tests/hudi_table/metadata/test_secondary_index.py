@@ -1,5 +1,5 @@
-"""Indexes of secondary keys: every write keeps them, filters go by them, and the doctor finds what is
-wrong in one."""
+"""Indexes of secondary keys: every write keeps them, filters go by them, and the doctor finds what
+is wrong in one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""An index of a secondary key over everything that is committed: the pairs of all slices, dealt out to
-file groups, on disk where they are many. Memory holds those of a few batches, and of one group."""
+"""An index of a secondary key over everything that is committed: the pairs of all slices, dealt out
+to file groups, on disk where they are many. Memory holds those of a few batches, and of one
+group."""
 
 from __future__ import annotations
 
@@ -33,10 +34,10 @@ def is_kept(ctx: TableContext, timeline: Timeline, name: SecondaryPartition) -> 
 
 
 def built_again(ctx: TableContext, timeline: Timeline, *, indexed: bool) -> list[SecondaryPartition]:
-    """The indexes of secondary keys that a metadata table is to have again which is built as a whole:
-    those that were defined in one that was dropped, as after an upgrade, if a global record index is
-    built too (`indexed`). What else is defined and not there is taken back, for Hudi 1.1.1 fails on
-    a filter by it (measured)."""
+    """The indexes of secondary keys that a metadata table is to have again which is built as a
+    whole: those that were defined in one that was dropped, as after an upgrade, if a global record
+    index is built too (`indexed`). What else is defined and not there is taken back, for Hudi 1.1.1
+    fails on a filter by it (measured)."""
     there = read_partitions(ctx).all
     found: list[SecondaryPartition] = []
     if there:

@@ -1,5 +1,5 @@
-"""What a commit says to an index of a secondary key: the pairs that its rows have now, and those that
-they have no more.
+"""What a commit says to an index of a secondary key: the pairs that its rows have now, and those
+that they have no more.
 
 Facts (measured on Hudi 1.0.2 and 1.1.1): a new pair is a record, an old one an entry of a delete
 block; a row whose value stays says nothing. What moves rows and changes none, as compaction and
@@ -40,8 +40,8 @@ def pairs_of_commit(
 ) -> list[Entries]:
     """What the commit of the instant `time`, whose snapshot was `timeline`, says to this index.
 
-    Raises UnkeptError if no index of its column is kept, CorruptTableError if a file that the commit
-    was made of is not there.
+    Raises UnkeptError if no index of its column is kept, CorruptTableError if a file that the
+    commit was made of is not there.
     """
     whole = note_of(ctx, name).whole
     if metadata.compacted or metadata.operation_type in _KEEPING:

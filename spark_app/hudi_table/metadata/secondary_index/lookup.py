@@ -1,7 +1,7 @@
 """Values looked up in an index of a secondary key: the record keys of the rows that have one.
 
-In version 2 of such an index the file groups are opened that the values hash to, in version 1 all of
-them; of their base files the blocks in which a value may lie.
+In version 2 of such an index the file groups are opened that the values hash to, in version 1 all
+of them; of their base files the blocks in which a value may lie.
 """
 
 from __future__ import annotations

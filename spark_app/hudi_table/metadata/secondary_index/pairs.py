@@ -1,9 +1,8 @@
 """Pairs of a value and a record key, as the rows of a slice make them.
 
 Facts (measured on Hudi 1.0.2 and 1.1.1): the value is the text of the column's, and a row without
-one is there under a sign of its own (`codec.metadata.keys`). Hudi 1.1.1 indexes texts and whole
-numbers, and dates, times and instants besides, of which the text is its engine's; those are not kept
-here.
+one is there under a sign of its own (`codec.metadata.keys`). Hudi 1.1.1 takes dates, times and
+instants too (read in public source); an index of those is not kept here.
 """
 
 from __future__ import annotations
@@ -51,8 +50,8 @@ def note_of(ctx: TableContext, name: SecondaryPartition) -> SecondaryNote:
 
 
 class Pairs:
-    """The pairs of any slice of one snapshot. Raises UnkeptError if the column is of a type of which
-    no index is kept, or its older files hold it under another name."""
+    """The pairs of any slice of one snapshot. Raises UnkeptError if the column is of a type of
+    which no index is kept, or its older files hold it under another name."""
 
     def __init__(self, ctx: TableContext, timeline: Timeline, name: SecondaryPartition) -> None:
         self.column = note_of(ctx, name).column

@@ -1,5 +1,5 @@
-"""File slices that hold no row with the values that a filter asks for, by the indexes of secondary keys
-in the metadata table.
+"""File slices that hold no row with the values that a filter asks for, by the indexes of secondary
+keys in the metadata table.
 
 A filter that leaves an indexed column a few values (`=`, `in`, joined by `and` and `or`) leaves the
 record keys that the index has for them, and the record index tells the file group of each. Both are
@@ -84,8 +84,8 @@ def _with(
 
 
 def _texts(values: Values | None, kind: pa.DataType) -> pa.Array | None:
-    """The texts of the values that a column of this type must have; None if any may be, or there are
-    too many."""
+    """The texts of the values that a column of this type must have; None if any may be, or there
+    are too many."""
     if values is None or len(values) > MAX_KEYS or not is_kind(kind):
         return None
     if any(not value.is_valid or pt.is_integer(value.type) != pt.is_integer(kind) for value in values):

@@ -2,6 +2,6 @@
 of BLOB holds or refers to.
 
 Here belongs what is asked of such a column as a whole. How one is stored stands in
-`codec/logical_types/vectors.py` and `codec/logical_types/variants.py`; that rows of other columns are read is `scan.py`'s.
+`codec/logical_types`; that rows of other columns are read is `scan.py`'s.
 
 Begin with `nearest.py`."""

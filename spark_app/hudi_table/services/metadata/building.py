@@ -43,8 +43,8 @@ def wanted_partitions(ctx: TableContext, names: Collection[str]) -> list[AnyPart
     """The partitions that `names` ask for, `files` in any case, and `column_stats` with
     `partition_stats`; an index of a secondary key is `secondary_index_<name>=<column>`.
 
-    Raises InvalidRequestError for a name of none, for both kinds of a record index, and for an index
-    that the table cannot have, as UnsupportedTableError too."""
+    Raises InvalidRequestError for a name of none, for both kinds of a record index, and for an
+    index that the table cannot have, as UnsupportedTableError too."""
     asked = asked_columns(names)
     indexes = check_secondary(ctx, asked)
     known = sorted({*kept(ctx), PARTITIONED_RECORD_INDEX})

@@ -25,8 +25,8 @@ _OF = "="
 
 
 def partition_of(name: str) -> SecondaryPartition:
-    """The partition of the index of this name. Raises InvalidRequestError for a name that Hudi could
-    not take for a folder's, nor find in SQL."""
+    """The partition of the index of this name. Raises InvalidRequestError for a name that Hudi
+    could not take for a folder's, nor find in SQL."""
     if _NAME.fullmatch(name) is None:
         raise InvalidRequestError(f"an index is named by letters, digits and `_`, not {name!r}: give another name")
     return SecondaryPartition(f"{SECONDARY_INDEX}{name}")

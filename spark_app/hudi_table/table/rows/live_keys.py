@@ -1,5 +1,5 @@
-"""The record keys that a slice of a file group has now, and the values of columns beside them: those
-of its rows after its logs are merged in.
+"""The record keys that a slice of a file group has now, and the values of columns beside them:
+those of its rows after its logs are merged in.
 
 Where they are many, a base file's keys come in batches; those of a slice with logs within the
 memory that merging may take.
