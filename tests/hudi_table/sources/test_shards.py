@@ -1,5 +1,5 @@
-"""Positions in the shards of a stream: as texts, ours and Hudi Streamer's; what may be read next, and
-what is lost."""
+"""Positions in the shards of a stream: as texts, ours and Hudi Streamer's; what may be read next,
+and what is lost."""
 
 from __future__ import annotations
 
