@@ -237,6 +237,15 @@ def test_a_turn_that_a_dead_writer_left_is_deleted_and_not_waited_for(base: Path
     assert not left.exists()
 
 
+def test_a_turn_without_a_sign_of_life_for_two_minutes_is_that_of_a_dead_writer(
+    base: Path, waits: threading.Event
+) -> None:
+    left = left_turn(base, age=turns.LIFE_SECONDS_MAX + 5)
+    open_table(base).upsert(row("a", 2))
+    assert not waits.is_set()
+    assert not left.exists()
+
+
 def test_a_turn_is_waited_for_no_longer_than_its_writer_seems_alive(base: Path, waits: threading.Event) -> None:
     table = HudiTable(open_context(open_table(base).context.storage, settings=TxnSettings(3600.0, 30.0)))
     left_turn(base, age=27)

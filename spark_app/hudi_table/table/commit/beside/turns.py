@@ -30,9 +30,17 @@ _LOG = logging.getLogger("hudi_table.commit")
 WAIT_SECONDS_MAX = 6 * 3600.0
 """How long one attempt waits for others' turns, in all: also of a writer that hangs and yet shows
 signs of life."""
+LIFE_SECONDS_MAX = 120.0
+"""How long a turn holds others up that shows no sign of life: shorter than a write is suspected, for
+a turn is a courtesy, and nothing is taken from who sleeps longer but that."""
 LOOK_SECONDS, LOOK_SECONDS_MAX = 0.5, 10.0
 KEYS_MAX = 10_000
 """Conflict keys beyond which a turn is one for the whole table."""
+
+
+def life_seconds(ctx: TableContext) -> float:
+    """How long a turn counts after its last sign of life."""
+    return min(ctx.settings.suspect_after_seconds, LIFE_SECONDS_MAX)
 
 
 class Behind(Exception):  # noqa: N818 - no error: it leaves the section in which nobody waits
@@ -70,7 +78,7 @@ class Line:
         with suppress(HudiError):
             retry.put(self.ctx.storage, self.path, data)
         self._stop()
-        pause, done = max(self.ctx.settings.suspect_after_seconds / 3, BEAT_SECONDS_LEAST), threads.event()
+        pause, done = max(life_seconds(self.ctx) / 3, BEAT_SECONDS_LEAST), threads.event()
 
         def beat() -> None:
             while not done.wait(pause):
@@ -179,7 +187,7 @@ class Place:
                 if comparable_time(begun) >= own or not self._meets(info.path):
                     continue
                 now = now or store_now(self.ctx)
-                if now - info.modified < timedelta(seconds=self.ctx.settings.suspect_after_seconds):
+                if now - info.modified < timedelta(seconds=life_seconds(self.ctx)):
                     return begun
                 retry.delete(self.ctx.storage, info.path)
         return ""
