@@ -89,6 +89,11 @@ def _parts(keys: Texts) -> pa.Array:
     return pc.extract_regex(_whole(keys), _PAIR)
 
 
+def of_no_value(keys: pa.Array) -> pa.Array:
+    """Whether each is the key of a pair without a value."""
+    return pc.starts_with(keys, f"{_NO_VALUE}$")
+
+
 def _escaped(texts: Texts) -> pa.Array:
     found = _whole(texts).cast(pa.string())
     for sign in ("\\", _END, _NO_VALUE):

@@ -1,8 +1,9 @@
 """Pairs of a value and a record key, as the rows of a slice make them.
 
 Facts (measured on Hudi 1.0.2 and 1.1.1): the value is the text of the column's, and a row without
-one is there under a sign of its own (`codec.metadata.keys`). Hudi 1.1.1 takes dates, times and
-instants too (read in public source); an index of those is not kept here.
+one is there under a sign of its own (`codec.metadata.keys`), but for an index that 1.0.2 builds.
+Hudi 1.1.1 takes dates, times and instants too (read in public source); an index of those is not
+kept here.
 """
 
 from __future__ import annotations

@@ -66,6 +66,11 @@ class Writer:
         self.process.kill()
         self.process.wait()
 
+    def end(self) -> None:
+        """Kill it if it runs, as after a failure."""
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+
     def told(self) -> list[object]:
         """All lines of all runs; the last of each may be cut short."""
         found = []
@@ -104,18 +109,22 @@ def test_killed_writers_leave_each_key_once_where_it_was_written_last(
     (tmp_path / "scratch").mkdir()
     writers = [Writer(tmp_path / "scratch", table.base_path, name) for name in names]
     kills = scaled(20, quick=2)
-    for _ in range(kills):
+    try:
+        for _ in range(kills):
+            for writer in writers:
+                writer.start()
+            for writer in writers:
+                writer.wait_until_it_has_told(draw.randrange(4, 8))
+            time.sleep(draw.uniform(0, 1))
+            for writer in writers:
+                writer.kill()
+            found = contents(table)
+            stored = {key: (city, number) for key, city, number in found}
+            assert len(stored) == len(found), f"keys that are there twice: {found}"
+            acknowledged = [writer.check(stored) for writer in writers]
+    finally:
         for writer in writers:
-            writer.start()
-        for writer in writers:
-            writer.wait_until_it_has_told(draw.randrange(4, 8))
-        time.sleep(draw.uniform(0, 1))
-        for writer in writers:
-            writer.kill()
-        found = contents(table)
-        stored = {key: (city, number) for key, city, number in found}
-        assert len(stored) == len(found), f"keys that are there twice: {found}"
-        acknowledged = [writer.check(stored) for writer in writers]
+            writer.end()
     assert all(acknowledged), [writer.told()[-3:] for writer in writers]
     table.upsert(rows(*((key, "z", -1) for key in stored)))
     assert contents(table) == sorted((key, "z", -1) for key in stored)

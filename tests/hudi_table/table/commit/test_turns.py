@@ -237,7 +237,7 @@ def test_a_turn_that_a_dead_writer_left_is_deleted_and_not_waited_for(base: Path
     assert not left.exists()
 
 
-def test_a_turn_without_a_sign_of_life_for_two_minutes_is_that_of_a_dead_writer(
+def test_a_turn_without_a_sign_of_life_for_half_a_minute_is_that_of_a_dead_writer(
     base: Path, waits: threading.Event
 ) -> None:
     left = left_turn(base, age=turns.LIFE_SECONDS_MAX + 5)

@@ -30,9 +30,9 @@ _LOG = logging.getLogger("hudi_table.commit")
 WAIT_SECONDS_MAX = 6 * 3600.0
 """How long one attempt waits for others' turns, in all: also of a writer that hangs and yet shows
 signs of life."""
-LIFE_SECONDS_MAX = 120.0
-"""How long a turn holds others up that shows no sign of life: shorter than a write is suspected, for
-a turn is a courtesy, and nothing is taken from who sleeps longer but that."""
+LIFE_SECONDS_MAX = 30.0
+"""How long a turn holds others up that shows no sign of life: shorter than a write is suspected,
+for a turn is a courtesy, and nothing is taken from who sleeps longer but that."""
 LOOK_SECONDS, LOOK_SECONDS_MAX = 0.5, 10.0
 KEYS_MAX = 10_000
 """Conflict keys beyond which a turn is one for the whole table."""
