@@ -36,6 +36,23 @@ class Turns(Protocol):
         ...
 
 
+class Runs(Turns, Protocol):
+    """What takes its source once, or follows it."""
+
+    def once(self) -> None:
+        """Commit what is there now."""
+        ...
+
+
+def run(driver: Runs, work: Mapping[str, Any], stopping: Stopping, progress: Progress) -> None:
+    """Do what the work of a JobSpec asks for: all that is there, or what comes. Raises
+    HudiError."""
+    if is_continuous(work):
+        follow(driver, interval_of(work), stopping, progress)
+    else:
+        driver.once()
+
+
 def follow(driver: Turns, interval: float, stopping: Stopping, progress: Progress) -> None:
     """Take what comes, until told to end. Raises HudiError for what another try would not mend, or
     did not."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.decoding import decoding_of, dialect_of, needed_of
-from hudi_spark.jobs.ingests.following import follow, interval_of, is_continuous
+from hudi_spark.jobs.ingests.following import run
 from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, keep_refused, quarantines
@@ -188,10 +188,7 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
     with Stopping() as stopping:
         driver = _Driver(spec, source, ingest, shaping, progress, stopping, clock)
         try:
-            if is_continuous(work):
-                follow(driver, interval_of(work), stopping, progress)
-            else:
-                driver.once()
+            run(driver, work, stopping, progress)
         finally:
             source.close()
             shaping.close()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.decoding import decoder_of
-from hudi_spark.jobs.ingests.following import follow, interval_of, is_continuous
+from hudi_spark.jobs.ingests.following import run
 from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import KINESIS_ERRORS, Shaped, Shaping, keep_refused
@@ -167,10 +167,7 @@ def run_kinesis(spec: JobSpec, progress: Progress) -> JobResult:
     with Stopping() as stopping:
         driver = _Driver(spec, source, ingest, shaping, progress, stopping, clock)
         try:
-            if is_continuous(work):
-                follow(driver, interval_of(work), stopping, progress)
-            else:
-                driver.once()
+            run(driver, work, stopping, progress)
         finally:
             shaping.close()
     return driver.done.result(spec, clock.boot_seconds() - start)

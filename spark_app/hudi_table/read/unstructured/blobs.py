@@ -122,10 +122,14 @@ def _placed(files: Mapping[str, list[_Range]], roots: Mapping[str, Callable[[], 
 def _at_once(files: Sequence[_File], ask: Callable[[_File], T]) -> list[T]:
     """What is asked of each file, of those of one store at once."""
     found: list[T] = []
-    for _, some in groupby(files, key=lambda file: id(file.storage)):
+    for _, some in groupby(sorted(files, key=_store_of), key=_store_of):
         together = list(some)
         found += all_at_once(together[0].storage, [partial(ask, file) for file in together])
     return found
+
+
+def _store_of(file: _File) -> int:
+    return id(file.storage)
 
 
 def _sized(file: _File) -> _File:
