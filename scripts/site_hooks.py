@@ -45,7 +45,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             raise PluginError(f"docs/{page.file.src_uri}: {link[2]} is not there")
         if target.startswith(ERRORS):
             return f"[{link[1]}]({posixpath.relpath(f'docs/errors/{posixpath.basename(target)}', folder)})"
-        return f"`{target}`" if link[1].strip("`") in target else f"{link[1]} (`{target}`)"
+        named = f"/{link[1].strip('`/')}/" in f"/{target}/"
+        return f"`{target}`" if named else f"{link[1]} (`{target}`)"
 
     parts = FENCED.split(markdown)
     return "".join(part if at % 2 else LINK.sub(mended, part) for at, part in enumerate(parts))
