@@ -124,6 +124,16 @@ def test_a_file_that_a_pending_plan_needs_and_that_is_gone_is_found(layer):
     assert path in {f.path for f in found(table, Check.MISSING_FILE) if "pending compaction" in f.message}
 
 
+def test_a_file_of_a_plan_that_was_given_up_is_no_finding():
+    table = written()
+    plan = table.schedule_clustering(force=True)
+    path = base_of(table).path
+    table.context.storage.delete(path)
+    assert path in {f.path for f in found(table, Check.MISSING_FILE) if "pending" in f.message}
+    table.rollback(plan.instant, writers_stopped=True)
+    assert not [f for f in found(table, Check.MISSING_FILE) if "pending" in f.message]
+
+
 def cut_page(table, path):
     """Other bytes in the middle of a page: neither the size nor the footer tells."""
     data = bytearray(table.context.storage.get(path))

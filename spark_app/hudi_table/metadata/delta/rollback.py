@@ -12,10 +12,12 @@ from collections.abc import Iterable
 from hudi_table.codec.log.blocks import scan_blocks
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.names import HOODIE, METADATA_TABLE, instant_of_token, join, parse_log_file
-from hudi_table.model.timeline.instants import State, parse_instant
+from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, parse_instant
+from hudi_table.table.commit.rollback import instant_named
 from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import ObjectInfo, Storage
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 
 _OWN = f"{METADATA_TABLE}/{HOODIE}"
@@ -25,8 +27,10 @@ def forget_delta(ctx: TableContext, time: str) -> None:
     """Delete everything that the instant wrote to the metadata table; idempotent. Called before the
     instant leaves the timeline.
 
-    A log that holds blocks of others too, as no release writes it, cannot be deleted: then the
-    whole metadata table goes, for Hudi takes the blocks of an instant that a rollback names.
+    Two kinds of delta cannot be taken out, and the whole metadata table goes. A log that holds
+    blocks of others too, as no release writes it: Hudi takes the blocks of an instant that a
+    rollback names. And a delta that Hudi has compacted: rolling back a commit that had completed,
+    Hudi 1.1.1 compacts first, and then refuses to go on (measured).
     """
     storage = ctx.storage
     infos = storage.list(METADATA_TABLE)
@@ -37,16 +41,29 @@ def forget_delta(ctx: TableContext, time: str) -> None:
         return
     for path in logs:
         retry.delete(storage, path)
-    states = [
-        (found.state is State.COMPLETED, info.path)
+    own = [
+        (found, info.path)
         for info in infos
         if info.path.rpartition("/")[0] == timeline
         and (found := parse_instant(info.path.rpartition("/")[2])) is not None
-        and found.time == time
     ]
+    states = [(found.state is State.COMPLETED, path) for found, path in own if found.time == time]
+    if any(completed for completed, _ in states) and _has_compacted(ctx, (found for found, _ in own), time):
+        drop_metadata_table(ctx, f"a compaction of it holds files of {time}, which was rolled back")
+        return
     # The completed one first: without it the others make the instant pending, which counts for nothing.
     for _, path in sorted(states, reverse=True):
         retry.delete(storage, path)
+
+
+def _has_compacted(ctx: TableContext, own: Iterable[Instant], time: str) -> bool:
+    """Whether the metadata table lists files of the instant, though it is pending, or cannot tell
+    now: a base file of it does, for no log of a pending instant counts."""
+    after = (i for i in own if i.action is Action.COMMIT and i.state is State.COMPLETED)
+    if not any(comparable_time(instant.time) > comparable_time(time) for instant in after):
+        return False
+    listed = ctx.metadata.files(ctx, load_timeline(ctx))
+    return listed is None or any(instant_named(ctx, file.path) == time for file in listed.files)
 
 
 def instants_written(storage: Storage) -> set[str]:

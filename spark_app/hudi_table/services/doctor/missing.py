@@ -22,6 +22,7 @@ from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.services.doctor.examined import Examined, Group
 from hudi_table.table.commit.missing_files import counted_log
+from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.view.clean_plans import archived_cleans, taken_files
 from hudi_table.table.view.clustering_plans import planned_clustering
 from hudi_table.table.view.compaction_plans import PlannedSlice, planned_slices
@@ -32,8 +33,8 @@ _BRING_BACK = "bring it back from a copy or a version of the store"
 
 
 def missing_files(seen: Examined) -> Iterator[Finding]:
-    """Files that are gone: of the newest slices, of savepoints and pending plans, then those of
-    earlier slices that no clean took."""
+    """Files that are gone: of the newest slices, of savepoints and pending plans (but those that
+    are being rolled back), then those of earlier slices that no clean took."""
     gone = _gone(seen)
     floors = _newest_bases(seen)
     earlier = []
@@ -49,8 +50,9 @@ def missing_files(seen: Examined) -> Iterator[Finding]:
             )
         else:
             earlier.append(file)
+    given_up = open_rollbacks(seen.ctx, seen.before)
     for instant in seen.before.instants:
-        for path in _held_by(seen, instant):
+        for path in _held_by(seen, instant) if instant.time not in given_up else ():
             if path not in seen.files and counted_log(seen.ctx, seen.before.until(instant.time), path):
                 what = "savepoint" if instant.action is Action.SAVEPOINT else f"pending {instant.action.value}"
                 yield Finding(

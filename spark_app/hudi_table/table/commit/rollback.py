@@ -202,7 +202,7 @@ def take_back(ctx: TableContext, path: str, instants: frozenset[str], rollback: 
     as Hudi may, take back the blocks. None for a log that others alone wrote to."""
     folder, _, name = path.rpartition("/")
     log = parse_log_file(name)
-    wrote = instants & {_instant_of(ctx, path)} if log is None else written_by(ctx, path)
+    wrote = instants & {instant_named(ctx, path)} if log is None else written_by(ctx, path)
     if log is None or wrote <= instants:
         retry.delete(ctx.storage, path)
         return TakenBack(path, wrote or instants)
@@ -250,7 +250,7 @@ def _claim_rollback(ctx: TableContext, instant: Instant, files: list[str]) -> In
 def _files_of(ctx: TableContext, time: str) -> list[str]:
     """Data files of an instant: those with a marker (logs whose name carries another instant have
     only that), and those whose name carries it."""
-    listed = {info.path for info in list_data_files(ctx.storage) if _instant_of(ctx, info.path) == time}
+    listed = {info.path for info in list_data_files(ctx.storage) if instant_named(ctx, info.path) == time}
     return sorted(listed.union(marked_files(ctx, time)))
 
 
@@ -260,8 +260,8 @@ def _file_id(path: str) -> str:
     return found.file_id if found else ""
 
 
-def _instant_of(ctx: TableContext, path: str) -> str | None:
-    """The instant that the name of a file says wrote it."""
+def instant_named(ctx: TableContext, path: str) -> str | None:
+    """The instant that the name of a data file says wrote it; None if it says none."""
     name = parse_data_file(path.rpartition("/")[2])
     if isinstance(name, LogFileName):
         return name.base_instant if ctx.layout.logs_tell_writers else None
