@@ -4,7 +4,8 @@ expression has in its rows, or a bloom filter of the values; of partitions the b
 Facts (measured on Hudi 1.0.2 and 1.1.1): a log has an entry of its own, of the rows in its blocks. A
 file without one is read by every filter; a partition without one by none, where another has one. So
 a partition gets an entry with each of its files, and the bounds of a partition become wider with
-each, until Hudi writes them anew. A bloom filter holds no nulls, for which Hudi cannot make one.
+each, until Hudi writes them anew. A bloom filter holds no nulls, for which Hudi cannot make one, nor
+can it for a log: on merge-on-read tables its writes fail where there is one.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from hudi_table.metadata.expression_index.functions import UnknownValueError, Va
 from hudi_table.metadata.records import Entries, UnkeptError
 from hudi_table.model.metadata_table import ExpressionPartition, MetadataPartition
 from hudi_table.model.names import is_skeleton, join, parse_base_file, parse_log_file
+from hudi_table.model.table.config import TableType
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.rows.merge import one_chunk
 from hudi_table.table.timeline.column_history import load_column_history
@@ -74,7 +76,7 @@ class Expression:
     def of(cls, ctx: TableContext, timeline: Timeline, name: ExpressionPartition) -> Expression:
         """Raises UnkeptError if what Spark makes of the column is not known, or older files hold it
         under another name."""
-        found = cls.bound(name, note_of(ctx, name), table_schema(ctx, timeline) or pa.schema([]))
+        found = cls.bound(ctx, name, note_of(ctx, name), table_schema(ctx, timeline) or pa.schema([]))
         if load_column_history(ctx, timeline) is not None:
             raise UnkeptError(
                 name, "columns of the table were renamed or have changed, which its older files do not tell"
@@ -82,7 +84,7 @@ class Expression:
         return found
 
     @classmethod
-    def bound(cls, name: ExpressionPartition, note: ExpressionNote, schema: pa.Schema) -> Expression:
+    def bound(cls, ctx: TableContext, name: ExpressionPartition, note: ExpressionNote, schema: pa.Schema) -> Expression:
         """Of a table with these columns. Raises UnkeptError."""
         if note.column not in schema.names:
             raise UnkeptError(name, f"its column {note.column!r} is not there")
@@ -91,7 +93,13 @@ class Expression:
             kind, values = bound_function(note.function, note.options, stored)
         except UnknownValueError as error:
             raise UnkeptError(name, f"its expression {error}") from error
-        if note.using == MetadataPartition.BLOOM_FILTERS and not (pt.is_string(kind) or pt.is_int32(kind)):
+        if note.using != MetadataPartition.BLOOM_FILTERS:
+            return cls(name, note, stored, kind, values)
+        if ctx.config.type is TableType.MERGE_ON_READ:
+            raise UnkeptError(
+                name, "Hudi makes no bloom filter of a log, and fails where a merge-on-read table has one"
+            )
+        if not (pt.is_string(kind) or pt.is_int32(kind)):
             raise UnkeptError(name, f"bloom filters are kept of strings and ints, and its expression gives {kind}")
         return cls(name, note, stored, kind, values)
 
@@ -235,5 +243,5 @@ def _joined(parts: Iterable[pa.Table]) -> list[Entries]:
 
 
 def _instant(name: str) -> str:
-    base, log = parse_base_file(name), parse_log_file(name)
-    return base.instant if base is not None else log.base_instant if log is not None else ""
+    base = parse_base_file(name)
+    return base.instant if base is not None else ""

@@ -22,6 +22,7 @@ from hudi_table.metadata.expression_index.formats import DEFAULT_FORMAT, Format,
 Values = Callable[[pa.Array], pa.Array]
 _SECOND, _DAY = 1_000_000, 86_400_000_000
 _INT_MAX = (1 << 31) - 1
+_DAYS_MOST = (1 << 63) // _DAY - 1
 _OLD = unicodedata.ucd_3_2_0
 _UNASSIGNED = ("Cn", "Cs")
 
@@ -220,7 +221,15 @@ def _date_format(kind: pa.DataType, options: Mapping[str, str]) -> tuple[pa.Data
     form = _format(options, None)
     if pt.is_date32(kind):
         days = _days(kind, "date_format")
-        return pa.string(), lambda values: form.texts(over(days(values), lambda found: found * _DAY))
+
+        def compute(values: pa.Array) -> pa.Array:
+            # Spark fails on a date whose microseconds are beyond a long.
+            furthest = pc.max(pc.abs(days(values))).as_py()
+            if furthest is not None and furthest > _DAYS_MOST:
+                raise UnknownValueError("meets a date of which Spark cannot make an instant")
+            return form.texts(over(days(values), lambda found: found * _DAY))
+
+        return pa.string(), compute
     if pt.is_timestamp(kind) and kind.tz is not None:
         return pa.string(), lambda values: form.texts(_micros(values))
     raise UnknownValueError(f"is of date_format(…) over a column of type {kind}; it is kept of dates and timestamps")

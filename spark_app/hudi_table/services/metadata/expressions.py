@@ -94,7 +94,7 @@ def _refuse(ctx: TableContext, name: ExpressionPartition, note: ExpressionNote, 
     if schema is None or note.column not in names or note.column in META_COLUMNS:
         raise InvalidRequestError(f"the table has no column {note.column!r}; there are {', '.join(names)}")
     try:
-        Expression.bound(name, note, schema)
+        Expression.bound(ctx, name, note, schema)
     except UnkeptError as error:
         raise UnsupportedTableError(f"{name} is not built: {error.message}", base_path=ctx.base_path) from error
     if load_column_history(ctx, timeline) is not None:
