@@ -15,6 +15,7 @@ from hudi_table.codec.metadata.records import PARTITION_STATS
 from hudi_table.metadata.definitions import define_expression, defined_by_users
 from hudi_table.metadata.expression_index.entries import Expression, File, is_kept, note_of, values_in, values_of_files
 from hudi_table.metadata.reading import merged_of, slice_parts
+from hudi_table.metadata.records import UnkeptError
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.metadata_table import ExpressionPartition, MetadataPartition, is_expression
 from hudi_table.table.timeline.context import TableContext
@@ -35,24 +36,27 @@ def built_again(ctx: TableContext, timeline: Timeline) -> list[ExpressionPartiti
 
 def wrong_entries(ctx: TableContext, table: MetadataTable, timeline: Timeline, name: ExpressionPartition) -> str:
     """What the index says otherwise than the rows, of the files that a reader opens; '' for nothing,
-    and of an index that is not kept, which the next write drops."""
-    if not is_kept(ctx, timeline, name):
-        return ""
-    sizes = {
-        (item.partition, file.path.rpartition("/")[2]): file.size
-        for item in FileSystemView(ctx, timeline).latest_slices()
-        for file in (*([item.base] if item.base is not None else []), *item.logs)
-    }
+    and of an index that is not kept, which the next write drops.
+
+    Raises CorruptTableError, ObjectNotFoundError if a file was cleaned meanwhile.
+    """
+    sizes: dict[File, int] = {}
+    for item in FileSystemView(ctx, timeline).latest_slices():
+        bases = [] if item.base is None else [(item.base.path, item.base.size)]
+        for path, size in (*bases, *((log.path, log.size) for log in item.logs)):
+            sizes[item.partition, path.rpartition("/")[2]] = size
     slices = [group.latest for group in table.groups.get(name, ()) if group.slices]
-    parts = [merged_of(name, slice_parts(table, item)) for item in slices]
-    held = pa.concat_tables(parts).combine_chunks() if parts else None
-    if held is None:
+    if not slices:
         return "has no file group"
-    if note_of(ctx, name).using == MetadataPartition.BLOOM_FILTERS:
-        wrong = sum(_lacking(ctx, Expression.of(ctx, timeline, name), held, sizes))
-        return f"has filters of {wrong} files that lack values of their rows" if wrong else ""
-    expression = Expression.of(ctx, timeline, name)
-    wanted = [entries.rows for entries in values_of_files(ctx, timeline, name, sizes)]
+    held = pa.concat_tables([merged_of(name, slice_parts(table, item)) for item in slices]).combine_chunks()
+    try:
+        expression = Expression.of(ctx, timeline, name)
+        if expression.note.using == MetadataPartition.BLOOM_FILTERS:
+            wrong = sum(_lacking(ctx, expression, held, sizes))
+            return f"has filters of {wrong} files that lack values of their rows" if wrong else ""
+        wanted = [entries.rows for entries in values_of_files(ctx, timeline, name, sizes)]
+    except UnkeptError:
+        return ""
     return _wrong_bounds(held, wanted[0], expression.kind) if wanted else ""
 
 

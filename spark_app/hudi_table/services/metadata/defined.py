@@ -62,7 +62,10 @@ def check_defined(ctx: TableContext, asked: Mapping[str, str]) -> Definitions:
         partition_of(short)
         if f"{other}{short}" in there:
             raise InvalidRequestError(f"{other}{short} has the name of {name}: give another one")
-    return {**check_secondary(ctx, asked), **check_expressions(ctx, asked)}
+    found: dict[DefinedPartition, str | ExpressionNote] = {}
+    found.update(check_secondary(ctx, asked))
+    found.update(check_expressions(ctx, asked))
+    return found
 
 
 def define(ctx: TableContext, indexes: Definitions) -> list[DefinedPartition]:
