@@ -63,8 +63,10 @@ def check_defined(ctx: TableContext, asked: Mapping[str, str]) -> Definitions:
         if f"{other}{short}" in there:
             raise InvalidRequestError(f"{other}{short} has the name of {name}: give another one")
     found: dict[DefinedPartition, str | ExpressionNote] = {}
-    found.update(check_secondary(ctx, asked))
-    found.update(check_expressions(ctx, asked))
+    for partition, column in check_secondary(ctx, asked).items():
+        found[partition] = column
+    for index, note in check_expressions(ctx, asked).items():
+        found[index] = note
     return found
 
 
