@@ -26,12 +26,15 @@ from hudi_table.metadata.bootstrap import (
     is_whole,
     planned_groups,
 )
-from hudi_table.metadata.definitions import define_column_stats, define_record_index
+from hudi_table.metadata.definitions import define_column_stats, define_record_index, defined_by_users, undefine
 from hudi_table.metadata.delta.entries import stored_schema
+from hudi_table.metadata.expression_index import build as expression_index
 from hudi_table.metadata.record_index.build import shards_needed
+from hudi_table.metadata.secondary_index import build as secondary_index
 from hudi_table.metadata.table import MetadataTable, Partitions, context_of, named, read_partitions
 from hudi_table.model.metadata_table import (
     AnyPartition,
+    DefinedPartition,
     MetadataPartition,
     ShardLimits,
     early_instant,
@@ -190,6 +193,21 @@ def _initial(ctx: TableContext, time: str, partitions: Iterable[AnyPartition]) -
     if ctx.layout.tells_completions:
         return dict.fromkeys(partitions, early_instant(time))
     return {partition: initial_instant(time, number) for number, partition in enumerate(partitions)}
+
+
+def built_again(ctx: TableContext, timeline: Timeline, *, indexed: bool) -> list[DefinedPartition]:
+    """The indexes that somebody has defined which a metadata table is to have again that is built as
+    a whole: those of one that was dropped, as after an upgrade. `indexed`: a global record index is
+    built too. What else is defined and not there is taken back, for Hudi 1.1.1 fails on a filter by
+    it (measured)."""
+    if read_partitions(ctx).all:
+        return []
+    found: list[DefinedPartition] = [
+        *expression_index.built_again(ctx, timeline),
+        *secondary_index.built_again(ctx, timeline, indexed=indexed),
+    ]
+    undefine(ctx, defined_by_users(ctx) - set(found))
+    return found
 
 
 def ready_partitions(ctx: TableContext, timeline: Timeline) -> tuple[str, ...]:

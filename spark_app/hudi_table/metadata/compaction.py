@@ -26,7 +26,7 @@ from hudi_table.codec.metadata.records import encode_metadata, metadata_schema
 from hudi_table.errors import WriteConflictError
 from hudi_table.metadata.delta.commit import completed_body, record_of
 from hudi_table.metadata.merging import listed
-from hudi_table.metadata.reading import latest_of, slice_parts, widest_of
+from hudi_table.metadata.reading import merged_of, slice_parts
 from hudi_table.metadata.records import file_records
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.metadata_table import (
@@ -207,10 +207,8 @@ def _merge(table: MetadataTable, planned: PlannedSlice, time: str, record: str) 
     parts = slice_parts(replace(table, counted=counted), item)
     if planned.partition == MetadataPartition.FILES:
         rows = _with_partitions(file_records(listed(parts)))
-    elif planned.partition == MetadataPartition.PARTITION_STATS:
-        rows = widest_of(parts)
     else:
-        rows = latest_of(parts)
+        rows = merged_of(planned.partition, parts)
     name = HFileName(planned.file_id, EMPTY_LOG_TOKEN, time)
     schema = metadata_schema(record)
     data = write_hfile(rows["key"], encode_metadata(rows, schema, file_name=str(name)), schema=schema)

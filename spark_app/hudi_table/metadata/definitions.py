@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ import pyarrow as pa
 from hudi_table.codec.metadata.column_stats import META_OF_015_ALONE, indexed_columns
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.json_text import parse_json
-from hudi_table.model.metadata_table import SECONDARY_INDEX, MetadataPartition, SecondaryPartition, is_secondary
+from hudi_table.model.metadata_table import ExpressionPartition, MetadataPartition, SecondaryPartition, is_defined
 from hudi_table.model.names import HOODIE
 from hudi_table.model.options.values import stored_boolean
 from hudi_table.model.table.version_properties import STATISTICS
@@ -34,7 +34,7 @@ _DEFINED: Final = "indexDefinitions"
 _BY_PARTITION: Final = "isPartitioned"
 _PLAIN: Final = "V2"
 _SECONDARY: Final = "secondary_index"
-_EXPRESSION_INDEX: Final = "expr_index_"
+_EXPRESSION: Final = "expr"
 
 
 def define_column_stats(ctx: TableContext, schema: pa.Schema) -> None:
@@ -115,7 +115,7 @@ def noted_secondary(ctx: TableContext, name: str) -> SecondaryNote | None:
 
 def defined_by_users(ctx: TableContext) -> set[str]:
     """The indexes that somebody has made by their name: of secondary keys and of expressions."""
-    return {name for name in _read(ctx) if name.startswith((SECONDARY_INDEX, _EXPRESSION_INDEX))}
+    return set(filter(is_defined, _read(ctx)))
 
 
 def define_secondary(ctx: TableContext, name: SecondaryPartition, column: str) -> None:
@@ -134,6 +134,47 @@ def define_secondary(ctx: TableContext, name: SecondaryPartition, column: str) -
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ExpressionNote:
+    """What is noted of an index of an expression: the `function` of its `column` with the function's
+    `options`, `using` what it tells of a file (`column_stats` or `bloom_filters`), and whether
+    bounds are `plain` values with their type beside them."""
+
+    column: str
+    function: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    using: str = str(MetadataPartition.COLUMN_STATS)
+    plain: bool = False
+
+
+def noted_expression(ctx: TableContext, name: str) -> ExpressionNote | None:
+    """The note of an index of an expression; None if there is none, or one of more than a
+    column."""
+    found = _read(ctx).get(name)
+    note = found if isinstance(found, dict) else {}
+    columns, options = note.get("sourceFields"), note.get("indexOptions")
+    if not isinstance(columns, list) or len(columns) != 1 or not isinstance(options, dict):
+        return None
+    told = {str(key): str(value) for key, value in options.items() if key != _EXPRESSION}
+    using = str(note.get("indexType", "")).lower()
+    return ExpressionNote(str(columns[0]), str(note.get("indexFunction")), told, using, note.get("version") == _PLAIN)
+
+
+def define_expression(ctx: TableContext, name: ExpressionPartition, note: ExpressionNote) -> None:
+    """Note an index of an expression, in the version that its table's version has."""
+    _note(
+        ctx,
+        {
+            "indexName": str(name),
+            "indexType": note.using,
+            "indexFunction": note.function,
+            "sourceFields": [note.column],
+            "indexOptions": {_EXPRESSION: note.function, **note.options},
+            "version": STATISTICS[ctx.config.version],
+        },
+    )
+
+
 def undefine(ctx: TableContext, names: Collection[str]) -> None:
     """Take the notes of these indexes away. Hudi 1.1.1 fails on a filter by an index that is noted
     and not there, or finds no row (measured)."""
@@ -141,9 +182,10 @@ def undefine(ctx: TableContext, names: Collection[str]) -> None:
     _put(ctx, found, {name: note for name, note in found.items() if name not in names})
 
 
-def undefine_all_but_secondary(ctx: TableContext) -> None:
-    """Leave the notes of indexes of secondary keys alone, by which they are built again."""
-    undefine(ctx, {name for name in _read(ctx) if not is_secondary(name)})
+def undefine_all_but_users(ctx: TableContext) -> None:
+    """Leave the notes alone of indexes that somebody has made by their name, which are built again
+    by them."""
+    undefine(ctx, {name for name in _read(ctx) if not is_defined(name)})
 
 
 def noted_by_partition(ctx: TableContext) -> bool:

@@ -31,6 +31,7 @@ from hudi_table.metadata.bootstrap import (
 from hudi_table.metadata.building_plans import (
     Building,
     MetadataGoneError,
+    built_again,
     gone,
     index_record,
     is_as_begun,
@@ -43,7 +44,7 @@ from hudi_table.metadata.delta.commit import by_group, publish, record_of
 from hudi_table.metadata.delta.entries import entries_of_table, stored_schema
 from hudi_table.metadata.lifecycle import (
     OF_KEYS,
-    has_secondary,
+    has_defined,
     is_built,
     is_just_listed_without,
     kept,
@@ -52,7 +53,7 @@ from hudi_table.metadata.lifecycle import (
 )
 from hudi_table.metadata.record_index.build import recorded_shards
 from hudi_table.metadata.records import Derive, UnkeptError
-from hudi_table.metadata.secondary_index.build import built_again, recorded_pairs
+from hudi_table.metadata.secondary_index.build import recorded_pairs
 from hudi_table.metadata.table import MetadataTable, Partitions, context_of, named, own_timeline, read_partitions
 from hudi_table.model.metadata_table import (
     BEGUN_SHARD,
@@ -65,7 +66,7 @@ from hudi_table.model.metadata_table import (
     data_instant,
     group_file_id,
     in_order,
-    is_secondary,
+    is_defined,
     partition_of_shard,
 )
 from hudi_table.model.names import join
@@ -124,7 +125,7 @@ def with_what_they_need(ctx: TableContext, names: Iterable[str]) -> list[AnyPart
     """The partitions of these names that the table's version has: `files` in any case, and
     `column_stats` beside `partition_stats`."""
     asked: set[str] = {MetadataPartition.FILES, *names}
-    chosen = {name for name in asked if name in kept(ctx) or (is_secondary(name) and has_secondary(ctx))}
+    chosen = {name for name in asked if name in kept(ctx) or (is_defined(name) and has_defined(ctx))}
     chosen |= {MetadataPartition.COLUMN_STATS} if MetadataPartition.PARTITION_STATS in chosen else set()
     return in_order(chosen)
 
@@ -160,7 +161,7 @@ def build_metadata(
         if attempt:
             ctx.clock.sleep(min(_PAUSE_SECONDS * 2**attempt, _PAUSE_SECONDS_MAX))
         try:
-            did = _finished(ctx, raises=any(name in _REFUSED_BY_ROWS or is_secondary(name) for name in wanted)) or did
+            did = _finished(ctx, raises=any(name in _REFUSED_BY_ROWS or is_defined(name) for name in wanted)) or did
             found = ready_partitions(ctx, load_timeline(ctx))
             missing = [name for name in names if name not in found]
             if _RECORD_INDEX in wanted and _RECORD_INDEX not in missing:
@@ -321,7 +322,7 @@ def _give_up(ctx: TableContext, building: Building) -> None:
     them is written to any more."""
     found = read_partitions(ctx)
     mine = set(building.partitions) - set(found.ready)
-    undefine(ctx, {name for name in mine if is_secondary(name)})
+    undefine(ctx, set(filter(is_defined, mine)))
     left = found.without(mine)
     if left.all:
         replace_properties(ctx, named(left))

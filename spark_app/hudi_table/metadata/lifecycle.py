@@ -10,9 +10,9 @@ import warnings
 from collections.abc import Collection
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
-from hudi_table.metadata.definitions import noted_by_partition, noted_secondary, undefine
+from hudi_table.metadata.definitions import noted_by_partition, noted_expression, noted_secondary, undefine
 from hudi_table.metadata.table import MetadataTable, Partitions, check_version, context_of, named, read_partitions
-from hudi_table.model.metadata_table import MetadataPartition, is_secondary
+from hudi_table.model.metadata_table import MetadataPartition, is_defined, is_expression, is_secondary
 from hudi_table.model.names import METADATA_TABLE, PROPERTIES, join
 from hudi_table.model.table.properties import METADATA_DROPPED, PARTITION_DROPPED
 from hudi_table.model.timeline.instants import Action
@@ -55,24 +55,27 @@ def resolve_metadata_partitions(ctx: TableContext) -> Partitions:
 
 
 def kept(ctx: TableContext) -> frozenset[MetadataPartition]:
-    """The partitions that commits of this release write to, but indexes of secondary keys."""
+    """The partitions that commits of this release write to, but those that somebody has defined."""
     without = set() if ctx.layout.partition_stats else {MetadataPartition.PARTITION_STATS}
     return frozenset(MetadataPartition) - without
 
 
-def has_secondary(ctx: TableContext) -> bool:
-    """Whether the table's version has indexes of secondary keys: versions 8 and 9."""
+def has_defined(ctx: TableContext) -> bool:
+    """Whether the table's version has indexes of secondary keys and of expressions: versions 8 and
+    9."""
     return ctx.layout.partition_stats
 
 
 def _strange(ctx: TableContext, names: Collection[str]) -> set[str]:
-    """Those of the partitions that no commit writes to: indexes of expressions, and of secondary
-    keys those that do not say of which column, or have no global record index beside them."""
+    """Those of the partitions that no commit writes to: indexes that do not say of which column, and
+    of secondary keys those that have no global record index beside them."""
     others = set(names) - kept(ctx)
-    if not has_secondary(ctx) or not any(map(is_secondary, others)):
+    if not has_defined(ctx) or not any(map(is_defined, others)):
         return others
-    lacks = MetadataPartition.RECORD_INDEX not in names or noted_by_partition(ctx)
-    return {name for name in others if lacks or not is_secondary(name) or noted_secondary(ctx, name) is None}
+    found = {name for name in others if is_expression(name) and noted_expression(ctx, name) is not None}
+    if MetadataPartition.RECORD_INDEX in names and not noted_by_partition(ctx):
+        found |= {name for name in others if is_secondary(name) and noted_secondary(ctx, name) is not None}
+    return others - found
 
 
 def _kept_alone(ctx: TableContext, partitions: Partitions) -> Partitions:

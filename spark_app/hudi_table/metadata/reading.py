@@ -12,7 +12,7 @@ from hudi_table.codec.hfile import HFile
 from hudi_table.codec.log.blocks import BlockType, LogBlock
 from hudi_table.codec.log.hfile import read_hfile
 from hudi_table.codec.log.rows import read_deletes
-from hudi_table.codec.metadata.records import METADATA_SCHEMA, decode_metadata
+from hudi_table.codec.metadata.records import METADATA_SCHEMA, PARTITION_STATS, decode_metadata
 from hudi_table.errors import UnsupportedTableError
 from hudi_table.metadata.merging import DELETED, LISTED, latest, listed, widest
 from hudi_table.metadata.table import CountedInstants, MetadataTable
@@ -21,6 +21,7 @@ from hudi_table.model.metadata_table import (
     AnyPartition,
     MetadataPartition,
     group_file_id,
+    is_expression,
     partition_of_key,
 )
 from hudi_table.table.engine.local_engine import LocalEngine
@@ -124,6 +125,25 @@ def latest_of(parts: Sequence[pa.Table]) -> pa.Table:
 def widest_of(parts: Sequence[pa.Table]) -> pa.Table:
     """The same of statistics of partitions, which are put together."""
     return widest(_aligned(parts)).drop_columns([DELETED])
+
+
+def merged_of(partition: str, parts: Sequence[pa.Table]) -> pa.Table:
+    """The entries that the parts of a slice of a partition other than `files` leave, sorted by key:
+    of an index of an expression those of files by the last one, those of partitions put
+    together."""
+    if partition == MetadataPartition.PARTITION_STATS:
+        return widest_of(parts)
+    if not is_expression(partition):
+        return latest_of(parts)
+    aligned = _aligned(parts)
+    kinds = pa.concat_tables([part.select(["key", "type"]) for part in aligned])
+    wide = kinds.filter(pc.equal(kinds["type"], PARTITION_STATS))["key"].combine_chunks().unique()
+    if not len(wide):
+        return latest(aligned).drop_columns([DELETED])
+    marks = [pc.is_in(part["key"], value_set=wide) for part in aligned]
+    of_files = latest([part.filter(pc.invert(mark)) for part, mark in zip(aligned, marks, strict=True)])
+    of_partitions = widest([part.filter(mark) for part, mark in zip(aligned, marks, strict=True)])
+    return pa.concat_tables([of_files, of_partitions]).drop_columns([DELETED]).sort_by("key").combine_chunks()
 
 
 def _aligned(parts: Sequence[pa.Table]) -> list[pa.Table]:

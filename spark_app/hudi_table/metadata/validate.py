@@ -9,11 +9,18 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from hudi_table.codec.metadata.keys import of_no_value
+from hudi_table.metadata.expression_index.build import wrong_entries
 from hudi_table.metadata.reading import latest_of, listed_files, listed_partitions, read_listing, slice_parts
 from hudi_table.metadata.record_index.shards import is_there, shard_counts
 from hudi_table.metadata.secondary_index.build import is_kept, recorded_pairs
 from hudi_table.metadata.table import MetadataTable
-from hudi_table.model.metadata_table import MetadataPartition, SecondaryPartition, is_secondary
+from hudi_table.model.metadata_table import (
+    ExpressionPartition,
+    MetadataPartition,
+    SecondaryPartition,
+    is_expression,
+    is_secondary,
+)
 from hudi_table.model.names import LogFileName, instant_of_token, join, parse_base_file, parse_log_file
 from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.store.ports import ObjectInfo
@@ -60,7 +67,7 @@ def committed_files(infos: Iterable[ObjectInfo], timeline: Timeline) -> dict[tup
 
 def differences(ctx: TableContext) -> list[Difference]:
     """Where the partition `files` and the table's folders disagree, which partitions a record index
-    by partition leaves out, and what an index of a secondary key lacks or holds beyond the rows,
+    by partition leaves out, and what indexes of secondary keys and expressions say beside the rows,
     sorted by path; empty without a metadata table that is ready. Raises CorruptTableError,
     UnsupportedTableError.
 
@@ -111,7 +118,16 @@ def differences(ctx: TableContext) -> list[Difference]:
         ]
     if not moved:
         differences_found += _of_secondary(ctx, table, before)
+        differences_found += _of_expressions(ctx, table, before)
     return sorted(differences_found, key=lambda item: (item.path, item.what))
+
+
+def _of_expressions(ctx: TableContext, table: MetadataTable, timeline: Timeline) -> Iterator[Difference]:
+    """Indexes of expressions by which a reader of Hudi's would leave files out that have rows."""
+    for name in map(ExpressionPartition, filter(is_expression, table.partitions.ready)):
+        what = wrong_entries(ctx, table, timeline, name)
+        if what:
+            yield Difference(name, what)
 
 
 def _of_secondary(ctx: TableContext, table: MetadataTable, timeline: Timeline) -> Iterator[Difference]:

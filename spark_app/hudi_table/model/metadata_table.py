@@ -45,6 +45,8 @@ RECORD_LEVEL_INDEX."""
 
 SECONDARY_INDEX = "secondary_index_"
 """How the partition of an index of a secondary key begins: the name of the index follows."""
+EXPRESSION_INDEX = "expr_index_"
+"""The same of an index of an expression."""
 
 _HFILE = re.compile(r"^(?P<id>[^_/]+)_(?P<token>[^_/]+)_(?P<time>\d{14,})\.hfile$", re.ASCII)
 _SHARD = re.compile(r"^record-index-(?P<partition>[^-/]*)-\d{4,}-0$", re.ASCII)
@@ -98,7 +100,31 @@ class SecondaryPartition(str):
         return _SECONDARY_GROUPS
 
 
-AnyPartition: TypeAlias = MetadataPartition | SecondaryPartition
+class ExpressionPartition(str):
+    """The partition `expr_index_<name>` of an index of an expression, which table versions 8 and 9
+    alone have."""
+
+    __slots__ = ()
+
+    def __new__(cls, name: str) -> ExpressionPartition:
+        """Raises ValueError for the name of another partition."""
+        if not is_expression(name):
+            raise ValueError(f"{name!r} is no partition of the metadata table")
+        return super().__new__(cls, name)
+
+    @property
+    def prefix(self) -> str:
+        """How the ids of its file groups begin (measured on Hudi 1.0.2 and 1.1.1)."""
+        return f"{self.replace('_', '-')}-"
+
+    @property
+    def default_groups(self) -> int:
+        """How many file groups it is built with, as Hudi does by default."""
+        return _EXPRESSION_GROUPS
+
+
+DefinedPartition: TypeAlias = SecondaryPartition | ExpressionPartition
+AnyPartition: TypeAlias = MetadataPartition | DefinedPartition
 
 
 def is_secondary(name: str) -> bool:
@@ -106,16 +132,29 @@ def is_secondary(name: str) -> bool:
     return name.startswith(SECONDARY_INDEX) and len(name) > len(SECONDARY_INDEX)
 
 
+def is_expression(name: str) -> bool:
+    """Whether a partition is an index of an expression."""
+    return name.startswith(EXPRESSION_INDEX) and len(name) > len(EXPRESSION_INDEX)
+
+
+def is_defined(name: str) -> bool:
+    """Whether a partition is an index that somebody has named and defined: of a secondary key, or
+    of an expression."""
+    return is_secondary(name) or is_expression(name)
+
+
 def partition_named(name: str) -> AnyPartition:
     """The partition of this name. Raises ValueError for one that has no meaning here."""
+    if is_expression(name):
+        return ExpressionPartition(name)
     return SecondaryPartition(name) if is_secondary(name) else MetadataPartition(name)
 
 
 def in_order(names: Collection[str]) -> list[AnyPartition]:
     """These partitions as they are built, one after the other; what has no meaning here is left
     out."""
-    secondary = sorted(name for name in names if is_secondary(name))
-    return [*(name for name in MetadataPartition if name in names), *map(SecondaryPartition, secondary)]
+    defined = sorted(filter(is_defined, names))
+    return [*(name for name in MetadataPartition if name in names), *map(partition_named, defined)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +184,7 @@ class ShardLimits:
 
 _ENTRY_BYTES = 48
 _SECONDARY_GROUPS = 10
+_EXPRESSION_GROUPS = 2
 _PREFIXES = {
     MetadataPartition.FILES: "files-",
     MetadataPartition.COLUMN_STATS: "col-stats-",

@@ -209,9 +209,9 @@ class ShortCalls(TableReader):
 
     def build_metadata(self, indexes: Iterable[str] = (), options: Options | None = None) -> bool:
         """Build Hudi's metadata table, with the partitions `indexes` (`column_stats`,
-        `bloom_filters`, `record_index`, `secondary_index_<name>=<column>`), or finish a building
-        that was begun, while writers go on. Whether there was anything to do. Every later write
-        keeps it.
+        `bloom_filters`, `record_index`, `secondary_index_<name>=<column>`,
+        `expr_index_<name>=<function>(<column>)`), or finish a building that was begun, while
+        writers go on. Whether there was anything to do. Every later write keeps it.
 
         `options`: those of Hudi for the file groups of a record index. Raises InvalidDataError
         where a key is in two places, so that no record index can be. See
@@ -224,15 +224,23 @@ class ShortCalls(TableReader):
         `in` open the files alone that have such rows.
 
         Tables of versions 8 and 9 with a record index have it, of columns that are strings, ints or
-        bigints. Raises InvalidRequestError, UnsupportedTableError. `options`: as in
-        `build_metadata`."""
-        from hudi_table.services.metadata.secondary import partition_of
+        bigints. `options`: as in `build_metadata`.
 
-        return self.build_metadata([f"{partition_of(name)}={column}"], options)
+        Of an expression, as `upper(name)` or `date_add(day) days=3`, the index is one for Apache
+        Hudi's filters, by the bounds in each file, or by a bloom filter where `using bloom_filters`
+        follows; no read of ours asks it. See `docs/explanation/metadata-table.md`.
+
+        Raises InvalidRequestError, UnsupportedTableError."""
+        from hudi_table.services.metadata.defined import partition_of
+        from hudi_table.services.metadata.expressions import is_asked
+
+        partition = partition_of(name, expression=is_asked(column))
+        return self.build_metadata([f"{partition}={column}"], options)
 
     def drop_index(self, name: str) -> bool:
-        """Drop the index of a secondary key of this name. Whether there was one."""
-        from hudi_table.services.metadata.secondary import drop_index
+        """Drop the index of this name, of a secondary key or an expression. Whether there was
+        one."""
+        from hudi_table.services.metadata.defined import drop_index
 
         self._check_writable()
         return drop_index(self.context, name)

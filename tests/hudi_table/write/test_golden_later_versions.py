@@ -13,7 +13,7 @@ import pytest
 from hudi_table.api import open_table
 from hudi_table.metadata.lifecycle import kept
 from hudi_table.metadata.validate import differences
-from hudi_table.model.metadata_table import is_secondary
+from hudi_table.model.metadata_table import is_defined
 from hudi_table.model.service.findings import Severity
 from tests.support import golden
 from tests.support.later import CONTINUED, continued, expected_after, keyed
@@ -33,7 +33,7 @@ def test_a_table_of_hudi_goes_on(name: str, tmp_path: Path) -> None:
     assert before != expected
     assert not [row for row in table.files().to_pylist() if row["latest"] and row["log_files"]]
     assert set(table.context.config.metadata_partitions) == {
-        name for name in had if name in kept(table.context) or is_secondary(name)
+        name for name in had if name in kept(table.context) or is_defined(name)
     }
     assert differences(table.context) == []
     errors = [finding for finding in table.doctor() if finding.severity is Severity.ERROR]

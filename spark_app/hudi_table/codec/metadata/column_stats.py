@@ -18,7 +18,7 @@ value, as Spark orders it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -80,6 +80,28 @@ def stats_of_rows(rows: pa.Table, file_name: str, columns: Sequence[str], *, pla
         if name in rows.schema.names and has_stats(rows.schema.field(name).type):
             column = rows.column(name)
             found.append((name, _extremes([column], column.type), len(column), column.null_count, 0, 0))
+    return _stats(file_name, found, plain=plain)
+
+
+def stats_of_values(
+    parts: Iterable[pa.Array], kind: pa.DataType, column: str, file_name: str, size: int, *, plain: bool
+) -> pa.StructArray:
+    """One STATS_TYPE value for what an expression of a column gives for the rows of a file of so
+    many bytes, in pieces of type `kind`; none for a file without rows.
+
+    Facts (measured on Hudi 1.0.2 and 1.1.1): `value_count` does not count nulls, the sizes are that
+    of the file, and twice that.
+    """
+    rows = nulls = 0
+
+    def counted() -> Iterator[pa.Array]:
+        nonlocal rows, nulls
+        for part in parts:
+            rows, nulls = rows + len(part), nulls + part.null_count
+            yield part
+
+    ends = _extremes(counted(), kind)
+    found = [(column, ends, rows - nulls, nulls, size, 2 * size)] if rows else []
     return _stats(file_name, found, plain=plain)
 
 

@@ -20,7 +20,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.metadata.keys import bloom_keys, column_stats_keys, column_stats_prefixes
+from hudi_table.codec.metadata.keys import (
+    bloom_keys,
+    column_stats_keys,
+    column_stats_prefixes,
+    expression_partition_keys,
+)
 from hudi_table.codec.metadata.records import (
     BLOOM_FILTERS,
     BLOOM_TYPE,
@@ -49,12 +54,13 @@ def column_stats_entries(partition: str, stats: pa.StructArray) -> pa.Table:
     return _entries(keys, COLUMN_STATS, "stats", stats)
 
 
-def partition_stats_entries(partition: str, stats: pa.StructArray) -> pa.Table:
-    """Statistics of columns (STATS_TYPE) of all files of the partition path `partition`
-    together."""
+def partition_stats_entries(partition: str, stats: pa.StructArray, *, of_expression: bool = False) -> pa.Table:
+    """Statistics of columns (STATS_TYPE) of all files of the partition path `partition` together;
+    `of_expression`: of an expression of the column, in an index of it."""
     partitions = pa.repeat(pa.scalar(partition, pa.string()), len(stats))
     named = [partitions if child.name == "file_name" else stats.field(child.name) for child in STATS_TYPE]
-    keys = column_stats_prefixes(stats.field("column"), partitions)
+    keyed = expression_partition_keys if of_expression else column_stats_prefixes
+    keys = keyed(stats.field("column"), partitions)
     return _entries(keys, PARTITION_STATS, "stats", pa.StructArray.from_arrays(named, fields=list(STATS_TYPE)))
 
 

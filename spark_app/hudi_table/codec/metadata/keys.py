@@ -10,6 +10,10 @@ belongs to file group `abs(hash) mod groups`. Where these names are made: `javah
 Of an index of a secondary key (measured on Hudi 1.0.2 and 1.1.1) a key is the value, `$` and the
 record key; `\\`, `$` and NUL are escaped by `\\` in both, and a null is one NUL. Its file group is
 that of the whole key in version 1 of such an index, and of the value with its `$` in version 2.
+
+An index of an expression (measured there too) has the keys of column statistics, or of bloom
+filters; and of a whole partition the ids of its column, of `__partition_stat__` and of the partition
+path.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ __all__ = [
     "bloom_keys",
     "column_stats_keys",
     "column_stats_prefixes",
+    "expression_partition_keys",
     "file_group_index",
     "record_keys_of",
     "secondary_keys",
@@ -37,6 +42,8 @@ __all__ = [
 
 NOT_PARTITIONED: Final = "."
 """The name of the only partition of a table without partitions."""
+
+_WHOLE_PARTITION: Final = "__partition_stat__"
 
 Texts: TypeAlias = pa.Array | pa.ChunkedArray
 
@@ -52,6 +59,13 @@ def column_stats_keys(columns: Texts, partitions: Texts, file_names: Texts) -> p
 def column_stats_prefixes(columns: Texts, partitions: Texts) -> pa.Array:
     """What the keys of all files of a partition have in common, for each column and partition."""
     return pc.binary_join_element_wise(_ids(columns, name_id), _partitions(partitions), "")
+
+
+def expression_partition_keys(columns: Texts, partitions: Texts) -> pa.Array:
+    """The key of what an index of an expression says of a partition as a whole, for each column and
+    partition."""
+    marks = pa.repeat(pa.scalar(_WHOLE_PARTITION), len(columns))
+    return pc.binary_join_element_wise(_ids(columns, name_id), _ids(marks, name_id), _partitions(partitions), "")
 
 
 def bloom_keys(partitions: Texts, file_names: Texts) -> pa.Array:

@@ -39,6 +39,7 @@ from hudi_table.codec.metadata.records import METADATA_SCHEMA
 from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.metadata.definitions import StatisticsNote, noted_statistics
+from hudi_table.metadata.expression_index.entries import removals, values_of_files
 from hudi_table.metadata.record_index.delta import locations_of
 from hudi_table.metadata.records import (
     Derive,
@@ -51,7 +52,7 @@ from hudi_table.metadata.records import (
 )
 from hudi_table.metadata.secondary_index.delta import pairs_of_commit
 from hudi_table.metadata.validate import committed_files
-from hudi_table.model.metadata_table import AnyPartition, MetadataPartition, SecondaryPartition
+from hudi_table.model.metadata_table import AnyPartition, ExpressionPartition, MetadataPartition, SecondaryPartition
 from hudi_table.model.names import RECORD_KEY, is_skeleton, join, parse_base_file, parse_log_file
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.table.engine.local_engine import LocalEngine
@@ -76,6 +77,8 @@ def entries_of(ctx: TableContext, metadata: CommitMetadata, time: str, timeline:
     def derive(name: AnyPartition, by_partition: bool) -> Sequence[Entries]:
         if isinstance(name, SecondaryPartition):
             return pairs_of_commit(ctx, name, metadata, time, timeline)
+        if isinstance(name, ExpressionPartition):
+            return values_of_files(ctx, timeline, name, dict(zip(files, sizes, strict=True)))
         if name is MetadataPartition.FILES:
             return [Entries(file_records(entries_of_commit(metadata)))]
         if name is MetadataPartition.RECORD_INDEX:
@@ -83,6 +86,7 @@ def entries_of(ctx: TableContext, metadata: CommitMetadata, time: str, timeline:
         return _of_files(ctx, name, files, told)
 
     files = [(stat.partition_path, stat.path.rpartition("/")[2]) for stat in metadata.stats]
+    sizes = [stat.file_size_in_bytes for stat in metadata.stats]
     told = cache(partial(_told, ctx, files))
     return derive
 
@@ -96,6 +100,8 @@ def entries_of_deletion(ctx: TableContext, deleted: Mapping[str, Iterable[str]],
         del by_partition
         if isinstance(name, SecondaryPartition):
             return []
+        if isinstance(name, ExpressionPartition):
+            return removals(ctx, name, files)
         if name is MetadataPartition.FILES:
             rows = entries_of_clean(deleted, dropped)
             return [Entries(file_records(rows))] if len(rows) else []
@@ -122,6 +128,8 @@ def entries_of_table(ctx: TableContext, timeline: Timeline) -> Derive:
         del by_partition
         if name is MetadataPartition.FILES:
             return [Entries(file_records(entries_of_files(sizes, partitions_in(infos))))]
+        if isinstance(name, ExpressionPartition):
+            return values_of_files(ctx, timeline, name, sizes)
         return _of_files(ctx, name, sizes, told)
 
     told = cache(partial(_told, ctx, sizes))

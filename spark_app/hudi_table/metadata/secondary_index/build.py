@@ -9,10 +9,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from hudi_table.codec.metadata.entries import secondary_entries
-from hudi_table.metadata.definitions import define_secondary, defined_by_users, undefine
+from hudi_table.metadata.definitions import define_secondary, defined_by_users
 from hudi_table.metadata.records import UnkeptError, group_numbers
 from hudi_table.metadata.secondary_index.pairs import Pairs, note_of
-from hudi_table.metadata.table import read_partitions
 from hudi_table.model.metadata_table import SecondaryPartition, group_file_id, is_secondary
 from hudi_table.table.rows.spill import GroupedRows
 from hudi_table.table.timeline.context import TableContext
@@ -35,21 +34,14 @@ def is_kept(ctx: TableContext, timeline: Timeline, name: SecondaryPartition) -> 
 
 def built_again(ctx: TableContext, timeline: Timeline, *, indexed: bool) -> list[SecondaryPartition]:
     """The indexes of secondary keys that a metadata table is to have again which is built as a
-    whole: those that were defined in one that was dropped, as after an upgrade, if a global record
-    index is built too (`indexed`). What else is defined and not there is taken back, for Hudi 1.1.1
-    fails on a filter by it (measured)."""
-    there = read_partitions(ctx).all
+    whole: those that are defined, if a global record index is built too (`indexed`)."""
     found: list[SecondaryPartition] = []
-    if there:
-        return found
-    defined = defined_by_users(ctx)
-    for name in filter(is_secondary, defined):
+    for name in filter(is_secondary, defined_by_users(ctx)):
         partition = SecondaryPartition(name)
         if indexed and is_kept(ctx, timeline, partition):
             # In the version of the index that the table's version has now.
             define_secondary(ctx, partition, note_of(ctx, partition).column)
             found.append(partition)
-    undefine(ctx, defined - set(found))
     return found
 
 

@@ -10,7 +10,7 @@ from hudi_table.metadata.lifecycle import kept
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, AnyPartition, MetadataPartition
 from hudi_table.model.options.known import admit
 from hudi_table.model.options.write_options import shard_limits
-from hudi_table.services.metadata.secondary import asked_columns, check_secondary, define, forget
+from hudi_table.services.metadata.defined import asked_columns, check_defined, define, forget
 from hudi_table.table.commit.beside.locking import locked
 from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.timeline.context import TableContext
@@ -32,7 +32,7 @@ def build(ctx: TableContext, indexes: Iterable[str] = (), options: Mapping[str, 
     names = set(indexes)
     wanted = wanted_partitions(ctx, names)
     limits = shard_limits(options or {}, by_partition=PARTITIONED_RECORD_INDEX in names)
-    new = define(ctx, check_secondary(ctx, asked_columns(names)))
+    new = define(ctx, check_defined(ctx, asked_columns(names)))
     try:
         return build_metadata(ctx, wanted, limits)
     finally:
@@ -41,12 +41,13 @@ def build(ctx: TableContext, indexes: Iterable[str] = (), options: Mapping[str, 
 
 def wanted_partitions(ctx: TableContext, names: Collection[str]) -> list[AnyPartition]:
     """The partitions that `names` ask for, `files` in any case, and `column_stats` with
-    `partition_stats`; an index of a secondary key is `secondary_index_<name>=<column>`.
+    `partition_stats`; an index of a secondary key is `secondary_index_<name>=<column>`, one of an
+    expression `expr_index_<name>=<function>(<column>)`.
 
     Raises InvalidRequestError for a name of none, for both kinds of a record index, and for an
     index that the table cannot have, as UnsupportedTableError too."""
     asked = asked_columns(names)
-    indexes = check_secondary(ctx, asked)
+    indexes = check_defined(ctx, asked)
     known = sorted({*kept(ctx), PARTITIONED_RECORD_INDEX})
     for name in sorted(asked.keys() - indexes.keys() - set(known)):
         raise InvalidRequestError(f"the metadata table is not built with {name!r}; there are {', '.join(known)}")

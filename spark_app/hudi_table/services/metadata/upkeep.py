@@ -14,7 +14,7 @@ from hudi_table.metadata.cleaning import SLICES_KEPT, clean_metadata
 from hudi_table.metadata.compaction import DELTAS_MAX, compact_metadata
 from hudi_table.metadata.lifecycle import drop, kept
 from hudi_table.metadata.table import ARCHIVING_LEAVES, MetadataTable
-from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition, is_secondary
+from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition, is_defined
 from hudi_table.model.options.known import whole_option
 from hudi_table.model.timeline.instants import Action, Instant, comparable_time
 from hudi_table.services.archiving.kinds import ARCHIVES
@@ -41,7 +41,7 @@ def keep_metadata_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
     """What is due after a write. Never fails it: what a store refuses now the next write does, and
     a metadata table that cannot be read is dropped. Raises InvalidOptionError."""
     named = set(ctx.config.metadata_partitions)
-    if not named or not {name for name in named if not is_secondary(name)} <= kept(ctx):
+    if not named or not {name for name in named if not is_defined(name)} <= kept(ctx):
         return
     deltas = whole_option(options, DELTAS, least=1)
     seen = ctx.metadata_deltas

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from hudi_table.codec.parquet import read_batches
 from hudi_table.errors import InvalidRequestError, UnsupportedTableError
 from hudi_table.metadata.definitions import DEFINITIONS, defined_by_users
-from hudi_table.model.metadata_table import is_secondary
 from hudi_table.model.names import HOODIE, RECORD_KEY
 from hudi_table.model.options.write_options import COLON_RULE
 from hudi_table.model.table.config import KeyEncoding, TableConfig, TableType
@@ -188,15 +187,15 @@ def outlived(ctx: TableContext, change: Change) -> list[Savepoint]:
 
 
 def index_definitions(ctx: TableContext, change: Change) -> list[str]:
-    """The files that define the indexes of a metadata table, and go: those of secondary keys are
-    built again in a version that has them."""
-    stays = DEFINITIONS if keeps_secondary(ctx, change) else ""
+    """The files that define the indexes of a metadata table, and go: those that
+    somebody has made by their name are built again in a version that has them."""
+    stays = DEFINITIONS if keeps_indexes(ctx, change) else ""
     return [info.path for info in ctx.storage.list(INDEX_DEFINITIONS) if info.path != stays]
 
 
-def keeps_secondary(ctx: TableContext, change: Change) -> bool:
-    """Whether definitions of indexes of secondary keys go along to the other version."""
-    return change.layout.partition_stats and any(map(is_secondary, defined_by_users(ctx)))
+def keeps_indexes(ctx: TableContext, change: Change) -> bool:
+    """Whether definitions of indexes that somebody has made by their name go along to the other version."""
+    return change.layout.partition_stats and bool(defined_by_users(ctx))
 
 
 def new_context(ctx: TableContext, change: Change) -> TableContext:

@@ -23,7 +23,7 @@ from hudi_table.errors import (
     WriteAbortedError,
     WriteConflictError,
 )
-from hudi_table.metadata.definitions import undefine_all_but_secondary
+from hudi_table.metadata.definitions import undefine_all_but_users
 from hudi_table.model.counts import counted
 from hudi_table.model.names import parse_log_file
 from hudi_table.model.table.layouts import Layout
@@ -44,7 +44,7 @@ from hudi_table.services.upgrading.plan import (
     check_colons,
     check_version,
     index_definitions,
-    keeps_secondary,
+    keeps_indexes,
     new_context,
     outlived,
     planned,
@@ -246,8 +246,8 @@ def _convert(ctx: TableContext, change: Change, right: ChangeRight) -> VersionRe
     source = ctx.config.version
     right.prove()
     drop_metadata_table(ctx, f"the table was brought from version {source} to {change.config.version}")
-    if keeps_secondary(ctx, change):
-        undefine_all_but_secondary(ctx)
+    if keeps_indexes(ctx, change):
+        undefine_all_but_users(ctx)
     for path in index_definitions(ctx, change):
         right.delete(path)
     files, archived = _rewrite(ctx, change, right) if change.moves else (0, 0)

@@ -1,0 +1,267 @@
+"""Indexes of expressions beside Hudi: its own that we go on with, ours that it goes on with, on
+copy-on-write and merge-on-read tables of versions 8 and 9.
+
+After each step Hudi finds by the index the rows that are there, where a failure of skipping fails
+its scan, and the bounds in the index are those of the rows (`differences`). Matrix: {1.0.2 on
+version 8, 1.1.1 and 1.2.0 on 9} × {copy-on-write, merge-on-read} × {Hudi's, ours}; then each
+function that is kept, of texts, numbers, dates and instants as Spark itself computes it.
+
+Omitted: numbers of texts and dates (`length`, `year`, …), by whose bounds Hudi cannot filter
+(docs/reference/compatibility.md).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import get_args
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_table.api import open_table
+from hudi_table.arguments import TableTypeName
+from hudi_table.metadata.compaction import compact_metadata
+from hudi_table.metadata.expression_index.functions import UnknownValueError, bound_function
+from hudi_table.metadata.validate import differences
+from tests.interop.further import Releases
+from tests.interop.test_data_skipping import COLUMNS, STATISTICS, Held, asked, written
+from tests.interop.test_later_versions import ORACLE
+from tests.support.hudi_oracle import HudiOracle
+
+pytestmark = [pytest.mark.interop]
+
+FEW = {name: COLUMNS[name] for name in ("i32", "i64", "text", "day", "at")}
+ASKED = {
+    "by_upper": ("column_stats", "text", "upper", ""),
+    "by_added": ("column_stats", "day", "date_add", "days='3'"),
+    "by_month": ("column_stats", "i64", "from_unixtime", "format='yyyy-MM'"),
+    "by_id": ("bloom_filters", "id", "upper", ""),
+}
+"""Hudi has no bloom filters of logs: the last one is of copy-on-write tables alone."""
+PAIRS = [("1.0.2", 8), (ORACLE, 9), ("1.2.0", 9)]
+
+
+@pytest.fixture(scope="module")
+def start() -> Iterator[Callable[[str], HudiOracle]]:
+    """Starts a release for the first test that asks for it."""
+    with ExitStack() as stack:
+        further = Releases(stack)
+
+        @cache
+        def started(release: str) -> HudiOracle:
+            return stack.enter_context(HudiOracle(release)) if release == ORACLE else further[release]
+
+        yield started
+
+
+def made_by_hudi(oracle: HudiOracle, held: Held, names: list[str]) -> None:
+    """`CREATE INDEX` of each of them."""
+    name = f"made_{held.base.parent.name}".replace("-", "_")
+    told = STATISTICS | {
+        "hoodie.write.table.version": str(held.version),
+        "hoodie.write.auto.upgrade": "false",
+        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+    }
+    oracle.run(f"CREATE TABLE {name} USING hudi LOCATION '{held.base}'")
+    for key, value in told.items():
+        oracle.run(f"SET {key}={value}")
+    try:
+        for index in names:
+            using, column, function, options = ASKED[index]
+            more = f", {options}" if options else ""
+            oracle.run(f"CREATE INDEX {index} ON {name} USING {using}({column}) OPTIONS(expr='{function}'{more})")
+    finally:
+        for key in told:
+            oracle.run(f"RESET {key}")
+        oracle.run(f"DROP TABLE {name}")
+    # `CREATE TABLE` of 1.0.2 drops what tells the index of the table's keys.
+    open_table(held.base).mend()
+
+
+def conditions(held: Held) -> dict[str, list[str]]:
+    """Filters by the expressions, with the keys of the rows that meet them."""
+    told = [(key, row) for key, row in held.rows.items() if row["text"] is not None]
+    some = sorted({row["text"] for _, row in told})[:: max(1, len(told) // 2)]
+    found = {f"upper(`text`) = upper('{text}')": [key for key, row in told if row["text"] == text] for text in some}
+    found["upper(`text`) IN ('NOBODY', upper('t13 é中'))"] = [
+        key for key, row in told if row["text"] == FEW["text"].value(13)
+    ]
+    for number in (5, 21):
+        day = FEW["day"].value(number)
+        found[f"date_add(`day`, 3) = date_add(DATE'{day}', 3)"] = [key for key, row in told if row["day"] == day]
+        seconds = FEW["i64"].value(number)
+        found[f"from_unixtime(`i64`, 'yyyy-MM') = from_unixtime({seconds}, 'yyyy-MM')"] = [
+            key for key, row in told if row["i64"] == seconds
+        ]
+    for key in ("k05", "k13", "k99"):
+        found[f"upper(id) = upper('{key}')"] = [key] if key in held.rows else []
+    return {condition: sorted(keys) for condition, keys in found.items()}
+
+
+def assert_found(oracle: HudiOracle, held: Held, where: str) -> None:
+    """Hudi finds every row by the indexes, and they hold the bounds of the rows."""
+    table = open_table(held.base)
+    names = list(ASKED) if held.kind == "CopyOnWrite" else list(ASKED)[:-1]
+    assert {f"expr_index_{name}" for name in names} <= set(table.context.config.metadata_partitions), where
+    assert differences(table.context) == [], where
+    expected = conditions(held)
+    found = asked(oracle, held, list(expected), "strict")
+    wrong = {each: (found[each], keys) for each, keys in expected.items() if found[each] != keys}
+    assert not wrong, f"{where}, found and expected: {wrong}"
+
+
+@pytest.mark.parametrize("whose", ["Hudi's", "ours"])
+@pytest.mark.parametrize("kind", get_args(TableTypeName))
+@pytest.mark.parametrize(("release", "version"), PAIRS)
+def test_indexes_go_on_on_both_sides(
+    tmp_path: Path,
+    start: Callable[[str], HudiOracle],
+    release: str,
+    version: int,
+    kind: TableTypeName,
+    whose: str,
+) -> None:
+    oracle = start(release)
+    held = written(tmp_path / "table", version, kind, FEW, **STATISTICS)
+    names = list(ASKED) if kind == "CopyOnWrite" else list(ASKED)[:-1]
+    if whose == "ours":
+        asked_for = [
+            f"expr_index_{name}={function}({column}) using {using} {options}"
+            for name in names
+            for using, column, function, options in [ASKED[name]]
+        ]
+        open_table(held.base).build_metadata(asked_for)
+    else:
+        held.write_by(oracle, range(22, 26), 3)
+        made_by_hudi(oracle, held, names)
+    assert_found(oracle, held, "made")
+    held.write(range(4, 9), 4)
+    assert_found(oracle, held, "our upsert")
+    held.write_by(oracle, range(7, 12), 5)
+    assert_found(oracle, held, "Hudi's upsert after ours")
+    gone = held._table([held.rows[key] for key in ("k05", "k08", "k20")])
+    open_table(held.base).delete(gone)
+    held.rows = {key: row for key, row in held.rows.items() if key not in ("k05", "k08", "k20")}
+    assert_found(oracle, held, "our delete")
+    if kind == "MergeOnRead":
+        open_table(held.base).compact(force=True)
+        assert_found(oracle, held, "our compaction")
+    compact_metadata(open_table(held.base).context, 1)
+    assert_found(oracle, held, "our compaction of the metadata table")
+    held.write_by(oracle, range(4, 8), 6)
+    assert_found(oracle, held, "Hudi's upsert after that")
+    open_table(held.base).clean({"hoodie.cleaner.commits.retained": "1"}, force=True)
+    assert_found(oracle, held, "our clean")
+
+
+CASES: list[tuple[str, str, dict[str, str], str]] = [
+    *((name, "text", {}, f"{name}(text)") for name in ("upper", "lower", "length", "trim", "ltrim", "rtrim")),
+    ("trim", "text", {"trimString": "aé😀"}, "trim(BOTH 'aé😀' FROM text)"),
+    *(
+        ("substring", "text", {"pos": str(place), "len": str(length)}, f"substring(text, {place}, {length})")
+        for place in (0, 1, 3, -1, -3, -9, 100, 2147483647, -2147483647)
+        for length in (0, -1, 1, 2, 7, 2147483647)
+    ),
+    *(
+        ("from_unixtime", column, {"format": form}, f"from_unixtime({column}, '{form}')")
+        for column in ("i64", "i32")
+        for form in ("yyyy-MM-dd HH:mm:ss", "yyyy", "MM/dd")
+    ),
+    ("from_unixtime", "i64", {}, "from_unixtime(i64)"),
+    *(
+        ("date_format", column, {"format": form}, f"date_format({column}, '{form}')")
+        for column in ("day", "at")
+        for form in ("yyyy-MM-dd HH:mm:ss", "yyyyMMdd")
+    ),
+    *((name, at, {}, f"{name}({at})") for name in ("year", "month", "day", "to_date") for at in ("day", "at")),
+    ("hour", "at", {}, "hour(at)"),
+    *(
+        (name, column, {"days": days}, f"{name}({column}, {days})")
+        for name in ("date_add", "date_sub")
+        for column in ("day", "at")
+        for days in ("3", "-3", "2147483647")
+    ),
+]
+
+
+def odd_rows() -> pa.Table:
+    """Letters that have another case, texts of several, and numbers to both ends of their types."""
+    chosen = random.Random(19)
+    letters = [chr(code) for code in range(1, 0x1FFFF) if not 0xD800 <= code < 0xE000]
+    cased = [each for each in letters if each.upper() != each or each.lower() != each]
+    pool = [*cased, *" \t\nab0é中ß😀\u0301\u00a0\u3000$"]
+    texts = ["", " ", "  a ", "\ta ", *cased]
+    texts += ["".join(chosen.choices(pool, k=chosen.randrange(7))) for _ in range(6000)]
+    count, ends = len(texts), [0, -1, 2**63 - 1, -(2**63), 253402300800, 253402300799, -62135596801, -62167219201]
+
+    def numbers(least: int, most: int) -> list[int | None]:
+        near = [number for number in ends if least <= number <= most]
+        wide = [chosen.randint(least, most) for _ in range(2000)]
+        usual = [chosen.randint(max(least, -(10**12)), min(most, 10**12)) for _ in range(count)]
+        return [None, least, most, *near, *wide, *usual][:count]
+
+    days = pa.array(numbers(-106_000_000, 106_000_000), pa.int32()).view(pa.date32())
+    micros = pa.array(numbers(-(2**63), 2**63 - 1), pa.int64()).view(pa.timestamp("us", tz="UTC"))
+    columns = {
+        "row": pa.array(range(count)),
+        "text": pa.array(texts, pa.string()),
+        "i64": pa.array(numbers(-(2**63), 2**63 - 1), pa.int64()),
+        "i32": pa.array(numbers(-(2**31), 2**31 - 1), pa.int32()),
+        "day": days,
+        "at": micros,
+    }
+    return pa.table(columns)
+
+
+def test_values_are_those_of_spark_or_refused(tmp_path: Path, start: Callable[[str], HudiOracle]) -> None:
+    oracle, rows = start(ORACLE), odd_rows()
+    path = tmp_path / "rows.parquet"
+    pq.write_table(rows, path)
+    for side in ("Read", "Write"):
+        oracle.run(f"SET spark.sql.parquet.datetimeRebaseModeIn{side}=CORRECTED")
+    statement = ", ".join(f"{sql} AS c{number}" for number, (_, _, _, sql) in enumerate(CASES))
+    found = oracle.sql(f"SELECT row, {statement} FROM parquet.`{path}`").sort_by("row")
+    for number, (name, column, options, sql) in enumerate(CASES):
+        kind, compute = bound_function(name, options, rows.schema.field(column).type)
+        values, theirs = rows[column].combine_chunks(), found[f"c{number}"].combine_chunks()
+        told = told_of(compute, values) if name in ("upper", "lower") else pa.array([True] * len(values))
+        ours = compute(values.filter(told))
+        assert ours.type == kind, sql
+        assert ours.equals(theirs.filter(told).cast(kind)), sql
+        assert pc.mean(told.cast(pa.int8())).as_py() > 0.5, sql
+
+
+def told_of(compute: Callable[[pa.Array], pa.Array], texts: pa.Array) -> pa.Array:
+    """The texts whose other case is told."""
+
+    def is_told(place: int) -> bool:
+        try:
+            compute(texts.slice(place, 1))
+        except UnknownValueError:
+            return False
+        return True
+
+    return pa.array([is_told(place) for place in range(len(texts))])
+
+
+def test_hudi_asks_an_index_of_an_expression_for_every_filter_on_its_column(
+    tmp_path: Path, start: Callable[[str], HudiOracle]
+) -> None:
+    """And finds no row, by its own index as by ours."""
+    oracle = start(ORACLE)
+    held = written(tmp_path / "table", 9, "CopyOnWrite", FEW, **STATISTICS)
+    plain = f"`text` = '{FEW['text'].value(13)}'"
+    assert asked(oracle, held, [plain], "strict") == {plain: ["k13"]}
+    held.write_by(oracle, range(22, 26), 3)
+    made_by_hudi(oracle, held, ["by_upper"])
+    assert asked(oracle, held, [plain], "fallback") == {plain: []}
+    open_table(held.base).drop_index("by_upper")
+    assert asked(oracle, held, [plain], "strict") == {plain: ["k13"]}
+    open_table(held.base).create_index("by_upper", "upper(text)")
+    assert asked(oracle, held, [plain], "fallback") == {plain: []}
