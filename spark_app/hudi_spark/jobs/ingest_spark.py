@@ -72,8 +72,8 @@ class Recorded:
 def write_spark(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:
     """Read, transform, write. Raises HudiError; a transform that Spark refuses is an
     InvalidRequestError."""
-    spark = _started(spec, progress, short=batch.size <= SHORT_BYTES_MAX)
-    with _data_errors():
+    spark = started(spec, progress, short=batch.size <= SHORT_BYTES_MAX)
+    with data_errors():
         rows = transformed(spark, source_frame(spark, spec, batch), batch.transform)
         return _write(spark, spec, table, rows, Recorded(batch.extra_metadata, batch.behind), progress)
 
@@ -88,8 +88,8 @@ def write_upstream(
 ) -> CommitResult:
     """The same of what changed in the table of `context`. Of a key that was deleted there and is
     written again only the row is taken."""
-    spark = _started(spec, progress, short=False)
-    with _data_errors():
+    spark = started(spec, progress, short=False)
+    with data_errors():
         chain = spec.work.get("transform", ())
         rows = scan_frame(spark, context, batch.scan.plan)
         if batch.marks:
@@ -107,7 +107,8 @@ def write_upstream(
         return _write(spark, spec, table, rows, recorded, progress)
 
 
-def _started(spec: JobSpec, progress: Progress, *, short: bool) -> SparkSession:
+def started(spec: JobSpec, progress: Progress, *, short: bool) -> SparkSession:
+    """The session of a job. Raises UnavailableError."""
     progress.say("starting Spark")
     began = SystemClock().now().timestamp()
     spark = session(spec, short=short)
@@ -116,7 +117,8 @@ def _started(spec: JobSpec, progress: Progress, *, short: bool) -> SparkSession:
 
 
 @contextmanager
-def _data_errors() -> Iterator[None]:
+def data_errors() -> Iterator[None]:
+    """Errors of tasks and of values as ours."""
     try:
         with as_hudi_errors():
             yield
@@ -140,7 +142,7 @@ def _write(
 ) -> CommitResult:
     operation, tasks = operation_of(spec), spark.sparkContext.defaultParallelism
     progress.say(f"{operation} into {spec.table['location']} on Spark, {tasks} tasks at once")
-    with target_of(spec, table, arrow_schema(rows)) as target, _report_tasks(spark, progress):
+    with target_of(spec, table, arrow_schema(rows)) as target, report_tasks(spark, progress):
         return hudi_spark.write(
             rows,
             target,
@@ -153,7 +155,7 @@ def _write(
 
 
 @contextmanager
-def _report_tasks(spark: SparkSession, progress: Progress) -> Iterator[None]:
+def report_tasks(spark: SparkSession, progress: Progress) -> Iterator[None]:
     """Reports every few seconds which part of Spark's tasks is done."""
     done = threading.Event()
 
