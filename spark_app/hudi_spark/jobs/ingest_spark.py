@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
 
 import hudi_spark
 from hudi_spark.arrow_schemas import written_schema
@@ -75,7 +76,7 @@ def write_spark(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: 
     spark = started(spec, progress, short=batch.size <= SHORT_BYTES_MAX)
     with data_errors():
         rows = transformed(spark, source_frame(spark, spec, batch), batch.transform)
-        return _write(spark, spec, table, rows, Recorded(batch.extra_metadata, batch.behind), progress)
+        return write_rows(spark, spec, table, rows, Recorded(batch.extra_metadata, batch.behind), progress)
 
 
 def write_upstream(
@@ -104,7 +105,7 @@ def write_upstream(
             gone = gone.withColumn(IS_DELETED, functions.lit(True))
             gone = transformed(spark, gone, chain)
             rows = rows.unionByName(gone.join(rows, needed_of(spec), "left_anti"))
-        return _write(spark, spec, table, rows, recorded, progress)
+        return write_rows(spark, spec, table, rows, recorded, progress)
 
 
 def started(spec: JobSpec, progress: Progress, *, short: bool) -> SparkSession:
@@ -132,17 +133,20 @@ def _first_line(error: PySparkException) -> str:
     return str(error).strip().splitlines()[0]
 
 
-def _write(
+def write_rows(
     spark: SparkSession,
     spec: JobSpec,
     table: HudiTable | None,
     rows: DataFrame,
     recorded: Recorded,
     progress: Progress,
+    schema: pa.Schema | None = None,
 ) -> CommitResult:
+    """Write a frame as one commit. `schema`: that of a table which is made for it, where Spark's
+    types say less."""
     operation, tasks = operation_of(spec), spark.sparkContext.defaultParallelism
     progress.say(f"{operation} into {spec.table['location']} on Spark, {tasks} tasks at once")
-    with target_of(spec, table, arrow_schema(rows)) as target, report_tasks(spark, progress):
+    with target_of(spec, table, schema or arrow_schema(rows)) as target, report_tasks(spark, progress):
         return hudi_spark.write(
             rows,
             target,
@@ -182,16 +186,22 @@ def report_tasks(spark: SparkSession, progress: Progress) -> Iterator[None]:
         reporter.join()
 
 
+def in_spark_types(schema: pa.Schema) -> tuple[StructType, pa.Schema]:
+    """The schema of a frame, and that of the batches that tasks give it. Raises
+    InvalidSchemaError."""
+    try:
+        spark_schema = from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    except PySparkException as error:
+        raise InvalidSchemaError(f"the source's columns do not fit Spark: {error}") from error
+    return spark_schema, to_arrow_schema(spark_schema, timezone="UTC")
+
+
 def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch) -> DataFrame:
     """The rows of all files of a batch, with the union of their columns."""
     storage = open_storage(batch.path, storage_options(spec, batch.path))
     paths = [f.path for f in batch.files]
     schema = unified_schema({path: file_schema(storage, path, batch.format, batch.csv) for path in paths})
-    try:
-        spark_schema = from_arrow_schema(schema, prefer_timestamp_ntz=True)
-    except PySparkException as error:
-        raise InvalidSchemaError(f"the source's columns do not fit Spark: {error}") from error
-    target = to_arrow_schema(spark_schema, timezone="UTC")
+    spark_schema, target = in_spark_types(schema)
     splits = _splits(storage, paths, batch.format)
     reopen, form, csv = storage.reopen(), batch.format, dict(batch.csv)
 

@@ -26,14 +26,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark import StorageLevel, cloudpickle
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 import hudi_spark
 from hudi_spark.jobs.batch import operation_of
-from hudi_spark.jobs.ingest_spark import arrow_schema, data_errors, report_tasks, started, transformed
+from hudi_spark.jobs.ingest_spark import arrow_schema, data_errors, in_spark_types, report_tasks, started, transformed
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, counting
 from hudi_spark.jobs.target import arrival_decides
@@ -42,7 +40,7 @@ from hudi_spark.worker import set_up_worker
 from hudi_table import errors
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.codec.conform import conform
-from hudi_table.errors import HudiError, InvalidDataError, InvalidSchemaError, UnavailableError
+from hudi_table.errors import HudiError, InvalidDataError, UnavailableError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.positions import Positions
 from hudi_table.model.job.variables import SOURCE_VARIABLES
@@ -327,11 +325,7 @@ def _raised(name: str, message: str) -> HudiError:
 
 def _frame(made: DataFrame, schema: pa.Schema) -> DataFrame:
     """The rows that tasks have kept, in Spark's types."""
-    try:
-        spark_schema = from_arrow_schema(schema, prefer_timestamp_ntz=True)
-    except PySparkException as error:
-        raise InvalidSchemaError(f"the source's columns do not fit Spark: {error}") from error
-    target = to_arrow_schema(spark_schema, timezone="UTC")
+    spark_schema, target = in_spark_types(schema)
 
     def rows(batches: Batches) -> Batches:
         set_up_worker()
