@@ -15,6 +15,7 @@ from hudi_spark.jobs.__main__ import main
 from hudi_table.api import open_table
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from tests.support import mariadb, postgres
+from tests.support.feeds import SPARK
 
 
 class Server(Protocol):
@@ -69,6 +70,7 @@ class Database:
     folder: Path
     name: str = field(default_factory=lambda: f"t{uuid.uuid4().hex[:10]}")
     runs: int = 0
+    engine: str = "Local"
 
     def do(self, *statements: str) -> None:
         """Run statements, in which `$t` is the table."""
@@ -99,7 +101,7 @@ class Database:
         body = {"type": "Ingest", "name": "feed", "operation": "Upsert", "source": source, **(work or {})}
         place = self.folder / f"run-{self.runs}"
         place.mkdir()
-        spec = JobSpec(attempt=f"run-{self.runs}", table=table, work=body, engine="Local")
+        spec = JobSpec(attempt=f"run-{self.runs}", table=table, work=body, engine=self.engine, spark=SPARK)
         (place / "spec.json").write_text(spec.to_json())
         main([str(place / "spec.json"), str(place / "result.json")])
         return JobResult.from_json((place / "result.json").read_text())

@@ -18,6 +18,7 @@ from hudi_table.api import HudiTable, open_table
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from tests.support.kafka import Broker
 
+SPARK = {"conf": {"spark.master": "local[2]", "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}}
 drivers: list[subprocess.Popen[bytes]] = []
 """That were started and not put away yet."""
 
@@ -46,6 +47,7 @@ class Feed:
     table: dict[str, Any] = field(default_factory=dict)
     work: dict[str, Any] = field(default_factory=dict)
     form: str = "json"
+    engine: str = "Local"
     runs: int = 0
 
     @property
@@ -72,7 +74,7 @@ class Feed:
             **self.work,
             **(work or {}),
         }
-        return JobSpec(attempt=attempt, table=table, work=asked, engine="Local", progress=progress)
+        return JobSpec(attempt=attempt, table=table, work=asked, engine=self.engine, spark=SPARK, progress=progress)
 
     def files(self, spec: JobSpec) -> tuple[Path, Path]:
         place = self.folder / spec.attempt

@@ -50,6 +50,8 @@ KAFKA_GOOD = [
         }
     ),
     kafka({"transform": [{"flatten": {"separator": "__"}}, {"sql": "select * from source"}]}, columns={"n": "bigint"}),
+    kafka({"engine": "Spark", "mode": "Continuous", "transform": [{"sql": "select * from source"}]}),
+    kafka({"engine": "Local"}),
     kafka(startFrom={"position": "Timestamp", "timestamp": "2026-01-31T12:00:00.5+01:00"}, onDataLoss="Continue"),
     kafka(startFrom={"position": "Offsets", "offsets": ["orders,0:120,1:98"]}, brokers="k-0.kafka:9092,k-1.kafka:9092"),
 ]
@@ -138,6 +140,9 @@ KAFKA_BAD = [
         "mode Continuous goes with a source of type Kafka, Debezium, Kinesis or Hudi",
     ),
     (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka, Debezium or Hudi"),
+    (table(ingest=[ingest(engine="Spark")]), "engine goes with a source of type Kafka, Debezium or Jdbc"),
+    (kafka({"engine": "Flink"}), "must be one of Local, Spark"),
+    (kafka({"engine": "Spark", "transform": [{"flatten": {}}]}), "engine Spark takes transforms of SQL alone"),
 ]
 DATABASE = {"url": "postgresql://db.shop.svc:5432/shop", "table": "public.orders"}
 
@@ -156,6 +161,8 @@ KAFKA_GOOD += [
         incremental={"column": "at", "lag": "10m"}, split={"column": "id", "parts": 8}, columns={"n": "decimal(10,2)"},
     ),
     jdbc({"operation": "Insert"}, incremental=None, split={"column": "id"}),
+    jdbc({"engine": "Spark"}, split={"column": "id"}),
+    jdbc({"engine": "Local"}, url="mysql://db/shop"),
     jdbc(url="mysql://db/shop"),
     jdbc(url="mariadb://db:3306/shop", incremental={"column": "at"}, split={"column": "id"}, infinite="AsNull"),
 ]  # fmt: skip
@@ -173,6 +180,7 @@ KAFKA_BAD += [
     (jdbc(incremental={"column": "at", "lag": "soon"}), "lag"),
     (jdbc(split={"column": "id", "parts": 17}), "parts"),
     (jdbc({"operation": "Insert"}, incremental={"column": "at"}), "it goes with operation Upsert"),
+    (jdbc({"engine": "Spark"}, url="mysql://db/shop"), "engine Spark does not go with MySQL and MariaDB"),
     (jdbc({"mode": "Continuous"}), "mode Continuous goes with"),
     (jdbc({"freshness": "5m"}), "freshness goes with"),
     (jdbc({"onUndecodable": "Quarantine"}), "go with a source of type Kafka"),

@@ -108,8 +108,8 @@ def ingest_job(
     waiting_bytes: int,
     config: TableConfig | None = None,
 ) -> JobSpec:
-    """The job of one ingest attempt. The engine is Local if there is little to read, and no
-    transform that only Spark does."""
+    """The job of one ingest attempt. The engine is the one that the ingest names, else Local if
+    there is little to read, and no transform that only Spark does."""
     body = to_document(ingest)
     if not body["source"].get("columns", True):
         # What an earlier release of the job does not know it is told only where it matters.
@@ -140,8 +140,10 @@ def ingest_job(
         work["source"] = {**body["source"], "hudi": upstream_document(ingest.source.hudi)}
     source = ingest.source
     here = any(each is not None for each in (source.kafka, source.kinesis, source.jdbc, source.sql, source.custom))
-    # A driver that has no end does not keep executors.
+    # A driver that has no end does not keep executors unless it is asked to.
     here = here or ingest.mode is IngestMode.CONTINUOUS
+    if ingest.on_spark:
+        return _job(attempt, table_of(name, spec, config), work, spec, local=False)
     small = here or (waiting_bytes <= LOCAL_ENGINE_BYTES_MAX and not _needs_spark(ingest))
     return _job(attempt, table_of(name, spec, config), work, spec, local=small)
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
 
 import hudi_spark
 from hudi_spark.arrow_schemas import written_schema
@@ -72,10 +73,10 @@ class Recorded:
 def write_spark(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:
     """Read, transform, write. Raises HudiError; a transform that Spark refuses is an
     InvalidRequestError."""
-    spark = _started(spec, progress, short=batch.size <= SHORT_BYTES_MAX)
-    with _data_errors():
+    spark = started(spec, progress, short=batch.size <= SHORT_BYTES_MAX)
+    with data_errors():
         rows = transformed(spark, source_frame(spark, spec, batch), batch.transform)
-        return _write(spark, spec, table, rows, Recorded(batch.extra_metadata, batch.behind), progress)
+        return write_rows(spark, spec, table, rows, Recorded(batch.extra_metadata, batch.behind), progress)
 
 
 def write_upstream(
@@ -88,8 +89,8 @@ def write_upstream(
 ) -> CommitResult:
     """The same of what changed in the table of `context`. Of a key that was deleted there and is
     written again only the row is taken."""
-    spark = _started(spec, progress, short=False)
-    with _data_errors():
+    spark = started(spec, progress, short=False)
+    with data_errors():
         chain = spec.work.get("transform", ())
         rows = scan_frame(spark, context, batch.scan.plan)
         if batch.marks:
@@ -104,10 +105,11 @@ def write_upstream(
             gone = gone.withColumn(IS_DELETED, functions.lit(True))
             gone = transformed(spark, gone, chain)
             rows = rows.unionByName(gone.join(rows, needed_of(spec), "left_anti"))
-        return _write(spark, spec, table, rows, recorded, progress)
+        return write_rows(spark, spec, table, rows, recorded, progress)
 
 
-def _started(spec: JobSpec, progress: Progress, *, short: bool) -> SparkSession:
+def started(spec: JobSpec, progress: Progress, *, short: bool) -> SparkSession:
+    """The session of a job. Raises UnavailableError."""
     progress.say("starting Spark")
     began = SystemClock().now().timestamp()
     spark = session(spec, short=short)
@@ -116,7 +118,8 @@ def _started(spec: JobSpec, progress: Progress, *, short: bool) -> SparkSession:
 
 
 @contextmanager
-def _data_errors() -> Iterator[None]:
+def data_errors() -> Iterator[None]:
+    """Errors of tasks and of values as ours."""
     try:
         with as_hudi_errors():
             yield
@@ -130,17 +133,20 @@ def _first_line(error: PySparkException) -> str:
     return str(error).strip().splitlines()[0]
 
 
-def _write(
+def write_rows(
     spark: SparkSession,
     spec: JobSpec,
     table: HudiTable | None,
     rows: DataFrame,
     recorded: Recorded,
     progress: Progress,
+    schema: pa.Schema | None = None,
 ) -> CommitResult:
+    """Write a frame as one commit. `schema`: that of a table which is made for it, where Spark's
+    types say less."""
     operation, tasks = operation_of(spec), spark.sparkContext.defaultParallelism
     progress.say(f"{operation} into {spec.table['location']} on Spark, {tasks} tasks at once")
-    with target_of(spec, table, arrow_schema(rows)) as target, _report_tasks(spark, progress):
+    with target_of(spec, table, schema or arrow_schema(rows)) as target, report_tasks(spark, progress):
         return hudi_spark.write(
             rows,
             target,
@@ -153,7 +159,7 @@ def _write(
 
 
 @contextmanager
-def _report_tasks(spark: SparkSession, progress: Progress) -> Iterator[None]:
+def report_tasks(spark: SparkSession, progress: Progress) -> Iterator[None]:
     """Reports every few seconds which part of Spark's tasks is done."""
     done = threading.Event()
 
@@ -180,16 +186,22 @@ def _report_tasks(spark: SparkSession, progress: Progress) -> Iterator[None]:
         reporter.join()
 
 
+def in_spark_types(schema: pa.Schema) -> tuple[StructType, pa.Schema]:
+    """The schema of a frame, and that of the batches that tasks give it. Raises
+    InvalidSchemaError."""
+    try:
+        spark_schema = from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    except PySparkException as error:
+        raise InvalidSchemaError(f"the source's columns do not fit Spark: {error}") from error
+    return spark_schema, to_arrow_schema(spark_schema, timezone="UTC")
+
+
 def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch) -> DataFrame:
     """The rows of all files of a batch, with the union of their columns."""
     storage = open_storage(batch.path, storage_options(spec, batch.path))
     paths = [f.path for f in batch.files]
     schema = unified_schema({path: file_schema(storage, path, batch.format, batch.csv) for path in paths})
-    try:
-        spark_schema = from_arrow_schema(schema, prefer_timestamp_ntz=True)
-    except PySparkException as error:
-        raise InvalidSchemaError(f"the source's columns do not fit Spark: {error}") from error
-    target = to_arrow_schema(spark_schema, timezone="UTC")
+    spark_schema, target = in_spark_types(schema)
     splits = _splits(storage, paths, batch.format)
     reopen, form, csv = storage.reopen(), batch.format, dict(batch.csv)
 

@@ -57,6 +57,12 @@ class Shaped(Generic[H]):
     dropped: int
 
 
+def counting(rows: Rows[H], refused: pa.Table) -> Rows[H]:
+    """Rows whose checkpoint counts what is refused beside them."""
+    held = rows.checkpoint
+    return replace(rows, checkpoint=replace(held, refused=held.refused + len(refused)))
+
+
 class Shaping:
     """Of one ingest. Ended by `close`."""
 
@@ -69,6 +75,18 @@ class Shaping:
     def shaped(self, rows: Rows[H], known: pa.Schema | None, before: tuple[int, int] = (0, 0)) -> Shaped[H]:
         """`before`: messages that this run has read, and those of them that it has refused. Raises
         InvalidDataError for a row that ends the ingest, and for more refused ones than may be."""
+        found = self.judged(rows)
+        rows = found.rows
+        self.check_counts(found.refused, found.messages, before)
+        if self.chain.transforms and rows.count:
+            # What fails in a row is to fail before a table is made for it.
+            made = self.chain.apply(rows.batches, known).read_all()
+            rows = replace(rows, schema=made.schema, batches=made.to_reader())
+        return replace(found, rows=counting(rows, found.refused))
+
+    def judged(self, rows: Rows[H]) -> Shaped[H]:
+        """Those rows that meet the expectations; the number is that of before. Raises
+        InvalidDataError for one that ends the ingest."""
         assert rows.refused is not None
         refused, dropped, messages = rows.refused, 0, rows.count + len(rows.refused)
         if self._expectations and rows.count:
@@ -81,16 +99,13 @@ class Shaping:
             kept[[each.row for each in failures]] = False
             table = table.filter(pa.array(kept))
             rows = replace(rows, batches=table.to_reader())
+        return Shaped(rows, messages, refused, dropped)
+
+    def check_counts(self, refused: pa.Table, messages: int, before: tuple[int, int]) -> None:
+        """Raise InvalidDataError where more of the `messages` of a commit are refused than may
+        be."""
         self._check_count(refused, messages, "one commit")
         self._check_count(refused, messages, "this run", before)
-        if self.chain.transforms and rows.count:
-            # What fails in a row is to fail before a table is made for it.
-            found = self.chain.apply(rows.batches, known).read_all()
-            rows = replace(rows, schema=found.schema, batches=found.to_reader())
-        held = rows.checkpoint
-        return Shaped(
-            replace(rows, checkpoint=replace(held, refused=held.refused + len(refused))), messages, refused, dropped
-        )
 
     def _check_count(self, refused: pa.Table, messages: int, of: str, before: tuple[int, int] = (0, 0)) -> None:
         messages, count = messages + before[0], len(refused) + before[1]

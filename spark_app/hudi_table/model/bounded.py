@@ -27,6 +27,10 @@ class Bounded(MutableMapping[K, V]):
         self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._total = 0
 
+    def __reduce__(self) -> tuple[type[Bounded[K, V]], tuple[int, Callable[[V], int]]]:
+        """Another process begins with nothing in it."""
+        return type(self), (self._most, self._weight)
+
     @property
     def total(self) -> int:
         """The weight of all that is kept."""

@@ -93,22 +93,31 @@ class Ingest:
 
         Raises what `write_hudi` does: WriteConflictError where another commit moved the checkpoint.
         """
+        return commit_behind(ctx, rows.batches, self.request(ctx, rows.checkpoint, held, more), engine)
+
+    def request(
+        self,
+        ctx: TableContext,
+        found: Positions | ShardPositions,
+        held: HeldPositions | Held[ShardPositions] | None,
+        more: Mapping[str, str] | None = None,
+    ) -> WriteRequest:
+        """What such a write is to do and to record, whoever does it."""
         options = {**MISSING_IS_NULL, **self.options, "hoodie.allow.empty.commit": "true"}
         place = behind(self.name, positions_of(self.name, self.topic), held.instant if held is not None else None)
-        key, found = key_of(self.name), rows.checkpoint
+        key = key_of(self.name)
         held_keys = {key: found.to_text()}
         if self.shares and isinstance(found, ShardPositions):
             held_keys = shard_keys(key, found, ctx.config.version)
         elif self.shares and isinstance(found, Positions):
             held_keys = commit_keys(key, found, ctx.config.version)
-        request = WriteRequest(
+        return WriteRequest(
             operation=self.operation,
             options=options,
             extra_metadata={**(more or {}), **held_keys},
             batch=place.batch,
             follows=place.follows,
         )
-        return commit_behind(ctx, rows.batches, request, engine)
 
 
 def set_positions(ctx: TableContext, ingest: str, text: str, *, by: str, again: bool = False) -> CommitResult:

@@ -29,6 +29,13 @@ class IngestMode(StrEnum):
     BACKFILL = "Backfill"
 
 
+class IngestEngine(StrEnum):
+    """Where the rows of a source are read."""
+
+    LOCAL = "Local"
+    SPARK = "Spark"
+
+
 COMMIT_INTERVAL, FRESHNESS = "10s", "60s"
 MAX_ERROR_RATIO = "0.05"
 
@@ -120,6 +127,24 @@ class IngestSpec:
                 i.source.jdbc is None or i.source.jdbc.incremental is None or i.operation is IngestOperation.UPSERT
             ),
         ),
+        Rule(
+            "!has(self.engine) || self.source.type in ['Kafka', 'Debezium', 'Jdbc']",
+            "engine goes with a source of type Kafka, Debezium or Jdbc: of others the operator decides it",
+            "engine",
+            lambda i: i.engine is None or i.source.type in (*STREAMS, SourceType.JDBC),
+        ),
+        Rule(
+            "!has(self.engine) || self.engine != 'Spark' || !has(self.source.jdbc) || self.source.jdbc.url.startsWith('postgresql://')",
+            "engine Spark does not go with MySQL and MariaDB, whose connections see no common state",
+            "engine",
+            lambda i: not i.on_spark or i.source.jdbc is None or i.source.jdbc.url.startswith("postgresql://"),
+        ),
+        Rule(
+            "!has(self.engine) || self.engine != 'Spark' || self.transform.all(t, has(t.sql))",
+            "engine Spark takes transforms of SQL alone: flatten and functions are done by engine Local",
+            "transform",
+            lambda i: not i.on_spark or all(each.sql is not None for each in i.transform),
+        ),
     )
 
     name: str = prop(
@@ -130,6 +155,9 @@ class IngestSpec:
     mode: IngestMode = prop(
         "Once takes what is there, whenever something is; Continuous keeps one driver at work; Backfill takes a range once, beside another ingest",
         IngestMode.ONCE,
+    )
+    engine: IngestEngine | None = prop(
+        "of Kafka, Debezium and Jdbc: Local reads in the driver, Spark in tasks of its executors; Local if absent", None
     )
     commit_interval: str | None = prop(
         "of mode Continuous: how long rows are gathered for a commit, 10s if absent; maxRows or maxBytes end it sooner, of another table maxInstants",
@@ -161,6 +189,11 @@ class IngestSpec:
     active_deadline: str | None = prop(
         "a run that takes longer is stopped and failed, such as 2h", None, pattern=DURATION, max_length=32
     )
+
+    @property
+    def on_spark(self) -> bool:
+        """Whether tasks of Spark are asked for."""
+        return self.engine is IngestEngine.SPARK
 
     @property
     def quarantines(self) -> bool:

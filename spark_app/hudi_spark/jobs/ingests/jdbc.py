@@ -1,10 +1,11 @@
-"""An ingest from a database, in this process, without a JVM: what waits becomes one commit that
-also says how far it is."""
+"""An ingest from a database, in this process, without a JVM, or in tasks of Spark (`jdbc_tasks`):
+what waits becomes one commit that also says how far it is."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+from dataclasses import dataclass
 
 from hudi_spark.jobs.batch import commit_rows, refuse_taken
 from hudi_spark.jobs.progress import Progress
@@ -17,10 +18,11 @@ from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.model.job.marks import Mark
 from hudi_table.services.ingesting import behind_held
+from hudi_table.services.select_check import check_select
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.checkpoints import Held, held_mark
 from hudi_table.sources.jdbc.settings import JdbcSettings
-from hudi_table.sources.jdbc.source import JdbcRows, waiting_rows
+from hudi_table.sources.jdbc.source import JdbcRows, waiting_parts, waiting_rows
 from hudi_table.table.store.clock import SystemClock
 
 
@@ -35,18 +37,65 @@ def run_jdbc(spec: JobSpec, progress: Progress) -> JobResult:
         )
     table, name = find_table(spec), str(work["name"])
     held = held_mark(table.context, name) if table is not None else None
+    take = _take_here if spec.engine == "Local" else _take_in_tasks
+    taken = take(spec, table, settings, held, progress)
+    if taken is None:
+        return JobResult(spec.attempt, "NothingToDo", message="what the database holds is in the table")
+    refuse_taken(name, taken.commit)
+    return _result(spec, taken, clock.boot_seconds() - start)
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What was committed of so many rows, with which checkpoint."""
+
+    checkpoint: Mark
+    read: int
+    commit: CommitResult
+
+
+def _take_here(
+    spec: JobSpec, table: HudiTable | None, settings: JdbcSettings, held: Held[Mark] | None, progress: Progress
+) -> _Taken | None:
     before = held.checkpoint if held is not None else None
-    chain = Chain(Transforms.of(work.get("transform", ())), work["source"].get("columns"))
+    chain = Chain(Transforms.of(spec.work.get("transform", ())), spec.work["source"].get("columns"))
     with (
         contextlib.closing(chain),
         waiting_rows(settings, os.environ, chain.columns, before, spec.attempt) as waiting,
     ):
         if waiting is None:
-            return JobResult(spec.attempt, "NothingToDo", message="what the database holds is in the table")
-        progress.say(f"reading {counted(waiting.count, 'row')} of the database at {settings.place}")
+            return None
+        _say(progress, waiting.count, settings)
         commit = _commit(spec, table, waiting, held, chain)
-    refuse_taken(name, commit)
-    return _result(spec, waiting, commit, clock.boot_seconds() - start)
+        return _Taken(waiting.checkpoint, waiting.read, commit)
+
+
+def _take_in_tasks(
+    spec: JobSpec, table: HudiTable | None, settings: JdbcSettings, held: Held[Mark] | None, progress: Progress
+) -> _Taken | None:
+    # Spark is started only by jobs that need it.
+    from hudi_spark.jobs.ingest_spark import Recorded
+    from hudi_spark.jobs.ingests.jdbc_tasks import write_parts
+
+    for each in spec.work.get("transform", ()):
+        if each.get("sql") is not None:
+            check_select(each["sql"])
+    before, name = held.checkpoint if held is not None else None, str(spec.work["name"])
+    chain = Chain(Transforms.of(()), spec.work["source"].get("columns"))
+    with (
+        contextlib.closing(chain),
+        waiting_parts(settings, os.environ, chain.columns, before, spec.attempt) as waiting,
+    ):
+        if waiting is None:
+            return None
+        _say(progress, waiting.count, settings)
+        recorded = Recorded({key_of(name): waiting.checkpoint.to_text()}, behind_held(name, held))
+        commit = write_parts(spec, table, settings, waiting, recorded, progress)
+        return _Taken(waiting.checkpoint, waiting.count, commit)
+
+
+def _say(progress: Progress, count: int, settings: JdbcSettings) -> None:
+    progress.say(f"reading {counted(count, 'row')} of the database at {settings.place}")
 
 
 def _commit(
@@ -59,6 +108,6 @@ def _commit(
     return commit_rows(spec, table, rows, {key_of(name): waiting.checkpoint.to_text()}, place)
 
 
-def _result(spec: JobSpec, waiting: JdbcRows, commit: CommitResult, seconds: float) -> JobResult:
-    words, figures = f"{counted(waiting.read, 'row')} read", {"rowsRead": float(waiting.read)}
-    return told_of(commit).result(spec, words, waiting.checkpoint.batch, seconds, figures)
+def _result(spec: JobSpec, taken: _Taken, seconds: float) -> JobResult:
+    words, figures = f"{counted(taken.read, 'row')} read", {"rowsRead": float(taken.read)}
+    return told_of(taken.commit).result(spec, words, taken.checkpoint.batch, seconds, figures)

@@ -1,5 +1,5 @@
-"""An ingest from Kafka, in this process, without a JVM: once to the end that there is at its start,
-or on and on.
+"""An ingest from Kafka, in this process, without a JVM, or in tasks of Spark (`kafka_tasks`): once
+to the end that there is at its start, or on and on.
 
 `Once` commits a batch after the other until it has what was there, `Backfill` what of that lies
 before its end, whose reaching a commit tells for good. `Continuous` commits whatever
@@ -10,7 +10,11 @@ what it has read. Whatever fails, the next reading begins at the checkpoint of t
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import pyarrow as pa
 
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.decoding import decoding_of, dialect_of, needed_of
@@ -20,7 +24,7 @@ from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, keep_refused, quarantines
 from hudi_spark.jobs.stopping import Stopping
 from hudi_spark.jobs.target import arrival_decides, find_table, target_of
-from hudi_table.api import HudiTable
+from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import DataLossError, InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobResult, JobSpec
@@ -40,6 +44,48 @@ LATE_SECONDS = 60.0
 """How long behind the end of a range messages of before it may still come."""
 
 
+class Way(Protocol):
+    """How a batch is read and committed."""
+
+    def following(self, start: Positions, deadline: float, told: Callable[[], bool]) -> KafkaBatch:
+        """What comes behind these positions until a moment of the boot clock, or until there is
+        enough for a commit, or the driver is told to end."""
+        ...
+
+    def read(self, batch: KafkaBatch, known: pa.Schema | None, before: tuple[int, int]) -> Shaped[Positions]:
+        """The rows of a batch; see `Shaping.shaped`."""
+        ...
+
+    def commit(self, target: HudiTable, shaped: Shaped[Positions], held: HeldPositions | None) -> CommitResult:
+        """Write them; see `Ingest.commit`."""
+        ...
+
+    def close(self) -> None:
+        """Let go what the way holds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """In this process."""
+
+    source: KafkaSource
+    ingest: Ingest
+    shaping: Shaping
+
+    def following(self, start: Positions, deadline: float, told: Callable[[], bool]) -> KafkaBatch:
+        return self.source.batch(start, replace(self.source.until, deadline=deadline, told=told))
+
+    def read(self, batch: KafkaBatch, known: pa.Schema | None, before: tuple[int, int]) -> Shaped[Positions]:
+        return self.shaping.shaped(batch.read(self.shaping.chain.read_as(known)), known, before)
+
+    def commit(self, target: HudiTable, shaped: Shaped[Positions], held: HeldPositions | None) -> CommitResult:
+        return self.ingest.commit(target.context, shaped.rows, held)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
 @dataclass(slots=True)
 class _Driver:
     """An attempt at one ingest."""
@@ -47,7 +93,7 @@ class _Driver:
     spec: JobSpec
     source: KafkaSource
     ingest: Ingest
-    shaping: Shaping
+    way: Way
     progress: Progress
     stopping: Stopping
     clock: SystemClock = field(default_factory=SystemClock)
@@ -111,9 +157,7 @@ class _Driver:
     def _interval(
         self, held: HeldPositions | None, at: Positions, deadline: float
     ) -> tuple[HeldPositions | None, Positions]:
-        settings = self.source.settings
-        until = Until(settings.max_rows, settings.max_bytes, None, deadline, self.stopping.told)
-        shaped = self._read(self.source.batch(at, until))
+        shaped = self._read(self.way.following(at, deadline, self.stopping.told))
         if shaped.messages:
             held = self._commit(shaped, held)
         # Positions that moved over markers alone are not worth a commit: a successor passes them again.
@@ -122,7 +166,7 @@ class _Driver:
     def _read(self, batch: KafkaBatch) -> Shaped[Positions]:
         known = self.table.schema() if self.table is not None else None
         before = (self.done.messages, self.done.refused)
-        return self.shaping.shaped(batch.read(self.shaping.chain.read_as(known)), known, before)
+        return self.way.read(batch, known, before)
 
     def _adopt(self, found: Extent, held: HeldPositions | None) -> None:
         """Where nothing is to be read, the positions are made ours, with their ids, if none of ours
@@ -153,7 +197,7 @@ class _Driver:
             self.done.read(shaped)
             return held
         with target_of(self.spec, self.table, rows.schema) as target:
-            commit = self.ingest.commit(target.context, rows, held)
+            commit = self.way.commit(target, shaped, held)
         self.table = target
         if commit.replayed or not commit.instant:
             # Another attempt went on from the same place: what it has read counts.
@@ -186,13 +230,24 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
         clock,
     )
     with Stopping() as stopping:
-        driver = _Driver(spec, source, ingest, shaping, progress, stopping, clock)
+        way = _way(spec, source, ingest, shaping, progress)
+        driver = _Driver(spec, source, ingest, way, progress, stopping, clock)
         try:
             run(driver, work, stopping, progress)
         finally:
+            way.close()
             source.close()
             shaping.close()
     return driver.done.result(spec, clock.boot_seconds() - start)
+
+
+def _way(spec: JobSpec, source: KafkaSource, ingest: Ingest, shaping: Shaping, progress: Progress) -> Way:
+    if spec.engine == "Local":
+        return _Here(source, ingest, shaping)
+    # Spark is started only by jobs that need it.
+    from hudi_spark.jobs.ingests.kafka_tasks import SparkWay
+
+    return SparkWay(spec, source, ingest, shaping, progress)
 
 
 def _check_range(spec: JobSpec, settings: KafkaSettings) -> None:

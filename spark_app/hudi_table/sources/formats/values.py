@@ -39,12 +39,14 @@ def errors_most(messages: int, ratio: float) -> int:
 class Values:
     """How the values of one commit's messages become rows. `form`: the format's name; `name`: a
     message in words, by its place; `error_ratio`: a message that cannot be read is reported instead
-    of raised, up to this part of them; None: it is raised."""
+    of raised, up to this part of them; None: it is raised. `of`: how many messages the commit has
+    at most, where these are a part of them."""
 
     decoder: Decoder
     form: str
     name: Callable[[int], str]
     error_ratio: float | None = None
+    of: int | None = None
 
     def rows(
         self, values: Sequence[bytes | None], kept: Places, wanted: pa.Schema | None, faults: list[Fault]
@@ -71,7 +73,7 @@ class Values:
 
     def most(self, messages: int) -> int:
         """How many of so many messages may be reported."""
-        return errors_most(messages, self.error_ratio or 0.0)
+        return errors_most(messages if self.of is None else self.of, self.error_ratio or 0.0)
 
     def too_many(self, place: int, why: str) -> InvalidDataError:
         """Of more bad messages than that."""

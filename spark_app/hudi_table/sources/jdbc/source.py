@@ -112,6 +112,53 @@ def waiting_rows(
         server.close()
 
 
+@dataclass(frozen=True, slots=True)
+class JdbcParts:
+    """What waits, to be read in parts by processes of their own, while the context lasts that gave
+    it: the checkpoint of the commit that holds it, how many rows there are, statements that
+    together give each row once, and by which name connections see the one state."""
+
+    checkpoint: Mark
+    count: int
+    columns: tuple[Column, ...]
+    queries: tuple[str, ...]
+    snapshot: str | None
+
+    def batches(self, settings: JdbcSettings, environment: Mapping[str, str], query: str) -> Iterator[pa.RecordBatch]:
+        """The rows of one part, in any process. Raises HudiError."""
+        server = _server(settings, environment)
+        try:
+            with server.state(self.snapshot) as state:
+                for each in state.batches(query):
+                    yield read(each, self.columns, infinite_is_null=settings.infinite_is_null)
+        finally:
+            server.close()
+
+
+@contextlib.contextmanager
+def waiting_parts(
+    settings: JdbcSettings, environment: Mapping[str, str], asked: pa.Schema, before: Mark | None, attempt: str
+) -> Iterator[JdbcParts | None]:
+    """The same as `waiting_rows`, read elsewhere. Raises InvalidRequestError for a database whose
+    connections cannot see one state."""
+    server = _server(settings, environment)
+    try:
+        if not server.dialect.one_state:
+            raise InvalidRequestError(
+                "MySQL and MariaDB are not read in tasks of Spark, for their connections see no common state: let the engine be Local"
+            )
+        with server.state() as state:
+            plan = _planned(settings, server.dialect, state, asked, before, attempt)
+            count = state.count(plan.columns, plan.base) if plan is not None else 0
+            if plan is None or not count:
+                yield None
+                return
+            queries = _queries(settings, server.dialect, state, plan)
+            yield JdbcParts(plan.mark, count, plan.columns, tuple(queries), state.snapshot())
+    finally:
+        server.close()
+
+
 def _server(settings: JdbcSettings, environment: Mapping[str, str]) -> Server:
     if settings.scheme == "postgresql":
         return PostgresServer(settings, environment)

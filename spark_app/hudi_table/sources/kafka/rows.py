@@ -35,7 +35,8 @@ class Decoding:
     key is the text of the record key's one column. `error_ratio`: a message that cannot be read is
     reported instead of raised, up to this part of those of one commit; None: it is raised.
     `settle`: what is left to do with the rows of all values of a commit, and (row, why) of those
-    with which it cannot be done."""
+    with which it cannot be done. `most`: how many messages a commit may have of which these are a
+    part; None: these are all."""
 
     settings: KafkaSettings
     values: Decoder
@@ -43,6 +44,7 @@ class Decoding:
     needed: tuple[str, ...]
     error_ratio: float | None = None
     settle: Callable[[pa.Table], tuple[pa.Table, list[tuple[int, str]]]] | None = None
+    most: int | None = None
 
     def rows(self, messages: Messages, known: pa.Schema | None, where: Where) -> Decoded:
         """One row for each message that is one. Raises InvalidDataError that names topic, partition
@@ -76,7 +78,7 @@ class Decoding:
         return table, order
 
     def _values(self, where: Where) -> Values:
-        return Values(self.values, self.settings.format, where.name, self.error_ratio)
+        return Values(self.values, self.settings.format, where.name, self.error_ratio, self.most)
 
     def _settled(
         self, table: pa.Table, order: npt.NDArray[np.int64], where: Where, faults: list[Fault]

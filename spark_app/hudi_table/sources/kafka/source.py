@@ -44,25 +44,35 @@ class KafkaBatch:
 
     def read(self, known: pa.Schema | None) -> Rows[Positions]:
         """Their rows, and the positions that were come to."""
-        messages = self.source.consumer.read(self.until)
-        self.source.confirm(self.start)
-        where, source = Where(messages), self.source
-        found = source.decoding.rows(messages, known, where)
-        ids = {name: topic.id for name, topic in self.start.topics.items()}
-        origin = KafkaOrigin(messages, where, found.order, source.ingest, source.attempt, ids)
-        faults = found.faults
-        refused = origin.table([each.place for each in faults], [each.why for each in faults], [None] * len(faults))
-        return Rows(
-            found.table.schema, found.table.to_reader(), self._reached(messages), len(found.table), refused, origin
-        )
+        source = self.source
+        source.consumer.assign(by_place(self.start))
+        messages = source.consumer.read(self.until)
+        source.confirm(self.start)
+        newest = max([int(np.max(times)) for times in messages.times if len(times)], default=-1)
+        reached = self.reached(source.consumer.positions, newest)
+        return rows_of(messages, source.decoding, known, (source.ingest, source.attempt), reached)
 
-    def _reached(self, messages: Messages) -> Positions:
-        at = self.source.consumer.positions
+    def reached(self, at: Mapping[Place, int], newest: int) -> Positions:
+        """The positions of a commit that holds what comes before `at`; `newest`: the greatest
+        timestamp in it, -1 for none."""
         topics = dict(self.start.topics)
         for name, topic in self.start.topics.items():
             topics[name] = replace(topic, offsets={p: max(o, at.get((name, p), o)) for p, o in topic.offsets.items()})
-        newest = max([int(np.max(times)) for times in messages.times if len(times)], default=-1)
         return replace(self.start, topics=topics, attempt=self.source.attempt, newest=max(newest, self.start.newest))
+
+
+def rows_of(
+    messages: Messages, decoding: Decoding, known: pa.Schema | None, who: tuple[str, str], reached: Positions
+) -> Rows[Positions]:
+    """The rows of messages, and those of the error table. `who`: names of the ingest and of its
+    attempt. Raises what `Decoding.rows` does."""
+    where = Where(messages)
+    found = decoding.rows(messages, known, where)
+    ids = {name: topic.id for name, topic in reached.topics.items()}
+    origin = KafkaOrigin(messages, where, found.order, *who, ids)
+    faults = found.faults
+    refused = origin.table([each.place for each in faults], [each.why for each in faults], [None] * len(faults))
+    return Rows(found.table.schema, found.table.to_reader(), reached, len(found.table), refused, origin)
 
 
 @dataclass(slots=True)
@@ -106,12 +116,15 @@ class KafkaSource:
         stops = by_place(found.ends)
         if all(start.topics[topic].offsets[partition] >= end for (topic, partition), end in stops.items()):
             return None
-        strict = self.settings.end is not None
-        return self.batch(start, Until(self.settings.max_rows, self.settings.max_bytes, stops, strict=strict))
+        return self.batch(start, replace(self.until, stops=stops, strict=self.settings.end is not None))
+
+    @property
+    def until(self) -> Until:
+        """As much as one commit holds."""
+        return Until(self.settings.max_rows, self.settings.max_bytes)
 
     def batch(self, start: Positions, until: Until) -> KafkaBatch:
         """What is read from these positions on."""
-        self.consumer.assign(by_place(start))
         return KafkaBatch(self, start, until)
 
     def start(self, found: Extent, before: Positions | None) -> Positions:
