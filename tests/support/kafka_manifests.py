@@ -137,7 +137,7 @@ KAFKA_BAD = [
         table(ingest=[ingest(mode="Continuous")]),
         "mode Continuous goes with a source of type Kafka, Debezium, Kinesis or Hudi",
     ),
-    (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka, Debezium or Hudi"),
+    (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka, Debezium, Kinesis or Hudi"),
 ]
 DATABASE = {"url": "postgresql://db.shop.svc:5432/shop", "table": "public.orders"}
 
@@ -371,7 +371,6 @@ KAFKA_BAD += [
     (kinesis(maxRows=0), "maxRows"),
     (kinesis(maxBytes="much"), "maxBytes"),
     (kinesis(every="soon"), "every"),
-    (kinesis({"freshness": "5m"}), "freshness goes with"),
     (kinesis({"mode": "Backfill"}), "mode Backfill needs kafka.endAt"),
     (kinesis({"commitInterval": "5s"}), "commitInterval belongs to mode Continuous"),
 ]

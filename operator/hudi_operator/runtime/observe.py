@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from hudi_operator.api.ingests.ingest import IngestSpec
+from hudi_operator.api.ingests.kinesis import KinesisSpec
 from hudi_operator.api.ingests.source import KafkaSpec
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.jobs import options_of
 from hudi_operator.manifests.services import ServiceWork
-from hudi_operator.manifests.sources import kafka_document
+from hudi_operator.manifests.sources import kafka_document, kinesis_document
 from hudi_operator.plan.observed import FileFact, Problem, QueueDepth, SourceObservation, TableObservation
 from hudi_operator.runtime.foreseen import refuse_ingest, refuse_service, refuse_table
 from hudi_operator.runtime.known import KnownTable, problem_of
@@ -26,6 +27,7 @@ from hudi_table.errors import HudiError, InvalidRequestError, TableNotFoundError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.bounded import Bounded, Shelf
 from hudi_table.model.job.positions import Extent, Positions
+from hudi_table.model.job.shards import ShardPositions, StreamLag
 from hudi_table.model.job.upstream import Upstream
 from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.names import HOODIE
@@ -54,6 +56,7 @@ FACTS_MAX, ANSWERS_MAX, FOOTERS_MAX, ENTRIES_MAX, BODIES_BYTES_MAX = 200_000, 10
 """What is remembered of all tables together: some 140 MiB at most. Past it, tables that were not
 observed for longest are read anew."""
 
+KEY_ID = "AWS_ACCESS_KEY_ID"
 NOT_OF_STORES = frozenset({CONNECTION, *SOURCE_VARIABLES})
 
 
@@ -158,7 +161,10 @@ class Observer:
             positions = table.positions(ingest.name) if table is not None else None
             return self._topics(ingest, ingest.source.kafka, secret, positions)
         source = ingest.source
-        if any(each is not None for each in (source.kinesis, source.jdbc, source.sql, source.custom)):
+        if source.kinesis is not None:
+            shards = table.shards(ingest.name) if table is not None else None
+            return SourceObservation(ingest.name, lag=self._lag(spec, source.kinesis, secret, shards))
+        if any(each is not None for each in (source.jdbc, source.sql, source.custom)):
             return SourceObservation(ingest.name)  # its jobs ask
         if ingest.source.hudi is not None:
             held = table.upstream(ingest.name) if table is not None else None
@@ -187,6 +193,22 @@ class Observer:
         except HudiError as error:
             return SourceObservation(ingest.name, problem=problem_of(error))
         return SourceObservation(ingest.name, extent=extent)
+
+    def _lag(
+        self, spec: HudiTableSpec, kinesis: KinesisSpec, secret: Mapping[str, str], held: ShardPositions | None
+    ) -> StreamLag | Problem | None:
+        """None without keys of the resource's own: what its jobs may, the operator may not."""
+        if held is None or not secret.get(KEY_ID):
+            return None
+        # The client is loaded by tables that have such an ingest.
+        from hudi_table.sources.kinesis.settings import KinesisSettings
+        from hudi_table.sources.kinesis.tip import lag_of
+
+        try:
+            settings = KinesisSettings.of({"kinesis": kinesis_document(kinesis)}, spec.storage.region)
+            return lag_of(settings, secret, held, self.clock)
+        except HudiError as error:
+            return problem_of(error)
 
     @staticmethod
     def _queue(spec: HudiTableSpec, name: str, url: str, secret: Mapping[str, str]) -> SourceObservation:
