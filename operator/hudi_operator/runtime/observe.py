@@ -23,7 +23,7 @@ from hudi_operator.runtime.observing.traces import traces
 from hudi_operator.runtime.observing.unchanged import Answers, Look
 from hudi_operator.runtime.observing.upkeep import archiving_of, check_maintenance
 from hudi_table.codec.parquet import read_footer
-from hudi_table.errors import HudiError, InvalidRequestError, TableNotFoundError
+from hudi_table.errors import HudiError, InvalidRequestError, ObjectNotFoundError, TableNotFoundError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.bounded import Bounded, Shelf
 from hudi_table.model.job.positions import Extent, Positions
@@ -245,6 +245,8 @@ class Observer:
             context = open_context(storage, self.clock)
         except TableNotFoundError as error:
             folders, files = storage.list_dir("")
+            if _is_begun(storage):
+                return None
             if files or any(folder.rstrip("/") != HOODIE for folder in folders):
                 raise InvalidRequestError(error.message, base_path=error.base_path) from error
             return None
@@ -342,6 +344,17 @@ def storage_options(spec: HudiTableSpec, uri: str, secret: Mapping[str, str]) ->
     settings = {"endpoint": spec.storage.endpoint, "region": spec.storage.region}
     options = {name: value for name, value in settings.items() if value is not None}
     return options | {name.lower(): value for name, value in secret.items() if name not in NOT_OF_STORES}
+
+
+def _is_begun(storage: Storage) -> bool:
+    """Whether files lie there of a bootstrap that was cut short: the next one goes on with them."""
+    from hudi_table.services.bootstrapping.run import NOTE
+
+    try:
+        storage.head(NOTE)
+    except ObjectNotFoundError:
+        return False
+    return True
 
 
 def _moment(context: TableContext, timeline: Timeline) -> datetime | None:
