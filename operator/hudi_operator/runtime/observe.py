@@ -100,8 +100,7 @@ class Observer:
         try:
             check_maintenance(spec)
             storage = open_storage(spec.location, storage_options(spec, spec.location, secret))
-            # One who has other credentials sees nothing that was read with these.
-            owner = (spec.location, hash(tuple(sorted(secret.items()))))
+            owner = _owner(spec, spec.location, secret)
             found = self._look(owner, storage, spec, cleaning)
             if found is None:
                 refuse_table(desired.identity.key.name, spec)
@@ -224,7 +223,7 @@ class Observer:
     def _upstream(
         self, spec: HudiTableSpec, name: str, location: str, secret: Mapping[str, str], held: Upstream | None
     ) -> SourceObservation:
-        owner = ("upstream", location, hash(tuple(sorted(secret.items()))))
+        owner = ("upstream", _owner(spec, location, secret))
         # What fails is asked anew the next time.
         before = self._answers.pop(owner, None)
         try:
@@ -355,6 +354,13 @@ def _is_begun(storage: Storage) -> bool:
     except ObjectNotFoundError:
         return False
     return True
+
+
+def _owner(spec: HudiTableSpec, location: str, secret: Mapping[str, str]) -> Hashable:
+    """Whose what was read there is. One who has other credentials sees nothing of it, and one URL
+    names two places at two endpoints."""
+    keys = hash(tuple(sorted(secret.items())))
+    return location, keys, tuple(sorted(storage_options(spec, location, {}).items()))
 
 
 def _moment(context: TableContext, timeline: Timeline) -> datetime | None:

@@ -72,7 +72,8 @@ def test_a_bootstrap_that_cannot_be_made_stalls_and_nothing_else_writes() -> Non
 
 
 def test_it_is_not_made_twice_though_the_table_is_gone() -> None:
-    done = plan_table(desired(), seen(table(config=replace(SIMPLE, extra={"hoodie.bootstrap.base.path": PATH}))), NOW)
+    made_of = replace(SIMPLE, extra={"hoodie.bootstrap.base.path": PATH})
+    done = plan_table(desired(), seen(table(config=made_of), files=()), NOW)
     assert bootstrapped(done) == ("True", "TableMade")
     effects = plan_table(desired(of(SetStatus, done)[0].status), seen(), NOW)
     assert not of(Launch, effects)
