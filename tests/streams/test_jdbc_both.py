@@ -214,7 +214,7 @@ def test_a_manifest_makes_the_table_and_asks_the_database_again_in_its_time(
 
     first = applied()
     conditions = {each["type"]: (each["status"], each["reason"]) for each in first["status"]["conditions"]}
-    assert (conditions["Ready"][0], conditions["Fresh"]) == ("True", ("True", "UpToDate"))
+    assert (conditions["Ready"][0], conditions["Fresh"]) == ("True", ("Unknown", "SourceNotAsked"))
     assert first["status"]["ingest"][0]["lastCommit"]
     database.do("insert into $t values (21, now())")
     SystemClock().sleep(2.5)

@@ -139,7 +139,7 @@ KAFKA_BAD = [
         table(ingest=[ingest(mode="Continuous")]),
         "mode Continuous goes with a source of type Kafka, Debezium, Kinesis or Hudi",
     ),
-    (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka, Debezium or Hudi"),
+    (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka, Debezium, Kinesis or Hudi"),
     (table(ingest=[ingest(engine="Spark")]), "engine goes with a source of type Kafka, Debezium or Jdbc"),
     (kafka({"engine": "Flink"}), "must be one of Local, Spark"),
     (kafka({"engine": "Spark", "transform": [{"flatten": {}}]}), "engine Spark takes transforms of SQL alone"),
@@ -379,7 +379,6 @@ KAFKA_BAD += [
     (kinesis(maxRows=0), "maxRows"),
     (kinesis(maxBytes="much"), "maxBytes"),
     (kinesis(every="soon"), "every"),
-    (kinesis({"freshness": "5m"}), "freshness goes with"),
     (kinesis({"mode": "Backfill"}), "mode Backfill needs kafka.endAt"),
     (kinesis({"commitInterval": "5s"}), "commitInterval belongs to mode Continuous"),
 ]

@@ -17,6 +17,12 @@ def callback(**changes: Any) -> tuple[str, dict[str, Any]]:
     return table(callbacks=[{"name": "hook", **changes}])
 
 
+def bootstrap(**changes: Any) -> tuple[str, dict[str, Any]]:
+    """A table that is bootstrapped; `of`: fields of the table."""
+    of = {"index": {"type": "Simple"}, **changes.pop("of", {})}
+    return table(bootstrap={"path": "s3://exported/flights/", **changes}, **of)
+
+
 REFUSED_GOOD: list[tuple[str, dict[str, Any]]] = [
     table(tableVersion=6, index={"type": "RecordIndex"}, recordKey=["id", "day"]),
     table(tableVersion=9, index={"type": "RecordIndex"}),
@@ -29,6 +35,9 @@ REFUSED_GOOD: list[tuple[str, dict[str, Any]]] = [
     table(lock={"provider": "FileSystem", "options": {"hoodie.write.lock.filesystem.path": "/mnt/locks"}}),
     table(location="file:///data/flights", lock={"provider": "FileSystem"}),
     table(lock={"provider": "DynamoDB", "options": {"hoodie.write.lock.dynamodb.table": "locks"}}),
+    bootstrap(),
+    bootstrap(pattern="month=2013-.*", mode="FullRecord", of={"index": {"type": "GlobalBloom"}, "tableVersion": 6}),
+    bootstrap(mode="FullRecord", of={"index": {"type": "Bucket", "buckets": 2}, "tableVersion": 9}),
     callback(url="https://hooks.example.com/", secretRef={"name": "hook"}),
     callback(kafka=TOPIC),
     callback(kafka=WITH_USER, secretRef={"name": "hook"}, since="earliest"),
@@ -55,6 +64,17 @@ REFUSED_BAD: list[tuple[tuple[str, dict[str, Any]], str]] = [
         table(type="MergeOnRead", index={"type": "GlobalBloom"}, mergeMode=None),
         "is not written with GlobalSimple or GlobalBloom",
     ),
+    (bootstrap(path="s3://lake/flights/old"), "bootstrap.path must not lie in the table's own location"),
+    (bootstrap(path="s3://lake"), "nor the table in it"),
+    (bootstrap(path="flights"), "path"),
+    (bootstrap(path=None), "path"),
+    (bootstrap(mode="Both"), "mode"),
+    (bootstrap(pattern="("), "pattern is a regular expression"),
+    (bootstrap(pattern=""), "pattern"),
+    (bootstrap(of={"tableVersion": 9}), "bootstrap in place makes tables of version 6"),
+    (bootstrap(mode="FullRecord", pattern="a", of={"tableVersion": 8}), "makes tables of version 6"),
+    (bootstrap(of={"index": {"type": "Bucket", "buckets": 4}}), "rows of a bootstrap in place stay where they are"),
+    (bootstrap(of={"index": {"type": "RecordIndex"}}), "give an index of Simple, GlobalSimple, Bloom or GlobalBloom"),
     (callback(secretRef={"name": "hook"}), "give url or kafka, one of them"),
     (callback(kafka=TOPIC, url="http://a/", secretRef={"name": "hook"}), "give url or kafka, one of them"),
     (callback(url="https://hooks.example.com/"), "url needs secretRef"),

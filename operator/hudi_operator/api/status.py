@@ -85,7 +85,10 @@ class IngestStatus:
     )
     pending_commits: int = prop("of another table: its commits that are not in this one", 0)
     position: str | None = prop("of another table: the newest of its commits that is in this one", None)
-    lag: str = prop("age of the oldest of them; of a stream of which messages wait, of the newest in the table", "0s")
+    lag: str = prop(
+        "age of the oldest of them; of a stream of which messages wait, of the newest in the table, and of Kinesis of the oldest that waits",
+        "0s",
+    )
     in_flight_messages: int = prop(
         "of a queue that tells of files: messages that a run has received and not deleted, or has set aside", 0
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from hudi_operator.api.fields.bootstrap import BootstrapSpec
 from hudi_operator.api.fields.callbacks import CallbackSpec
 from hudi_operator.api.fields.identity import IDENTITY
 from hudi_operator.api.fields.indexes import TableIndexSpec
@@ -25,7 +26,7 @@ from hudi_operator.api.ingests.ingest import IngestMode, IngestOperation, Ingest
 from hudi_operator.api.ingests.source import SourceType
 from hudi_operator.api.locations import overlap
 from hudi_operator.api.schema import Rule, prop
-from hudi_table.model.table.config import MergeMode, PartitionType, TableType
+from hudi_table.model.table.config import IndexType, MergeMode, PartitionType, TableType
 from hudi_table.model.table.layouts import VERSIONS
 
 KAFKA_ORDERS = frozenset({"_kafka_offset", "_kafka_timestamp"})
@@ -121,6 +122,9 @@ class FilesSpec:
     codec: Codec = prop("compression", Codec.ZSTD)
 
 
+_COPIES = "!has(self.bootstrap) || (self.bootstrap.mode == 'FullRecord' && !has(self.bootstrap.pattern))"
+
+
 def _takes_events(table: HudiTableSpec) -> bool:
     """Whether change events keep their order and their deletes in a table."""
     return (
@@ -172,6 +176,25 @@ class HudiTableSpec:
                 or t.location.startswith("file:")
                 or FOLDER in t.lock.options
             ),
+        ),
+        Rule(
+            f"!has(self.bootstrap) || (!{_within('self.bootstrap.path', 'self.location')} &&"
+            f" !{_within('self.location', 'self.bootstrap.path')})",
+            "bootstrap.path must not lie in the table's own location, nor the table in it",
+            "bootstrap",
+            lambda t: t.bootstrap is None or not overlap(t.bootstrap.path, t.location),
+        ),
+        Rule(
+            f"{_COPIES} || !has(self.tableVersion) || self.tableVersion == 6",
+            "bootstrap in place makes tables of version 6: leave tableVersion out until the table is there, or give mode FullRecord without pattern",
+            "tableVersion",
+            lambda t: t.bootstrap is None or not t.bootstrap.in_place or t.table_version in (None, 6),
+        ),
+        Rule(
+            f"{_COPIES} || !has(self.index) || self.index.type in {[kind.value for kind in IndexType if kind.asks_files]}",
+            "rows of a bootstrap in place stay where they are: give an index of Simple, GlobalSimple, Bloom or GlobalBloom, or mode FullRecord without pattern",
+            "index",
+            lambda t: t.bootstrap is None or not t.bootstrap.in_place or t.index is None or t.index.type.asks_files,
         ),
         Rule(
             "self.ingest.all(i, i.mode != 'Backfill') || "
@@ -289,6 +312,10 @@ class HudiTableSpec:
     index: TableIndexSpec | None = prop("absent: what the table stores; Simple for a new table", None)
     files: FilesSpec = prop("base files", FilesSpec)
     ingest: tuple[IngestSpec, ...] = prop("ways of rows into the table", (), max_items=16, list_key="name")
+    bootstrap: BootstrapSpec | None = prop(
+        "a folder of Parquet files that becomes the table, once, before anything else writes it; absent: the first rows make the table",
+        None,
+    )
     callbacks: tuple[CallbackSpec, ...] = prop("receivers of its commits", (), max_items=8, list_key="name")
     maintenance: MaintenanceSpec = prop("upkeep", MaintenanceSpec)
     spark: SparkSpec = prop("how jobs run", SparkSpec)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hudi_operator.api.fields.bootstrap import BootstrapSpec
 from hudi_operator.api.fields.shaping import OnUndecodable
 from hudi_operator.api.ingests.ingest import COMMIT_INTERVAL, MAX_ERROR_RATIO, IngestMode, IngestSpec
 from hudi_operator.api.ingests.source import MESSAGES
@@ -184,6 +185,12 @@ def service_job(
 def purge_job(name: str, spec: HudiTableSpec, attempt: str) -> JobSpec:
     """The job that deletes the table with its files."""
     return _job(attempt, table_of(name, spec), {"type": "Purge"}, spec, local=True)
+
+
+def bootstrap_job(name: str, spec: HudiTableSpec, bootstrap: BootstrapSpec, attempt: str) -> JobSpec:
+    """The job that makes the table of files. It runs on the local engine: most of what it does is
+    done by the store."""
+    return _job(attempt, table_of(name, spec), {"type": "Bootstrap", **to_document(bootstrap)}, spec, local=True)
 
 
 def _job(attempt: str, table: dict[str, Any], work: dict[str, Any], spec: HudiTableSpec, *, local: bool) -> JobSpec:

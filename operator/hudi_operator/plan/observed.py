@@ -14,7 +14,7 @@ from hudi_table.model.job.custom import CustomMark
 from hudi_table.model.job.marks import Mark
 from hudi_table.model.job.positions import Extent, Positions
 from hudi_table.model.job.query_mark import QueryMark
-from hudi_table.model.job.shards import ShardPositions
+from hudi_table.model.job.shards import ShardPositions, StreamLag
 from hudi_table.model.job.upstream import Upstream, UpstreamExtent
 from hudi_table.model.service.debt import ArchivingDebt, CompactionDebt
 from hudi_table.model.service.services import ServiceType
@@ -153,7 +153,8 @@ class QueueDepth:
 class SourceObservation:
     """Files of an ingest's source, or how far its topics go, or what another table holds behind its
     checkpoint (None where there is no table), or how many messages a queue has that tells of files;
-    or why that could not be seen."""
+    or why that could not be seen. `lag`: since when records of a stream wait, or why that is not
+    known, which keeps no job from being started; None where nobody looks."""
 
     ingest: str
     files: tuple[SourceFile, ...] = ()
@@ -161,6 +162,7 @@ class SourceObservation:
     extent: Extent | None = None
     upstream: UpstreamExtent | None = None
     queue: QueueDepth | None = None
+    lag: StreamLag | Problem | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,24 +14,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from hudi_operator.api.fields.bootstrap import BootstrapSpec
 from hudi_operator.api.ingests.ingest import IngestSpec
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.status import HudiTableStatus, RunStatus
 from hudi_operator.api.table import DeletionPolicy, HudiTableSpec
 from hudi_operator.errors import DeadlineExceededError
-from hudi_operator.manifests.jobs import ingest_job, options_of, service_job
+from hudi_operator.manifests.jobs import bootstrap_job, ingest_job, options_of, service_job
 from hudi_operator.manifests.quantities import human_bytes, seconds_of
 from hudi_operator.manifests.services import maintenance_of
 from hudi_operator.plan import checks, index
 from hudi_operator.plan.effects import Effect, Hold, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import Observed, Problem
-from hudi_operator.plan.schedule import holds, streams
+from hudi_operator.plan.schedule import bootstraps, holds, streams
 from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.schedule.due import Due, due_now
 from hudi_operator.plan.schedule.ingests import Asked, Look, asked
 from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, merged, rfc3339, run_line
-from hudi_operator.plan.status import callbacks, conditions, debts, events, report, versions
+from hudi_operator.plan.status import bootstrapped, callbacks, conditions, debts, events, report, versions
 from hudi_operator.plan.status.conditions import Finding, empty_sources
 from hudi_table.errors import AccessDeniedError
 from hudi_table.model.counts import counted
@@ -63,6 +64,7 @@ def plan_table(
     phases = {run.name: run.phase for run in desired.status.runs}
     news = events.changes(phases, reversed(status.runs), desired.status.conditions, status.conditions)
     news += events.switched_off(desired.status.conditions, status.conditions)
+    news += bootstrapped.news(desired.status.conditions, status.conditions)
     news += versions.news(desired.status.conditions, status.conditions)
     news += callbacks.news(desired.status.conditions, status.conditions)
     news += index.news(desired.status.index, status.index)
@@ -136,6 +138,9 @@ class _Judgement:
                 self.halted[ServiceType.UPGRADE.value] = Problem(versions.HALF_WAY, self.held)
                 self.requeues.append(RequeueAfter(OTHERS_SECONDS, conditions.UPGRADING, appointment=True))
         elif not spec.suspend:
+            if spec.bootstrap is not None and bootstraps.is_due(spec, self.observed.table):
+                self._bootstrap(spec, spec.bootstrap)
+                return
             for ingest in spec.ingest:
                 self._ingest(spec, ingest)
             self._maintenance(spec)
@@ -193,6 +198,17 @@ class _Judgement:
             self.busy = self.busy or ("Retrying", f"{problem.message}; next try in {wait:.0f} s")
             self.requeues.append(RequeueAfter(wait, problem.reason))
         return problem if not problem.retryable or failures >= self.policy.attempts_max else None
+
+    def _bootstrap(self, spec: HudiTableSpec, bootstrap: BootstrapSpec) -> None:
+        if bootstraps.was_made(self.observed.table, (), self.desired.status.conditions):
+            self.halted[bootstraps.WORK] = bootstraps.gone(spec.location)
+            return
+
+        def job(attempt: str) -> JobSpec:
+            return bootstrap_job(self.desired.identity.key.name, spec, bootstrap, attempt)
+
+        doing = ("Bootstrapping", f"makes the table of the files at {bootstrap.path}")
+        self._start(spec, bootstraps.WORK, bootstraps.batch_of(bootstrap), doing, job)
 
     def _ingest(self, spec: HudiTableSpec, ingest: IngestSpec) -> None:
         source, work = self.observed.source(ingest.name), f"Ingest/{ingest.name}"
@@ -312,9 +328,15 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         findings += conditions.metadata_table(table)
         findings += conditions.foreign_writers(spec, table)
         findings += versions.findings(spec, observed)
+        findings += bootstrapped.finding(spec, table, runs, before.conditions)
     else:
         # Else it would be told again as soon as the table is seen again.
-        kept = (conditions.METADATA_TABLE, conditions.FOREIGN_WRITERS, conditions.PROPERTIES_LOST)
+        kept = (
+            conditions.METADATA_TABLE,
+            conditions.FOREIGN_WRITERS,
+            conditions.PROPERTIES_LOST,
+            bootstraps.BOOTSTRAPPED,
+        )
         for kind in (*kept, *versions.CONDITIONS):
             findings += conditions.as_before(before.conditions, kind)
     findings += conditions.shared(observed.sharers)

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from hudi_operator.api.ingests.ingest import IngestSpec
+from hudi_operator.api.ingests.kinesis import KinesisSpec
 from hudi_operator.api.ingests.source import KafkaSpec
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.jobs import options_of
 from hudi_operator.manifests.services import ServiceWork
-from hudi_operator.manifests.sources import kafka_document
+from hudi_operator.manifests.sources import kafka_document, kinesis_document
 from hudi_operator.plan.observed import FileFact, Problem, QueueDepth, SourceObservation, TableObservation
 from hudi_operator.runtime.foreseen import refuse_ingest, refuse_service, refuse_table
 from hudi_operator.runtime.known import KnownTable, problem_of
@@ -22,10 +23,11 @@ from hudi_operator.runtime.observing.traces import traces
 from hudi_operator.runtime.observing.unchanged import Answers, Look
 from hudi_operator.runtime.observing.upkeep import archiving_of, check_maintenance
 from hudi_table.codec.parquet import read_footer
-from hudi_table.errors import HudiError, InvalidRequestError, TableNotFoundError
+from hudi_table.errors import HudiError, InvalidRequestError, ObjectNotFoundError, TableNotFoundError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.bounded import Bounded, Shelf
 from hudi_table.model.job.positions import Extent, Positions
+from hudi_table.model.job.shards import ShardPositions, StreamLag
 from hudi_table.model.job.upstream import Upstream
 from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.names import HOODIE
@@ -54,6 +56,7 @@ FACTS_MAX, ANSWERS_MAX, FOOTERS_MAX, ENTRIES_MAX, BODIES_BYTES_MAX = 200_000, 10
 """What is remembered of all tables together: some 140 MiB at most. Past it, tables that were not
 observed for longest are read anew."""
 
+KEY_ID = "AWS_ACCESS_KEY_ID"
 NOT_OF_STORES = frozenset({CONNECTION, *SOURCE_VARIABLES})
 
 
@@ -97,8 +100,7 @@ class Observer:
         try:
             check_maintenance(spec)
             storage = open_storage(spec.location, storage_options(spec, spec.location, secret))
-            # One who has other credentials sees nothing that was read with these.
-            owner = (spec.location, hash(tuple(sorted(secret.items()))))
+            owner = _owner(spec, spec.location, secret)
             found = self._look(owner, storage, spec, cleaning)
             if found is None:
                 refuse_table(desired.identity.key.name, spec)
@@ -158,7 +160,10 @@ class Observer:
             positions = table.positions(ingest.name) if table is not None else None
             return self._topics(ingest, ingest.source.kafka, secret, positions)
         source = ingest.source
-        if any(each is not None for each in (source.kinesis, source.jdbc, source.sql, source.custom)):
+        if source.kinesis is not None:
+            shards = table.shards(ingest.name) if table is not None else None
+            return SourceObservation(ingest.name, lag=self._lag(spec, source.kinesis, secret, shards))
+        if any(each is not None for each in (source.jdbc, source.sql, source.custom)):
             return SourceObservation(ingest.name)  # its jobs ask
         if ingest.source.hudi is not None:
             held = table.upstream(ingest.name) if table is not None else None
@@ -188,6 +193,22 @@ class Observer:
             return SourceObservation(ingest.name, problem=problem_of(error))
         return SourceObservation(ingest.name, extent=extent)
 
+    def _lag(
+        self, spec: HudiTableSpec, kinesis: KinesisSpec, secret: Mapping[str, str], held: ShardPositions | None
+    ) -> StreamLag | Problem | None:
+        """None without keys of the resource's own: what its jobs may, the operator may not."""
+        if held is None or not secret.get(KEY_ID):
+            return None
+        # The client is loaded by tables that have such an ingest.
+        from hudi_table.sources.kinesis.settings import KinesisSettings
+        from hudi_table.sources.kinesis.tip import lag_of
+
+        try:
+            settings = KinesisSettings.of({"kinesis": kinesis_document(kinesis)}, spec.storage.region)
+            return lag_of(settings, secret, held, self.clock)
+        except HudiError as error:
+            return problem_of(error)
+
     @staticmethod
     def _queue(spec: HudiTableSpec, name: str, url: str, secret: Mapping[str, str]) -> SourceObservation:
         # The client is loaded by tables that have such an ingest.
@@ -202,7 +223,7 @@ class Observer:
     def _upstream(
         self, spec: HudiTableSpec, name: str, location: str, secret: Mapping[str, str], held: Upstream | None
     ) -> SourceObservation:
-        owner = ("upstream", location, hash(tuple(sorted(secret.items()))))
+        owner = ("upstream", _owner(spec, location, secret))
         # What fails is asked anew the next time.
         before = self._answers.pop(owner, None)
         try:
@@ -223,6 +244,8 @@ class Observer:
             context = open_context(storage, self.clock)
         except TableNotFoundError as error:
             folders, files = storage.list_dir("")
+            if _is_begun(storage):
+                return None
             if files or any(folder.rstrip("/") != HOODIE for folder in folders):
                 raise InvalidRequestError(error.message, base_path=error.base_path) from error
             return None
@@ -320,6 +343,24 @@ def storage_options(spec: HudiTableSpec, uri: str, secret: Mapping[str, str]) ->
     settings = {"endpoint": spec.storage.endpoint, "region": spec.storage.region}
     options = {name: value for name, value in settings.items() if value is not None}
     return options | {name.lower(): value for name, value in secret.items() if name not in NOT_OF_STORES}
+
+
+def _is_begun(storage: Storage) -> bool:
+    """Whether files lie there of a bootstrap that was cut short: the next one goes on with them."""
+    from hudi_table.services.bootstrapping.run import NOTE
+
+    try:
+        storage.head(NOTE)
+    except ObjectNotFoundError:
+        return False
+    return True
+
+
+def _owner(spec: HudiTableSpec, location: str, secret: Mapping[str, str]) -> Hashable:
+    """Whose what was read there is. One who has other credentials sees nothing of it, and one URL
+    names two places at two endpoints."""
+    keys = hash(tuple(sorted(secret.items())))
+    return location, keys, tuple(sorted(storage_options(spec, location, {}).items()))
 
 
 def _moment(context: TableContext, timeline: Timeline) -> datetime | None:

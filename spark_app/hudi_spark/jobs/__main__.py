@@ -13,6 +13,7 @@ from typing import Any
 
 from hudi_spark.jobs.index import measure_index
 from hudi_spark.jobs.ingest import run_ingest
+from hudi_spark.jobs.ingests.bootstrap import run_bootstrap
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.purge import run_purge
 from hudi_spark.jobs.service import run_service
@@ -25,6 +26,7 @@ TERMINATION_BYTES_MAX = 4096
 """Of a container's termination message; the kubelet cuts what is longer."""
 WORK: dict[str, Callable[[JobSpec, Progress], JobResult]] = {
     "Ingest": run_ingest,
+    "Bootstrap": run_bootstrap,
     "Purge": run_purge,
     **dict.fromkeys((kind.value for kind in ServiceType), run_service),
 }

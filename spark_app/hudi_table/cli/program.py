@@ -42,7 +42,7 @@ VERBS = {
     **{name: verb.help for name, verb in SERVICE_VERBS.items()},
     "events": "the commits after an instant, in the order in which callbacks send them",
     "wait": "the first commits after an instant, once there are any",
-    "checkpoint": "how far its ingests are; sets where one from Kafka goes on",
+    "checkpoint": "how far its ingests are; sets where one from Kafka or Kinesis goes on",
     "explain": "what an error means and what to do",
     "completion": "a script by which the shell completes verbs and options",
 }
@@ -282,7 +282,10 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
 def _checkpoint_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ingest", metavar="INGEST", nargs="?", help="name of the ingest; show: only this one")
     parser.add_argument(
-        "offsets", metavar="OFFSETS", nargs="?", help="set: of one topic, the next to read, as orders,0:120,1:98"
+        "offsets",
+        metavar="OFFSETS",
+        nargs="?",
+        help="set: of one topic, the next to read, as orders,0:120,1:98; of a stream of Kinesis, the last that was read, as orders,shardId-000000000000:495",
     )
     parser.add_argument(
         "--yes",

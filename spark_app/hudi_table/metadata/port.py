@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from hudi_table.model.table.version_properties import BOOTSTRAP_BASE
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.context import ListedFiles, TableContext, TxnSettings, WritePermit
@@ -17,9 +18,6 @@ from hudi_table.table.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from hudi_table.metadata.delta.commit import Delta
-
-
-BOOTSTRAP_BASE = "hoodie.bootstrap.base.path"
 
 
 class HudiMetadata:

@@ -15,12 +15,12 @@ from typing import Any
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.positions import Positions, TopicPositions, commit_keys, parse_streamer
-from hudi_table.model.job.shards import ShardPositions
+from hudi_table.model.job.shards import ShardPosition, ShardPositions, of_streamer_shards
 from hudi_table.model.job.shards import commit_keys as shard_keys
 from hudi_table.services.inline import ENABLED as SERVICES
 from hudi_table.services.inline import check_inline, run_inline
 from hudi_table.sources.base import Rows
-from hudi_table.sources.checkpoints import Held, HeldPositions, current_positions, positions_of
+from hudi_table.sources.checkpoints import Held, HeldPositions, current_positions, current_shards, positions_of
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
@@ -121,15 +121,45 @@ class Ingest:
 
 
 def set_positions(ctx: TableContext, ingest: str, text: str, *, by: str, again: bool = False) -> CommitResult:
-    """Make an ingest from Kafka go on at other offsets: a commit without rows holds them, and who
-    set them in place of what.
+    """Make an ingest from Kafka or Kinesis go on at another place: a commit without rows holds it,
+    and who set it in place of what.
 
-    `text`: one topic's, as Hudi Streamer writes them. A topic that the checkpoint knows keeps its
-    id, and partitions that the text does not name their offsets. `again`: rows may be taken a
-    second time, though the ingest inserts them without looking for their keys. Raises
-    InvalidRequestError for a text that is none, and for such a step back without `again`;
-    CorruptTableError where the ingest's checkpoint is of another source.
+    `text`: of one topic or stream, as Hudi Streamer writes it. A topic that the checkpoint knows
+    keeps its id, as does a stream, and partitions or shards that the text does not name their
+    places. `again`: rows may be taken a second time, though the ingest inserts them without looking
+    for their keys. Raises InvalidRequestError for a text that is none, and for such a step back
+    without `again`; CorruptTableError where the ingest's checkpoint is of another source.
     """
+    held, positions, back, topic = (_shards_of if ",shardId-" in text else _offsets_of)(ctx, ingest, text)
+    name = text.strip().partition(",")[0]
+    operation = _operation_of(ctx, positions_of(ingest, name)) if back and not again else UPSERT
+    if operation != UPSERT:
+        raise InvalidRequestError(
+            f"{back}: the ingest's last commit is of operation {operation}, which does not look for keys, "
+            "so rows that come again would be in the table twice; give --yes (again=True) if that is wanted"
+        )
+    schema = table_schema(ctx, load_timeline(ctx))
+    if schema is None:
+        raise InvalidRequestError(
+            "the table has no schema yet: it takes a checkpoint once a first write has given it one"
+        )
+    before = None
+    if held is not None:
+        before = (held.positions if isinstance(held, HeldPositions) else held.checkpoint).to_text()
+    audit = {SET_KEY: json.dumps({"ingest": ingest, "by": by, "before": before})}
+    kept = Ingest(ingest, topic, "upsert", {SERVICES: "false"})
+    nothing = schema.empty_table().to_reader()
+    if isinstance(positions, ShardPositions):
+        return kept.commit(ctx, Rows(schema, nothing, positions, 0), held, more=audit)
+    return kept.commit(ctx, Rows(schema, nothing, positions, 0), held, more=audit)
+
+
+_Place = tuple[HeldPositions | Held[ShardPositions] | None, Positions | ShardPositions, str, str | None]
+"""The checkpoint as it is, as it becomes, how that goes back (\"\" if it does not), and the one
+topic or stream that Hudi Streamer could be told of."""
+
+
+def _offsets_of(ctx: TableContext, ingest: str, text: str) -> _Place:
     try:
         topic, offsets = parse_streamer(text)
     except ValueError as error:
@@ -138,25 +168,35 @@ def set_positions(ctx: TableContext, ingest: str, text: str, *, by: str, again: 
     before = held.positions if held is not None else Positions("", {})
     known = before.topics.get(topic, TopicPositions("", {}))
     topics = {**before.topics, topic: TopicPositions(known.id, {**known.offsets, **offsets})}
-    back = [partition for partition, offset in offsets.items() if offset < known.offsets.get(partition, 0)]
-    operation = _operation_of(ctx, positions_of(ingest, topic)) if back and not again else UPSERT
-    if operation != UPSERT:
-        raise InvalidRequestError(
-            f"partition {back[0]} of topic {topic} is at offset {known.offsets[back[0]]}, and {offsets[back[0]]} lies before it: the ingest's last commit is "
-            f"of operation {operation}, which does not look for keys, so rows that come again would be in the table twice; "
-            "give --yes (again=True) if that is wanted"
-        )
+    found = [partition for partition, offset in offsets.items() if offset < known.offsets.get(partition, 0)]
+    back = ""
+    if found:
+        back = f"partition {found[0]} of topic {topic} is at offset {known.offsets[found[0]]}, and {offsets[found[0]]} lies before it"
     positions = replace(before, topics=topics, attempt="", newest=-1, ended="")
-    schema = table_schema(ctx, load_timeline(ctx))
-    if schema is None:
-        raise InvalidRequestError(
-            "the table has no schema yet: it takes a checkpoint once a first write has given it one"
-        )
-    audit = {
-        SET_KEY: json.dumps({"ingest": ingest, "by": by, "before": before.to_text() if held is not None else None})
-    }
-    kept = Ingest(ingest, topic if len(topics) == 1 else None, "upsert", {SERVICES: "false"})
-    return kept.commit(ctx, Rows(schema, schema.empty_table().to_reader(), positions, 0), held, more=audit)
+    return held, positions, back, topic if len(topics) == 1 else None
+
+
+def _shards_of(ctx: TableContext, ingest: str, text: str) -> _Place:
+    try:
+        asked = of_streamer_shards(text)
+    except ValueError as error:
+        raise InvalidRequestError(f"the checkpoint {error}") from error
+    held = current_shards(ctx, ingest, asked.stream)
+    before = held.checkpoint if held is not None else asked
+    if before.stream != asked.stream:
+        # What stands in the shards of another stream says nothing of this one.
+        before = replace(before, stream=asked.stream, id="", shards={})
+    found = [name for name, each in asked.shards.items() if _lies_before(each, before.shards.get(name))]
+    back = ""
+    if found:
+        at, after = before.shards[found[0]].after, asked.shards[found[0]].after
+        back = f"shard {found[0]} of stream {asked.stream} is at {at}, and {after} lies before it"
+    positions = replace(before, shards={**before.shards, **asked.shards}, attempt="", newest=-1)
+    return held, positions, back, asked.stream
+
+
+def _lies_before(asked: ShardPosition, known: ShardPosition | None) -> bool:
+    return known is not None and bool(known.after) and int(asked.after) < int(known.after)
 
 
 def _operation_of(ctx: TableContext, holds: Holds) -> str:

@@ -6,7 +6,8 @@ Omitted: what a look finds (`test_observe.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,16 @@ import pyarrow as pa
 import pytest
 
 from hudi_operator.api.resources import desired_table
-from hudi_operator.plan.observed import TableObservation
+from hudi_operator.plan.observed import Problem, TableObservation
+from hudi_operator.runtime import observe
 from hudi_operator.runtime.observe import Observer
 from hudi_operator.runtime.observing.unchanged import SECONDS_MAX, Look
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.properties import replace_properties
 from tests.support.manifests import manifest, stored
 from tests.support.meanwhile import Sleeper
@@ -152,3 +156,28 @@ def test_a_timeline_in_a_folder_of_its_own_tells_too() -> None:
     assert (again.get("x/file"), again.list_dir(".hoodie/timeline")) == (b"1", store.list_dir(".hoodie/timeline"))
     store.put(".hoodie/timeline/2.commit", b"")
     assert Look(store, clock, look.answers).get("x/file") == b"2"
+
+
+def test_one_url_at_two_endpoints_is_two_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = made(str(tmp_path / "one"))
+    shutil.copytree(whole.base_path, tmp_path / "two")
+    for path in (tmp_path / "two" / ".hoodie").glob("*.deltacommit"):
+        path.write_text("damaged there alone")
+    places = {f"http://{name}:9000": name for name in ("one", "two")}
+
+    def opened(uri: str, options: Mapping[str, str]) -> Storage:
+        assert uri == "s3://lake/flights"
+        return open_storage(str(tmp_path / places[options["endpoint"]]))
+
+    monkeypatch.setattr(observe, "open_storage", opened)
+    observer, secret = Observer(SystemClock()), {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+    first, second = (
+        observer.table(
+            desired_table(stored(manifest(location="s3://lake/flights", recordKey=["id"], storage={"endpoint": at}))),
+            secret,
+        )
+        for at in places
+    )
+    assert isinstance(first, TableObservation)
+    assert isinstance(second, Problem), "what was read at the other endpoint says nothing of it"
+    assert second.reason == "CorruptTable"

@@ -22,7 +22,9 @@ from hudi_operator.runtime.local.loop import LocalRuntime
 from hudi_table.api import open_table
 from hudi_table.cli.program import main as hudictl
 from hudi_table.errors import HudiError
+from hudi_table.model.job.shards import ShardPositions
 from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from tests.support.feeds import end_drivers, row
 from tests.support.kinesis import REGION, KinesisFeed, TestStream, as_of_aws, environment_of
 from tests.support.manifests import manifest
@@ -139,6 +141,45 @@ def test_what_the_stream_holds_is_taken_and_what_cannot_be_read_is_told(
     assert stalled["reason"] == "InvalidData", place.lines
     found = place.apply(onUndecodable="Quarantine")
     assert (place.count(), found["status"]["ingest"][0]["refusedMessages"]) == (31, 1)
+
+
+def test_the_status_tells_for_how_long_a_record_waits(place: Place) -> None:
+    place.stream.put([row(i) for i in range(10)])
+    found = place.apply(freshness="1s", kinesis={"every": "1h"})
+    assert (condition(found, "Fresh")["reason"], found["status"]["ingest"][0]["lag"]) == ("UpToDate", "0s"), place.lines
+    place.stream.put([row(10)])
+    time.sleep(2.1)
+    found = place.apply(freshness="1s", kinesis={"every": "1h"})
+    assert condition(found, "Fresh")["message"].endswith("the oldest for longer than 1s"), found["status"]
+    assert found["status"]["ingest"][0]["lag"] != "0s"
+    assert place.count() == 10
+
+
+def test_a_checkpoint_is_set_in_hudis_own_words(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    place.stream = TestStream(place.stream.store, count=1)
+    place.stream.put([row(i) for i in range(10)])
+    place.apply()
+    (shard,) = place.stream.open_shards()
+    numbers = list(place.stream.state.shards[shard].records)
+    there = f"{place.stream.name},{shard}:{numbers[6]}"
+    assert hudictl(["checkpoint", "set", place.location, "feed", there]) == 1
+    refused = capsys.readouterr().err
+    assert f"shard {shard} of stream {place.stream.name} is at {numbers[9]}, and {numbers[6]} lies before it" in refused
+    assert "give --yes" in refused
+    assert hudictl(["checkpoint", "set", place.location, "feed", there, "--yes"]) == 0
+    capsys.readouterr()
+    assert hudictl(["checkpoint", "show", place.location, "-o", "json"]) == 0
+    shown = {each["ingest"]: each["checkpoint"] for each in json.loads(capsys.readouterr().out)["items"]}
+    assert shown == {"feed": there, None: there}
+    context = open_table(place.location).context
+    extra = commit_metadata(context, load_timeline(context).commits[-1]).extra_metadata
+    audit = json.loads(extra["lakeops.checkpoint.set"])
+    assert (audit["ingest"], ShardPositions.from_text(audit["before"]).shards[shard].after) == ("feed", str(numbers[9]))
+    place.apply(activeDeadline="1h")
+    assert place.count() == 13, "three came again, as was confirmed"
+    for text in ("orders,shardId-1", f"{there},{shard}"):
+        assert hudictl(["checkpoint", "set", place.location, "feed", text]) == 1
+        assert "give stream,shard:sequence" in capsys.readouterr().err
 
 
 def test_one_driver_follows_the_stream(place: Place) -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from hudi_operator.api.fields.patterns import DURATION, NAME
 from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecodable, TransformSpec
 from hudi_operator.api.ingests.ranges import StartPosition
-from hudi_operator.api.ingests.source import FOLLOWED, MESSAGES, STREAMS, SourceSpec, SourceType
+from hudi_operator.api.ingests.source import FOLLOWED, MESSAGES, SourceSpec
 from hudi_operator.api.schema import Rule, prop
 
 
@@ -84,10 +84,10 @@ class IngestSpec:
             lambda i: i.active_deadline is None or i.mode is not IngestMode.CONTINUOUS,
         ),
         Rule(
-            "!has(self.freshness) || self.source.type in ['Kafka', 'Debezium', 'Hudi']",
-            "freshness goes with a source of type Kafka, Debezium or Hudi",
+            "!has(self.freshness) || self.source.type in ['Kafka', 'Debezium', 'Kinesis', 'Hudi']",
+            "freshness goes with a source of type Kafka, Debezium, Kinesis or Hudi",
             "freshness",
-            lambda i: i.freshness is None or i.source.type in (*STREAMS, SourceType.HUDI),
+            lambda i: i.freshness is None or i.source.type in FOLLOWED,
         ),
         Rule(
             "self.source.type in ['Kafka', 'Debezium', 'Kinesis'] || (size(self.expectations) == 0 && self.onUndecodable == 'Fail')",
@@ -166,7 +166,7 @@ class IngestSpec:
         max_length=32,
     )
     freshness: str | None = prop(
-        "of a stream: Fresh is False once messages wait and the newest in the table is older, 60s if absent; of another table, once a commit has waited for longer",
+        "of a stream: Fresh is False once messages wait and the newest in the table is older, 60s if absent; of Kinesis, once a record has waited for longer; of another table, once a commit has waited for longer",
         None,
         pattern=DURATION,
         max_length=32,

@@ -15,7 +15,7 @@ from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.words import one_line
 from hudi_operator.plan.observed import SourceObservation, TableObservation
-from hudi_operator.plan.schedule import streams, upstreams
+from hudi_operator.plan.schedule import shards, streams, upstreams
 from hudi_operator.plan.schedule.ingests import waiting_of
 from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_table.model.counts import counted
@@ -82,11 +82,15 @@ def fresh(
         message = f"about {counted(total, 'message')} of the queue of {', '.join(told)} not taken yet"
         return Finding("Fresh", "False", "FilesWaiting", message)
     late = [found for each in spec.ingest if (found := streams.late(each, table, sources, now))]
+    late += [found for each in spec.ingest if (found := shards.late(each, table, sources, now))]
     if late:
         return Finding("Fresh", "False", "MessagesWaiting", "; ".join(late))
     behind = [found for each in spec.ingest if (found := upstreams.late(each, sources, now))]
     if behind:
         return Finding("Fresh", "False", "CommitsWaiting", "; ".join(behind))
+    unknown = [found for each in spec.ingest if (found := shards.unknown(each, sources))]
+    if unknown:
+        return Finding("Fresh", "Unknown", "SourceNotAsked", "; ".join(unknown))
     missing = [found for each in spec.ingest if (found := upstreams.missing(each, sources))]
     if missing:
         return Finding(

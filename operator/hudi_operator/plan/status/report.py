@@ -19,11 +19,12 @@ from hudi_operator.api.words import one_line
 from hudi_operator.manifests.quantities import human_bytes
 from hudi_operator.plan.figures import small_files
 from hudi_operator.plan.observed import CommittedCheckpoint, Observed, TableObservation
-from hudi_operator.plan.schedule import streams
+from hudi_operator.plan.schedule import shards, streams
 from hudi_operator.plan.schedule.ingests import waiting_of
 from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_table.model.counts import counted
 from hudi_table.model.job.positions import behind
+from hudi_table.model.job.shards import StreamLag
 from hudi_table.model.job.upstream import Upstream, UpstreamExtent
 from hudi_table.model.options.write_options import COLON_RULE
 
@@ -105,15 +106,17 @@ def ingests(spec: HudiTableSpec, observed: Observed, now: datetime) -> tuple[Ing
             continue
         files = waiting_of(source, observed.table) if source is not None and source.problem is None else ()
         lag = max((now - f.modified for f in files), default=timedelta(0))
+        if source is not None and isinstance(source.lag, StreamLag):
+            lag = shards.age_of(source.lag, now)
         depth = source.queue if source is not None else None
-        shards = table.shards(ingest.name) if table is not None else None
+        places = table.shards(ingest.name) if table is not None else None
         statuses.append(
             IngestStatus(
                 name=ingest.name,
                 pending_files=depth.waiting if depth is not None else len(files),
                 in_flight_messages=depth.in_flight if depth is not None else 0,
                 pending_bytes=sum(f.size for f in files),
-                refused_messages=shards.refused if shards is not None else 0,
+                refused_messages=places.refused if places is not None else 0,
                 lag=human_duration(lag),
                 consumed_files=len(taken.consumed)
                 if (taken := table.files_held(ingest.name) if table else None)

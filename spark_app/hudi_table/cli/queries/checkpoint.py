@@ -1,5 +1,5 @@
 """`hudictl checkpoint show|set BASE`: how far the ingests of a table are, as its commits say; and
-where one from Kafka is to go on."""
+where one from Kafka or Kinesis is to go on."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "set":
         if not args.ingest or not args.offsets:
             raise InvalidOptionError(
-                "checkpoint set needs INGEST and OFFSETS, such as: set lake/orders feed orders,0:120,1:98"
+                "checkpoint set needs INGEST and OFFSETS, such as: set lake/orders feed orders,0:120,1:98 "
+                "(of Kinesis orders,shardId-000000000000:495)"
             )
         done = set_positions(table.context, args.ingest, args.offsets, by=getpass.getuser(), again=args.yes)
         note(f"{args.ingest} goes on at {args.offsets}, as {done.instant} says")

@@ -177,6 +177,15 @@ class StreamExtent:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class StreamLag:
+    """Since when records wait behind a checkpoint: when the oldest of them arrived, in milliseconds
+    since 1970, None where none waits; `silent`: shards of which that is not known."""
+
+    oldest: int | None = None
+    silent: int = 0
+
+
 def recreated(extent: StreamExtent, positions: ShardPositions) -> str:
     """Why the positions are of another stream of this name, "" if they are not."""
     if positions.id and positions.id != extent.id:

@@ -89,6 +89,11 @@ class IndexType(StrEnum):
         return self is IndexType.CUSTOM
 
     @property
+    def asks_files(self) -> bool:
+        """Whether files are asked for the keys, so that rows may lie wherever they are."""
+        return self in (IndexType.SIMPLE, IndexType.GLOBAL_SIMPLE, IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
+
+    @property
     def metadata_partition(self) -> str | None:
         """What of the metadata table it finds keys in: `record_index`, `partitioned_record_index`,
         or None."""

@@ -39,6 +39,7 @@ PARTITION_FIELDS = "hoodie.table.partition.fields"
 PARTITION_TYPES = "hoodie.lakeops.partition.types"
 """`SIMPLE` or `TIMESTAMP` of each partition field: Hudi 0.15.0 stores the custom generator's fields
 without (measured)."""
+BOOTSTRAP_BASE = "hoodie.bootstrap.base.path"
 BOOTSTRAP_INDEX, BOOTSTRAP_INDEX_TYPE = "hoodie.bootstrap.index.class", "hoodie.bootstrap.index.type"
 """The index of a table that was bootstrapped in place, of which there is one kind."""
 HFILE_INDEX = "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex"

@@ -28,9 +28,6 @@ from hudi_table.write.checks.table_options import table_options
 
 METADATA_ONLY, FULL_RECORD = "MetadataOnly", "FullRecord"
 VERSION = 6
-INDEXES = (IndexType.SIMPLE, IndexType.GLOBAL_SIMPLE, IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
-"""Those that ask files for their keys: others place rows where a folder's files do not lie."""
-
 
 FILE_OPTIONS = frozenset({
     CODEC, COMPRESSION_LEVEL, ROW_GROUP_ROWS, BLOOM_ENABLED, "hoodie.bloom.index.filter.type",
@@ -84,10 +81,10 @@ def bootstrapped_config(storage: Storage, folder: ParquetFolder, spec: TableSpec
         raise UnsupportedTableError(
             f"table version {config.version} is asked for: a bootstrap makes tables of version {VERSION}, leave the version out, and upgrade the table"
         )
-    if config.index is not None and config.index.type not in INDEXES:
+    if config.index is not None and not config.index.type.asks_files:
         raise InvalidOptionError(
             f"index is {config.index.type.value}, which says where a row lies, and the rows of a bootstrap stay where they are: "
-            f"give {', '.join(kind.value for kind in INDEXES)}, or mode {FULL_RECORD}"
+            f"give {', '.join(kind.value for kind in IndexType if kind.asks_files)}, or mode {FULL_RECORD}"
         )
     if not config.populate_meta_fields:
         raise InvalidOptionError(

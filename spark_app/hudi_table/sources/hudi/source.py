@@ -104,7 +104,7 @@ class HudiSource:
         lost = why_lost(self.context, found, before) if before is not None else ""
         if before is None:
             return self._batch(Span(until=stable[-1].moment), stable, before)
-        waits = self._first(behind_of(stable, before))
+        waits = self._first(behind_of(stable, before)) if not lost else ()
         cause: ExpiredError | None = None
         if not lost and (not waits or (len(waits) < RESTS_MAX and not self._changes_rows(waits))):
             return None

@@ -7,10 +7,11 @@ import re
 
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.table.config import TableConfig
+from hudi_table.model.table.version_properties import BOOTSTRAP_BASE
 from hudi_table.table.store.opening import Reopen, open_storage
 from hudi_table.table.store.ports import Storage
 
-BASE_PATH = "hoodie.bootstrap.base.path"
+BASE_PATH = BOOTSTRAP_BASE
 
 
 def bootstrap_base(config: TableConfig) -> str:
