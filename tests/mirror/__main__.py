@@ -64,15 +64,16 @@ def run(names: list[str], minutes: float, words: list[str]) -> None:
         zookeeper = stack.enter_context(running_zookeeper(folder / "zookeeper")).address
         reader = Reader(near)
         stack.callback(reader.close)
-        bench = Bench(store, reader, folder / "volume", has_volume, zookeeper, random.Random(seed))
+        bench = Bench(store, reader, folder / "volume", zookeeper, random.Random(seed))
         engines = [engine(name, store.far, folder / "volume" / "store", folder) for name in names]
         for each in engines:
             stack.callback(each.close)
         wanted = [each for each in SCHEDULES if not words or any(word in each.name for word in words)]
         wanted = [each for each in wanted if has_volume or each.how is not How.FULL]
-        numbers = itertools.count(1)
-        for schedule, kind in itertools.cycle(itertools.product(wanted, TABLE_KINDS)):
-            for each in engines:
+        numbers, pairs = itertools.count(1), [*itertools.product(wanted, TABLE_KINDS)]
+        while True:
+            bench.chance.shuffle(pairs)
+            for schedule, kind, each in ((*pair, each) for pair in pairs for each in engines):
                 if time.monotonic() >= end:
                     return
                 found = Round(bench, each, schedule, kind, next(numbers)).run()

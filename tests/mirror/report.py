@@ -175,11 +175,14 @@ def _settings() -> list[str]:
     options = ", ".join(
         f"`{key}={value}`" for key, value in table_options("CopyOnWrite").items() if value and "parallelism" not in key
     )
-    return [
-        "## What both are told", "",
-        f"Every write of Hudi's: {options}, the table type, two tasks a shuffle. Its metadata table, its rollback of failed writes, its heartbeats and its markers are as they come. S3A is told"
-        " where the server is, `fs.s3a.directory.marker.retention=keep` (versitygw refuses to delete the marker of a folder that holds something, on which S3A tries again without an end),"
-        " and nothing of how often to try again.", "",
-        f"Ours: the same key, order, buckets and version, `hoodie.cleaner.commits.retained={RETAINED}`; all else is as it comes. No lock but where the table says so.", "",
-        "Only a run as root has a volume of its own that can be full; else that fault is left out.",
-    ]  # fmt: skip
+    hudi = (
+        f"Every write of Hudi's: {options}, the table type, two tasks a shuffle. Its metadata table, its rollback of failed writes, its heartbeats and its"
+        " markers are as they come. S3A is told where the server is, `fs.s3a.directory.marker.retention=keep` (versitygw refuses to delete the marker of a"
+        " folder that holds something, on which S3A tries again without an end), and nothing of how often to try again."
+    )
+    ours = (
+        f"Ours: the same key, order, buckets and version, `hoodie.cleaner.commits.retained={RETAINED}`; all else is as it comes. No lock but where the"
+        " table says so."
+    )
+    volume = "Only a run as root has a volume of its own that can be full; else that fault is left out."
+    return ["## What both are told", "", hudi, "", ours, "", volume]

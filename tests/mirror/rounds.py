@@ -38,8 +38,7 @@ class Bench:
     store: FaultyStore
     reader: Reader
     folder: Path
-    """Of the server, on a volume of its own where `has_volume`."""
-    has_volume: bool
+    """Of the volume that the server has for its own, where one can be full."""
     zookeeper: str
     chance: random.Random
 
@@ -64,7 +63,8 @@ class Round:
         lock = lock_of(self.bench.zookeeper, f"{self.engine.name}-{self.number}") if self.schedule.locked else {}
         options = self.schedule.ours if self.engine.ours else self.schedule.hudi
         self.case, self.history.told = self.engine.case(self.kind, self.number, options, lock)
-        self.engine.ahead()
+        if self.schedule.needs_another:
+            self.engine.ahead()
         self.bench.reader.begin(self.case.base)
         act: Callable[[], None] = {
             How.AT_REQUEST: self._at_request, How.AT_A_TIME: self._at_a_time, How.FULL: self._full,

@@ -37,6 +37,11 @@ class Schedule:
     hudi: Mapping[str, str] = field(default_factory=dict)
     documented: str = ""
 
+    @property
+    def needs_another(self) -> bool:
+        """Whether a round needs a second process, or one in the place of one that is killed."""
+        return self.how in (How.AT_A_TIME, How.STOPPED, How.TWO) or "kill before" in self.faults
+
 
 MANY = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",

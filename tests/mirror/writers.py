@@ -22,12 +22,12 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from scripts.setup_env import S3A
 from tests.mirror.workload import BUCKETS, KINDS, Write
 from tests.support.hudi_oracle import environment
 from tests.support.s3 import ACCESS, S3Server
 
 ROOT = Path(__file__).resolve().parents[2]
-S3A = ROOT / ".cache" / "s3a"
 START_SECONDS, ASK_SECONDS = 300.0, 300.0
 TABLE = "mirrored"
 RETAINED = "3"
@@ -79,7 +79,7 @@ class Process:
     def ready(self) -> None:
         """Wait until it has started."""
         said = self._line(START_SECONDS)
-        assert said is not None and said["ok"], f"{self.command} does not start: see {self._log.name}"
+        assert said is not None, f"{self.command} does not start: see {self._log.name}"
 
     def ask(self, command: Mapping[str, Any], seconds: float = ASK_SECONDS) -> Answer:
         """One request."""
@@ -170,9 +170,10 @@ class OurWriter:
 
     def _write(self, case: Case, write: Write, more: Mapping[str, Any]) -> Answer:
         rows = {"rows": str(_kept(self.folder, write))}
-        told = {"command": "write", "base": f"s3://{case.base}", "options": dict(case.options), "lock": dict(case.lock)}
+        told: dict[str, Any] = {"command": "write", "base": f"s3://{case.base}", "options": dict(case.options)}
         compacts = case.kind == "MergeOnRead" and write.number % 2 == 0
-        return self.process.ask(told | rows | {"compacts": compacts, "retained": RETAINED} | more)
+        services = {"lock": dict(case.lock), "compacts": compacts, "retained": RETAINED}
+        return self.process.ask({**told, **rows, **services, **more})
 
     def rows(self, case: Case) -> list[tuple[str, int]] | str:
         """As `Writer` says."""
