@@ -1,8 +1,8 @@
 """What the writers of a round asked and were told, and what a read of the table may show of it.
 
-The rows of a write are all there or none. Those of a write that was acknowledged before a read began
-are there; those of one that was asked after it ended are not. A row that every write updates is of
-no older write than the newest that was acknowledged: larger numbers win in both engines.
+The rows of a write are all there or none. Those of a write that was acknowledged before a read
+began are there; those of one that was asked after it ended are not. A row that every write updates
+is of no older write than the newest that was acknowledged: larger numbers win in both engines.
 """
 
 from __future__ import annotations

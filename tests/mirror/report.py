@@ -32,7 +32,7 @@ proxy. `make mirror` runs rounds, adds them up and writes this page.
 - A write that ends with an error, or with its process, may be there or not: an error does not mean "not written", for either engine.
 - A write of Hudi's is an upsert of its DataFrame writer with the services that it runs after it: cleaning, compaction after two delta commits. Ours is an upsert,
   then a compaction after every second write, then a cleaning.
-- Seconds until writable count from when another process is ready, so Java's start is in none of them. Small rows and a store on the same machine: they are no figures of performance.
+- Seconds until writable count from when another process is ready, so Java's start is in none of them. Small rows, a store on the same machine, and that one busy: they are no figures of performance.
 - Few rounds find only what is frequent. What is fine here was not shown to be safe.
 """
 
