@@ -24,7 +24,7 @@ demo-streaming: setup setup-kafka setup-connect ## Follow a PostgreSQL through D
 	@$(WITH_JAVA) $(BIN)/python -m examples.streaming.demo
 
 ##@ Develop
-.PHONY: test test-one test-full check format mutants bench bench-operator acceptance-clustering interop-env setup-k8s setup-kafka setup-mariadb setup-connect setup-registry setup-flink setup-schedulers setup-vale
+.PHONY: test test-one test-full check format mutants bench bench-operator acceptance-clustering mirror interop-env setup-s3a setup-k8s setup-kafka setup-mariadb setup-connect setup-registry setup-flink setup-schedulers setup-vale
 test: setup interop-env setup-k8s setup-kafka setup-mariadb setup-vale ## Run every test (TESTS="tests/tidy -k name" runs some of them)
 	@$(WITH_JAVA) $(COMPILED) $(BIN)/pytest --numprocesses 3 --durations 15 $(TESTS)
 
@@ -57,11 +57,17 @@ bench-operator: setup setup-k8s ## Time the operator beside 2,000 tables and 2,0
 acceptance-clustering: setup ## Cluster 500 MiB as the project's seed does, beside its table (ACCEPTANCE="--scale 0.1")
 	@$(BIN)/python -m tests.acceptance.clustering $(ACCEPTANCE)
 
+mirror: setup interop-env setup-s3a setup-k8s ## Do the same faults to our writer and to Apache Hudi's, docs/results/faults.md (MIRROR="--minutes 60 --engines ours,1.1.1")
+	@$(WITH_JAVA) $(BIN)/python -m tests.mirror $(MIRROR)
+
 interop-env: ## Make .venv-hudi: Spark 3.5 and Apache Hudi's jars, for test and bench (instant when done)
 	@python=$$(scripts/find-python); "$$python" scripts/setup_env.py hudi
 
 setup-kafka: setup ## Fetch the jars of a Kafka broker, for tests of its source (instant when done)
 	@$(WITH_JAVA) $(BIN)/python scripts/setup_env.py kafka
+
+setup-s3a: setup ## Fetch what lets Apache Hudi's Spark write to S3, for the mirror (instant when done)
+	@$(WITH_JAVA) $(BIN)/python scripts/setup_env.py s3a
 
 setup-mariadb: setup ## Fetch a MariaDB server, for tests of ingests from it (instant when done)
 	@$(WITH_JAVA) $(BIN)/python scripts/setup_env.py mariadb

@@ -8,6 +8,7 @@ when done.
     python scripts/setup_env.py kafka   .cache/kafka: the jars of a Kafka broker, fetched by .venv's Spark
     python scripts/setup_env.py connect     .cache/connect: the jars of Kafka Connect with Debezium's connector for PostgreSQL, likewise
     python scripts/setup_env.py registry    .cache/registry: a schema registry for the long tests, fetched by Maven
+    python scripts/setup_env.py s3a     .cache/s3a: what lets the Spark of .venv-hudi write to S3, for the mirror, likewise
     python scripts/setup_env.py mariadb     .cache/mariadb: a MariaDB server for tests of ingests from it, fetched by .venv's Spark
     python scripts/setup_env.py flink   .cache/flink: the jars of Flink 1.17 and of Apache Hudi's bundle for it, fetched by .venv's pip and Spark
 
@@ -43,6 +44,10 @@ KAFKA_PACKAGES = "org.apache.kafka:kafka_2.13:4.1.1,org.slf4j:slf4j-simple:1.7.3
 CONNECT_PINS = ROOT / "requirements" / "connect.sha256"
 CONNECT = ROOT / ".cache" / "connect"
 CONNECT_PACKAGES = "org.apache.kafka:connect-runtime:4.1.1,io.debezium:debezium-connector-postgres:3.3.1.Final,org.slf4j:slf4j-simple:1.7.36"
+S3A_PINS = ROOT / "requirements" / "s3a.sha256"
+S3A = ROOT / ".cache" / "s3a"
+# Of the release of Hadoop that Spark 3.5 brings.
+S3A_PACKAGE = "org.apache.hadoop:hadoop-aws:3.3.4"
 OWN = [ROOT / "distributions" / name for name in ("hudi-table", "hudi-spark", "hudi-operator")]
 
 REGISTRY = ROOT / ".cache" / "registry"
@@ -271,13 +276,16 @@ def fetch_flink() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     fetched = {"registry": fetch_registry, "mariadb": fetch_mariadb, "flink": fetch_flink}
-    parser.add_argument("which", choices=["main", "hudi", "docs", "schedulers", "kafka", "connect", *fetched])
+    parser.add_argument("which", choices=["main", "hudi", "docs", "schedulers", "kafka", "connect", "s3a", *fetched])
     which = parser.parse_args().which
     if which in fetched:
         fetched[which]()
         return
     if which == "kafka":
         fetch_servers(KAFKA_PINS, KAFKA, KAFKA_PACKAGES, "setup-kafka")
+        return
+    if which == "s3a":
+        fetch_servers(S3A_PINS, S3A, S3A_PACKAGE, "setup-s3a")
         return
     if which == "connect":
         fetch_servers(CONNECT_PINS, CONNECT, CONNECT_PACKAGES, "setup-connect")

@@ -32,8 +32,9 @@ from pyspark.sql import SparkSession
 BUNDLE = "hudi-spark3.5-bundle_2.12"
 
 
-def session(version: str, ivy: str) -> SparkSession:
-    """A small local session with the Hudi bundle `version` and no other on its class path."""
+def session(version: str, ivy: str, more: dict[str, str] | None = None, beside: str = "") -> SparkSession:
+    """A small local session with the Hudi bundle `version` and no other on its class path. `more`:
+    further settings of it; `beside`: further jars, by a folder."""
     jars = Path(ivy) / "jars"
     bundle = jars / f"org.apache.hudi_{BUNDLE}-{version}.jar"
     scratch = os.getcwd()
@@ -62,11 +63,12 @@ def session(version: str, ivy: str) -> SparkSession:
     }
     if bundle.is_file():
         others = [str(jar) for jar in sorted(jars.glob("*.jar")) if BUNDLE not in jar.name]
+        others += sorted(map(str, Path(beside).glob("*.jar"))) if beside else []
         settings["spark.driver.extraClassPath"] = ":".join([str(bundle), *others])
     else:
         settings["spark.jars.packages"] = f"org.apache.hudi:{BUNDLE}:{version}"
         settings["spark.jars.ivy"] = ivy
-    for key, value in settings.items():
+    for key, value in (settings | (more or {})).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
@@ -220,11 +222,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--version", required=True)
     parser.add_argument("--ivy", required=True)
+    parser.add_argument("--settings", type=json.loads, default={}, help="further settings of the session, as JSON")
+    parser.add_argument("--beside", default="", help="a folder of further jars")
     arguments = parser.parse_args()
     # Java and Python both print to descriptor 1: keep the answers apart from their chatter.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    spark = session(arguments.version, arguments.ivy)
+    spark = session(arguments.version, arguments.ivy, arguments.settings, arguments.beside)
     print(json.dumps({"ok": True, "version": arguments.version}), file=answers)
     for line in sys.stdin:
         command = json.loads(line)

@@ -1,0 +1,216 @@
+"""A proxy before an S3 server that does one fault at one request, told from outside.
+
+It counts the requests that change something. At the one that it was told it kills or stops the
+process that sends, loses the answer, keeps the request until a repetition has passed, sends it
+twice, refuses a number of requests, or cuts the connection. It runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import re
+import signal
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
+
+from tests.support.s3 import S3Server
+
+_HEAD_BYTES_MAX = 1 << 16
+_CHANGES = (b"PUT ", b"POST ", b"DELETE ")
+_SLOW_DOWN = (
+    b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+)
+_REFUSAL = b"HTTP/1.1 503 Slow Down\r\nContent-Type: application/xml\r\nContent-Length: "
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What happens at the changing request number `at`: `group` is the process group that is killed
+    or stopped, `seconds` how long a late request is kept, `count` how many requests a burst
+    refuses."""
+
+    kind: str
+    at: int
+    group: int = 0
+    seconds: float = 0.0
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Since the last fault was told: changing requests, and the request at which it happened."""
+
+    changes: int
+    fired: str
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyStore:
+    """The server itself, `near`; the same by way of the proxy, `far`."""
+
+    near: S3Server
+    far: S3Server
+    _control: Connection
+
+    def arm(self, fault: Fault | None) -> Passed:
+        """From now on this fault, or none; what has passed until now."""
+        self._control.send(("arm", fault))
+        passed: Passed = self._control.recv()
+        return passed
+
+    def look(self) -> Passed:
+        """What has passed since a fault was told, which stays."""
+        self._control.send(("look", None))
+        passed: Passed = self._control.recv()
+        return passed
+
+
+@contextlib.contextmanager
+def before(near: S3Server) -> Iterator[FaultyStore]:
+    """A proxy before a server, gone at the end."""
+    ours, theirs = multiprocessing.Pipe()
+    port = int(near.endpoint.rpartition(":")[2])
+    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs, port), daemon=True)
+    process.start()
+    try:
+        yield FaultyStore(near, replace(near, endpoint=f"http://127.0.0.1:{ours.recv()}"), ours)
+    finally:
+        process.terminate()
+        process.join()
+
+
+def _serve(control: Connection, port: int) -> None:
+    asyncio.run(_Proxy(control, port).serve())
+
+
+@dataclass
+class _Proxy:
+    control: Connection
+    port: int
+    fault: Fault | None = None
+    changes: int = 0
+    fired: str = ""
+    refused: int = 0
+    late: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def serve(self) -> None:
+        server = await asyncio.start_server(self._connection, "127.0.0.1", 0, limit=_HEAD_BYTES_MAX)
+        asyncio.get_running_loop().add_reader(self.control.fileno(), self._armed)
+        self.control.send(server.sockets[0].getsockname()[1])
+        await server.serve_forever()
+
+    def _armed(self) -> None:
+        what, fault = self.control.recv()
+        self.control.send(Passed(self.changes, self.fired))
+        if what == "look":
+            return
+        self.fault, self.changes, self.fired, self.refused = fault, 0, "", 0
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            try:
+                while True:
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    if b"100-continue" in head.lower():
+                        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                        head = re.sub(rb"(?i)\r\nexpect:[^\r]*", b"", head)
+                    request = head + await reader.readexactly(_length(head) or 0)
+                    if not await self._answered(request, writer):
+                        return
+            finally:
+                writer.close()
+
+    async def _answered(self, request: bytes, writer: asyncio.StreamWriter) -> bool:
+        """Whether the connection goes on."""
+        fault = self.fault
+        changes = request.startswith(_CHANGES)
+        self.changes += changes
+        if fault is not None and fault.kind == "burst" and self._in_burst(fault, request):
+            writer.write(_REFUSAL + b"%d\r\n\r\n" % len(_SLOW_DOWN))
+            if not request.startswith(b"HEAD "):
+                writer.write(_SLOW_DOWN)
+            await writer.drain()
+            return True
+        hit = fault is not None and changes and not self.fired and self.changes == fault.at
+        if fault is not None and hit and fault.kind != "burst":
+            self._note(request)
+            return await self._faulty(fault, request, writer)
+        writer.write(await self._passed(request))
+        await writer.drain()
+        return True
+
+    def _in_burst(self, fault: Fault, request: bytes) -> bool:
+        if self.changes < fault.at or self.refused >= fault.count:
+            return False
+        self._note(request)
+        self.refused += 1
+        return True
+
+    async def _faulty(self, fault: Fault, request: bytes, writer: asyncio.StreamWriter) -> bool:
+        match fault.kind:
+            case "kill before":
+                os.killpg(fault.group, signal.SIGKILL)
+            case "kill after":
+                await self._passed(request)
+                os.killpg(fault.group, signal.SIGKILL)
+            case "stop":
+                os.killpg(fault.group, signal.SIGSTOP)
+                writer.write(await self._passed(request))
+                return True
+            case "lost answer":
+                await self._passed(request)
+            case "late":
+                self.late.add(asyncio.create_task(self._send_late(request, fault.seconds)))
+            case "doubled":
+                await self._passed(request)
+                writer.write(await self._passed(request))
+                await writer.drain()
+                return True
+            case "reset":
+                # Closed at once with a reset instead of an end.
+                raw: socket.socket = writer.get_extra_info("socket")
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                writer.transport.abort()
+        return False
+
+    async def _send_late(self, request: bytes, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        await self._passed(request)
+
+    def _note(self, request: bytes) -> None:
+        self.fired = self.fired or request.partition(b" HTTP")[0].decode("latin-1")
+
+    async def _passed(self, request: bytes) -> bytes:
+        """The server's answer. Each request has a connection of its own."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=_HEAD_BYTES_MAX)
+        try:
+            writer.write(request)
+            await writer.drain()
+            answer = await reader.readuntil(b"\r\n\r\n")
+            if request.startswith(b"HEAD ") or answer[9:12] in (b"204", b"304"):
+                return answer
+            length = _length(answer)
+            return answer + (await _chunks(reader) if length is None else await reader.readexactly(length))
+        finally:
+            writer.close()
+
+
+async def _chunks(reader: asyncio.StreamReader) -> bytes:
+    """A body in chunks, as it comes."""
+    found = bytearray()
+    while True:
+        size = await reader.readuntil(b"\r\n")
+        found += size + await reader.readexactly(int(size.split(b";")[0], 16) + 2)
+        if int(size.split(b";")[0], 16) == 0:
+            return bytes(found)
+
+
+def _length(head: bytes) -> int | None:
+    found = re.search(rb"(?i)\r\ncontent-length:\s*(\d+)", head)
+    return int(found[1]) if found else None
