@@ -12,7 +12,8 @@ from zlib import crc32
 
 _DATA, _DICTIONARY, _DATA_2 = 0, 2, 3
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 4, 5, 6, 7, 8, 12
-_KIND, _SIZE, _SUM, _OF_DATA, _OF_DATA_2 = 1, 3, 4, 5, 8
+_KIND, _SIZE, _SUM = 1, 3, 4
+_OF_DATA = ([5], [8])
 _COUNT = 1
 _DEEPEST = 4
 
@@ -23,15 +24,16 @@ def pages_hold(chunk: memoryview, values: int) -> bool:
     start = 0
     try:
         while start < len(chunk):
-            header = _Header(chunk, start)
-            start, stop = header.end, header.end + header.size
-            if header.size < 0 or stop > len(chunk):
+            start, found, count = _header(chunk, start)
+            size, kind, stored_sum = found.get(_SIZE, -1), found.get(_KIND), found.get(_SUM)
+            stop = start + size
+            if size < 0 or stop > len(chunk):
                 return False
-            if header.sum is not None and crc32(chunk[start:stop]) != header.sum & 0xFFFFFFFF:
+            if stored_sum is not None and crc32(chunk[start:stop]) != stored_sum & 0xFFFFFFFF:
                 return False
-            if header.kind in (_DATA, _DATA_2):
-                values -= header.count
-            elif header.kind != _DICTIONARY:
+            if kind in (_DATA, _DATA_2):
+                values -= count
+            elif kind != _DICTIONARY:
                 return False
             start = stop
     except (IndexError, ValueError):
@@ -39,61 +41,52 @@ def pages_hold(chunk: memoryview, values: int) -> bool:
     return values == 0
 
 
-class _Header:
-    """The header of a page, and where it ends. Raises IndexError or ValueError if it is none."""
+def _header(data: memoryview, at: int) -> tuple[int, dict[int, int], int]:
+    """Where the header of a page ends, its own numbers, and how many values it counts. One loop,
+    for a file has thousands of them. Raises IndexError or ValueError if it is none."""
+    found: dict[int, int] = {}
+    count = number = 0
+    outer: list[int] = []
+    while True:
+        head, at = data[at], at + 1
+        if head == 0:
+            if not outer:
+                return at, found, count
+            number = outer.pop()
+            continue
+        wire = head & 15
+        if head < 16:
+            number, at = _number(data, at)
+        else:
+            number += head >> 4
+        if _I16 <= wire <= _I64:
+            value, at = _number(data, at)
+            if not outer:
+                found[number] = value
+            elif number == _COUNT and outer in _OF_DATA:
+                count = value
+        elif wire == _BINARY:
+            size, at = _varint(data, at)
+            at += size
+        elif wire == _STRUCT and len(outer) < _DEEPEST:
+            outer.append(number)
+            number = 0
+        elif wire in (_BYTE, _DOUBLE):
+            at += 1 if wire == _BYTE else 8
+        elif wire not in (_TRUE, _FALSE):
+            raise ValueError(f"kind {wire} of Thrift stands in no page's header, at depth {len(outer)}")
 
-    def __init__(self, view: memoryview, start: int) -> None:
-        self._view, self.end = view, start
-        self.kind = self.size = -1
-        self.count = 0
-        self.sum: int | None = None
-        self._struct(0, 0)
 
-    def _struct(self, depth: int, inside: int) -> None:
-        """One struct; `inside` is the field of the header that it is."""
-        if depth > _DEEPEST:
-            raise ValueError("structs lie too deep for a page's header")
-        number = 0
-        while byte := self._byte():
-            kind, step = byte & 15, byte >> 4
-            number = number + step if step else self._signed()
-            if kind in (_I16, _I32, _I64):
-                self._found(depth, inside, number, self._signed())
-            elif kind == _STRUCT:
-                self._struct(depth + 1, number if depth == 0 else 0)
-            elif kind == _BINARY:
-                length = self._varint()
-                self.end += length
-            elif kind in (_BYTE, _DOUBLE):
-                self.end += 1 if kind == _BYTE else 8
-            elif kind not in (_TRUE, _FALSE):
-                raise ValueError(f"kind {kind} of Thrift stands in no page's header")
+def _number(data: memoryview, at: int) -> tuple[int, int]:
+    value, at = _varint(data, at)
+    return (value >> 1) ^ -(value & 1), at
 
-    def _found(self, depth: int, inside: int, number: int, value: int) -> None:
-        if depth == 0:
-            if number == _KIND:
-                self.kind = value
-            elif number == _SIZE:
-                self.size = value
-            elif number == _SUM:
-                self.sum = value
-        elif depth == 1 and number == _COUNT and inside in (_OF_DATA, _OF_DATA_2):
-            self.count = value
 
-    def _byte(self) -> int:
-        byte = self._view[self.end]
-        self.end += 1
-        return byte
-
-    def _varint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._byte()
-            value |= (byte & 127) << shift
-            if byte < 128:
-                return value
-            shift += 7
-
-    def _signed(self) -> int:
-        value = self._varint()
-        return (value >> 1) ^ -(value & 1)
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    byte, at = data[at], at + 1
+    value, shift = byte & 127, 7
+    while byte > 127:
+        byte, at = data[at], at + 1
+        value |= (byte & 127) << shift
+        shift += 7
+    return value, at
