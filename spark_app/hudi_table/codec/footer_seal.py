@@ -24,7 +24,7 @@ _FIRST_BYTES = 64 << 10
 def sealed_end(end: bytes) -> bytes:
     """The last bytes of a file, its footer among them, with the check sum of the footer in place of
     its zeros."""
-    start = len(end) - _footer_bytes(end)
+    start = len(end) - footer_bytes(end)
     place = end.rfind(_PLACE + _ZEROS, start)
     if place < 0:
         return end
@@ -42,7 +42,7 @@ def read_end(source: Any) -> bytes:
     size = source.tell()
     source.seek(max(0, size - _FIRST_BYTES))
     data = bytes(source.read(min(size, _FIRST_BYTES)))
-    wanted = _footer_bytes(data)
+    wanted = footer_bytes(data)
     if wanted > size or len(data) < _END:
         return data
     if wanted > len(data):
@@ -58,6 +58,6 @@ def read_end(source: Any) -> bytes:
     return data
 
 
-def _footer_bytes(end: bytes) -> int:
+def footer_bytes(end: bytes) -> int:
     """Of the footer, its length and the magic."""
     return int.from_bytes(end[-_END : -_END + 4], "little") + _END

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_table.codec.conform import conform
-from hudi_table.codec.parquet import read_batches, read_footer
+from hudi_table.codec.parquet import Stitched, read_batches, read_footer
 from hudi_table.errors import CorruptTableError, ExpiredError, HudiError, InvalidDataError, ObjectNotFoundError
 from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.read.filter.predicates import Bound
@@ -25,7 +25,9 @@ from hudi_table.table.engine.memory import SLICES_AT_ONCE
 from hudi_table.table.engine.read_ahead import AHEAD_BYTES, ReadAhead
 from hudi_table.table.rows.log_scan import slice_blocks
 from hudi_table.table.rows.merge import one_chunk
+from hudi_table.table.store import threads
 from hudi_table.table.store.at_once import REQUESTS_AT_ONCE
+from hudi_table.table.store.ports import is_remote
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import archived_commits
 from hudi_table.table.timeline.context import TableContext
@@ -38,6 +40,10 @@ BATCHES_AHEAD = 2
 """With `SLICES_AT_ONCE` the bound of what a stream holds: 4 x 3 batches beside Parquet's own
 buffers, and of each slice with logs the plan's `merge_bytes`."""
 FOOTERS_AHEAD = REQUESTS_AT_ONCE
+_DECODED_PART = 4
+"""Of a slice's memory a quarter is what Polars decodes."""
+WORTH_BYTES = 1 << 20
+"""Of base files: of fewer, Arrow is as fast as Polars."""
 _PLACE = "_lakeops_place"
 _FEW = 256
 _FEW_ROWS = 4 * 1024
@@ -47,11 +53,22 @@ them."""
 
 def stream(ctx: TableContext, plan: ScanPlan, limit: int | None = None) -> Generator[pa.RecordBatch, None, None]:
     """Batches of `plan.schema`, slice after slice; at most `limit` rows."""
+    plan = plan if limit is not None or is_remote(ctx.storage) else replace(plan, by_polars=_is_for_polars(plan))
     with ReadAhead(
         ctx.storage, [_files(found) for found in plan.slices], within=AHEAD_BYTES if limit is None else 0
     ) as ahead:
         sources = [partial(_fetched, ctx, plan, ahead, number) for number in range(len(plan.slices))]
-        yield from first_rows(sources, limit, ahead=SLICES_AT_ONCE, depth=BATCHES_AHEAD)
+        yield from first_rows(sources, limit, ahead=_at_once(ctx), depth=BATCHES_AHEAD)
+
+
+def _is_for_polars(plan: ScanPlan) -> bool:
+    """Whether Polars decodes the base files, in a process that has all threads of its libraries."""
+    size = sum(found.base.size for found in plan.slices if found.base)
+    if size < WORTH_BYTES or threads.is_forked():
+        return False
+    from hudi_table.codec.pages.decoding import is_worth
+
+    return is_worth(size)
 
 
 def _fetched(ctx: TableContext, plan: ScanPlan, ahead: ReadAhead, number: int) -> Iterator[pa.RecordBatch]:
@@ -69,9 +86,15 @@ def count_rows(ctx: TableContext, plan: ScanPlan) -> int:
     reading = replace(plan, slices=tuple(read))
     with ReadAhead(ctx.storage, [_files(found) for found in read]) as ahead:
         sources = [partial(_fetched, ctx, reading, ahead, number) for number in range(len(read))]
-        for batch in in_order(sources, ahead=SLICES_AT_ONCE, depth=BATCHES_AHEAD):
+        for batch in in_order(sources, ahead=_at_once(ctx), depth=BATCHES_AHEAD):
             rows += batch.num_rows
     return rows
+
+
+def _at_once(ctx: TableContext) -> int:
+    """Slices that are read at the same time. What waits for no store only takes the caches from
+    what decodes, where there are more of them than cores."""
+    return SLICES_AT_ONCE if is_remote(ctx.storage) else min(SLICES_AT_ONCE, max(2, pa.cpu_count()))
 
 
 def _footer_rows(ctx: TableContext, file: BaseFile) -> Iterator[int]:
@@ -263,10 +286,39 @@ def _of_base(
             footer = read_footer(source, path=file.path)
             groups = matching_row_groups(plan.bound, footer.schema, footer.metadata, schema)
         names = [name for name in stored.values() if name is not None]
-        for raw in read_batches(
-            source, names, path=file.path, batch_rows=BATCH_ROWS, row_groups=groups, dictionary_columns=None
-        ):
+        for raw in _raw(plan, source, file, names, groups):
             yield _conformed(_today(raw, stored) if renamed else raw, schema, file)
+
+
+def _raw(
+    plan: ScanPlan, source: Any, file: BaseFile, names: Sequence[str], groups: Sequence[int] | None
+) -> Iterator[pa.RecordBatch]:
+    """The columns of a file in its own types."""
+    metadata, given = None, 0
+    if plan.by_polars and groups is None and not isinstance(source, Stitched):
+        from hudi_table.codec.pages.decoding import decoded
+
+        footer = read_footer(source, path=file.path)
+        metadata = footer.metadata
+        assert metadata is not None
+        have = [name for name in names if name in footer.schema.names]
+        for table in decoded(source, have, footer.schema, metadata, plan.merge_bytes // _DECODED_PART):
+            yield from table.to_batches(max_chunksize=BATCH_ROWS)
+            given += table.num_rows
+        if given and given == footer.rows:
+            return
+    for raw in read_batches(
+        source,
+        names,
+        path=file.path,
+        batch_rows=BATCH_ROWS,
+        row_groups=groups,
+        metadata=metadata,
+        dictionary_columns=None,
+    ):
+        left, given = raw.slice(min(given, raw.num_rows)), given - min(given, raw.num_rows)
+        if left.num_rows or not raw.num_rows:
+            yield left
 
 
 def _today(batch: pa.RecordBatch, stored: Mapping[str, str | None]) -> pa.RecordBatch:

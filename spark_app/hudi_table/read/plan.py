@@ -68,7 +68,7 @@ class ScanPlan:
     merging needs, `merge_bytes` the memory that merging one slice may take. `newest`: the timeline,
     if the plan is of the newest snapshot of all rows. `reached`: where a range of changes begins
     that is to tell what follows: the newest instant, or moment of completion, up to which all is
-    visible.
+    visible. `by_polars`: base files may be decoded by Polars, see `codec.pages`.
     """
 
     schema: pa.Schema
@@ -89,6 +89,7 @@ class ScanPlan:
     buckets_total: int | None = None
     newest: Timeline | None = field(default=None, repr=False)
     reached: str = ""
+    by_polars: bool = False
 
 
 @relists

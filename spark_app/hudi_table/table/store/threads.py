@@ -7,12 +7,17 @@ Locks under which nothing waits, as those of caches, may be Python's own.
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from queue import Queue
 from typing import Any, Protocol
+
+_forked = threading.Event()
+os.register_at_fork(after_in_child=_forked.set)
 
 Lock = AbstractContextManager[bool]
 """What one thread holds at a time, within `with`."""
@@ -67,3 +72,10 @@ def start(target: Callable[[], object], name: str) -> Started:
     thread = threading.Thread(target=target, name=name, daemon=True)
     thread.start()
     return thread
+
+
+def is_forked() -> bool:
+    """Whether this process is a copy of another one, without the threads that libraries had started
+    there: who waits for one of those waits forever."""
+    known = sys.modules.get("multiprocessing.process")
+    return _forked.is_set() or (known is not None and known.parent_process() is not None)
