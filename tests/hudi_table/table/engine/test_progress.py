@@ -57,6 +57,7 @@ def test_a_progress_function_that_fails_breaks_nothing(caplog: pytest.LogCapture
     assert contents(table) == [("a", "x", 1)]
     assert len(calls) == 1
     assert "is not called again" in caplog.text
+    assert "RuntimeError: nobody looks" in caplog.text, "why it failed is told"
 
 
 def test_an_operation_is_one_line_with_counts_and_seconds(caplog: pytest.LogCaptureFixture) -> None:
