@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.support.aged import AgedStorage
 from tests.support.written import contents, new_table, rows
 
 FORCE = {"force": True}
+T, R = TypeVar("T"), TypeVar("R")
 
 
 def test_writes_and_services_tell_how_far_they_are() -> None:
@@ -43,6 +45,30 @@ def test_writes_and_services_tell_how_far_they_are() -> None:
     heard.clear()
     small.cluster(force=True, progress=heard.append)
     assert heard == [Progress("clustering", 0, 1), Progress("clustering", 1, 1)]
+
+
+class Elsewhere:
+    """An engine of a caller, whose tasks may run in other processes."""
+
+    parallelism = 2
+
+    def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        return [function(item) for item in items]
+
+    def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        return map(function, items)
+
+
+def test_an_engine_of_a_caller_tells_when_its_steps_begin_and_end() -> None:
+    heard: list[Progress] = []
+    table = new_table(type="MergeOnRead", index={"type": "Bucket", "buckets": 2})
+    table.upsert(rows(("a", "x", 1), ("b", "y", 1)), engine=Elsewhere(), progress=heard.append)
+    table.upsert(rows(("a", "x", 2), ("b", "y", 2)), engine=Elsewhere())
+    assert heard[-1] == Progress("upsert", 2, 2)
+    heard.clear()
+    table.compact(force=True, engine=Elsewhere(), progress=heard.append)
+    assert heard == [Progress("compaction", 0, 2), Progress("compaction", 2, 2)]
+    assert contents(table) == [("a", "x", 2), ("b", "y", 2)]
 
 
 def test_a_progress_function_that_fails_breaks_nothing(caplog: pytest.LogCaptureFixture) -> None:
