@@ -15,7 +15,7 @@ from hudi_table.errors import InvalidDataError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.progress import Progress
 from tests.support.aged import AgedStorage
-from tests.support.written import contents, new_table, rows
+from tests.support.written import INDEXES, contents, new_table, rows
 
 FORCE = {"force": True}
 T, R = TypeVar("T"), TypeVar("R")
@@ -102,9 +102,10 @@ def test_an_operation_is_one_line_with_counts_and_seconds(caplog: pytest.LogCapt
     )
 
 
-@pytest.mark.parametrize("service", ["compaction", "clustering", "clean", "archive", "doctor"])
+@pytest.mark.parametrize("service", ["compaction", "clustering", "resizing", "clean", "archive", "doctor"])
 def test_a_service_is_one_line_with_counts_and_seconds(service: str, caplog: pytest.LogCaptureFixture) -> None:
-    table = new_table(type="MergeOnRead" if service == "compaction" else "CopyOnWrite")
+    index = INDEXES["bucket" if service == "resizing" else "simple"]
+    table = new_table(index=index, type="MergeOnRead" if service == "compaction" else "CopyOnWrite")
     for number in range(6):
         kept_apart = {"hoodie.parquet.small.file.limit": "0"} if service == "clustering" else {}
         table.upsert(rows((f"k{number}" if service == "clustering" else "a", "x", number)), options=kept_apart)
@@ -112,6 +113,7 @@ def test_a_service_is_one_line_with_counts_and_seconds(service: str, caplog: pyt
     works: dict[str, Callable[[], object]] = {
         "compaction": lambda: table.compact(force=True),
         "clustering": lambda: table.cluster(force=True),
+        "resizing": lambda: table.resize_buckets(4),
         "clean": lambda: table.clean(keep, force=True),
         "archive": lambda: HudiTable(open_context(AgedStorage(table.context.storage))).archive(keep, force=True),
         "doctor": table.doctor,
