@@ -8,6 +8,7 @@ import subprocess
 import threading
 import tomllib
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,14 @@ from scripts.mutant_tests import digest
 ROOT = Path(__file__).resolve().parent.parent
 REPORT = ROOT / "docs" / "results" / "mutants.json"
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.toml")
-FATES = ("noticed", "noticed at scale", "equivalent", "missed", "untested")
+FATES = ("noticed", "noticed farther", "noticed at scale", "equivalent", "missed", "untested")
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change, and what became of it. `fate`: noticed, noticed at scale, missed, untested (no
-    test that is asked calls it), or equivalent. `text` and `tests`: digests of the module and, of
-    what was not noticed, of all tests."""
+    """One change, and what became of it. `fate`: one of `FATES`; untested is what no test that is
+    asked calls. `test`: which noticed it. `text` and `tests`: digests of the module and, of what
+    was not noticed, of all tests."""
 
     module: str
     change: str
@@ -55,18 +56,23 @@ def equivalent() -> dict[tuple[str, str, str], str]:
     return {(one["module"], one["was"], one["became"]): one["reason"] for one in each}
 
 
+def change_of(mutant: Mutant) -> tuple[str, str, str]:
+    """By what its reason is found."""
+    return mutant.module, mutant.was, mutant.became
+
+
 def identity(mutant: Mutant) -> tuple[str, str, int, str, str]:
     return mutant.module, mutant.text, mutant.line, mutant.was, mutant.became
 
 
 def asked_now(options: dict[str, Any]) -> str:
     """Which tests are asked of a mutant in this run: what these missed, others may notice."""
-    return f"{digest('tests')[:16]}, {options['files']} files, scale {options['scale']:g}"
+    return f"{digest('tests')[:16]}, {options['files']} and {options['further']} files, scale {options['scale']:g}"
 
 
 class Report:
-    """What is known of mutants, kept after each. `options`: seed, each, files and scale of this
-    run."""
+    """What is known of mutants, kept after each. `options`: seed, each, files, further and scale of
+    this run."""
 
     def __init__(self, options: dict[str, Any], to: Path = REPORT) -> None:
         self.walked = 0
@@ -84,7 +90,7 @@ class Report:
 
     def settled(self, mutant: Mutant) -> Mutant | None:
         """The fate that an earlier run found, where it still holds."""
-        if (mutant.module, mutant.was, mutant.became) in self._equivalent:
+        if change_of(mutant) in self._equivalent:
             return replace(mutant, fate="equivalent")
         known = self._known.get(identity(mutant))
         if known is None or not known.fate.startswith("noticed"):
@@ -122,9 +128,10 @@ def page(document: dict[str, Any], mutants: list[Mutant], reasons: dict[tuple[st
     )
     asked = (
         f"*Noticed*: a test of `make test` fails or hangs, of the {document['files']} files nearest to the module: those that mention it or lie in the folder that mirrors its own. "
-        f"*At scale*: only with larger counts, as in `make test-full` (this run: {document['scale']:g} times). *Equivalent*: nothing that can be seen changes, for the reason below. "
-        "*Missed*: these tests call it and pass. *Untested*: none of these tests calls it. Other tests, which use the module by way of its callers, are not asked: "
-        "so *missed* and *untested* are upper bounds."
+        f"*Farther*: one of the {document['further']} next files, which reach the module by way of those that import it. "
+        f"*At scale*: only with larger counts, as in `make test-full` (this run: {document['scale']:g} times). "
+        "*Equivalent*: nothing that can be seen changes, for the reason below. "
+        "*Missed*: these tests call it and pass. *Untested*: none of these tests calls it. No other tests are asked: so *missed* and *untested* are upper bounds."
     )
     lines = ["# Mutants", "", made, "", asked, ""]
     lines += ["| package | mutants | " + " | ".join(FATES) + " |", "|---" * (2 + len(FATES)) + "|"]
@@ -134,17 +141,20 @@ def page(document: dict[str, Any], mutants: list[Mutant], reasons: dict[tuple[st
     total = sum(packages.values(), Counter[str]())
     for name, fates in [*sorted(packages.items()), ("all", total)]:
         lines.append(f"| {name} | {fates.total()} | " + " | ".join(str(fates[fate]) for fate in FATES) + " |")
-    lines += [
-        "",
-        "## Those that nothing noticed",
-        "",
-        "| module | line | was | became | fate |",
-        "|---|---|---|---|---|",
+    unnoticed = [
+        (mutant, f"{mutant.fate}: {why}" if (why := reasons.get(change_of(mutant))) else mutant.fate)
+        for mutant in mutants
+        if not mutant.fate.startswith("noticed")
     ]
-    for mutant in mutants:
-        if not mutant.fate.startswith("noticed"):
-            was, became = (text.replace("|", "\\|").replace("`", "'") for text in (mutant.was, mutant.became))
-            why = reasons.get((mutant.module, mutant.was, mutant.became), "")
-            fate = f"{mutant.fate}: {why}" if why else mutant.fate
-            lines.append(f"| `{mutant.module}` | {mutant.line} | `{was}` | `{became}` | {fate} |")
+    lines += ["", "## Those that nothing noticed", "", *_rows(unnoticed, "fate")]
+    farther = [(mutant, f"`{mutant.test}`") for mutant in mutants if mutant.fate == "noticed farther"]
+    return [*lines, "", "## Those that tests farther away noticed", "", *_rows(farther, "test")]
+
+
+def _rows(mutants: Sequence[tuple[Mutant, str]], last: str) -> list[str]:
+    """A table of mutants, each with what is said of it in the last column."""
+    lines = [f"| module | line | was | became | {last} |", "|---|---|---|---|---|"]
+    for mutant, said in mutants:
+        was, became = (text.replace("|", "\\|").replace("`", "'") for text in (mutant.was, mutant.became))
+        lines.append(f"| `{mutant.module}` | {mutant.line} | `{was}` | `{became}` | {said} |")
     return lines

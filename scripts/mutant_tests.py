@@ -36,6 +36,10 @@ CPU_BEYOND = 8.0
 SECONDS_BEYOND = 180.0
 """Past three times what is usual, a run is taken for one that hangs: of processor time if it spins,
 else of time, for which a busy machine waits longer."""
+ENGINES = tuple(f"tests/{name}/" for name in ("interop", "cluster", "hudi_spark", "streams", "charts", "e2e", "soak"))
+"""Whose tests start an engine each time."""
+_PLAIN = frozenset({"spark", "app", "operator", "hudi", "table", "tests", "test", "py"})
+"""Words of paths that tell nothing."""
 WAITS = 20.0
 """How many seconds a second of a processor may take on a busy machine."""
 ALL = -1
@@ -72,6 +76,21 @@ class Usual:
         inside = every if ALL in callers else callers
         ranked = [*sorted(inside, key=self.cpu_of), *sorted(outside - inside, key=self.cpu_of)]
         return [self.tests[who][0] for who in ranked if who not in self.failed]
+
+    def within(self, tests: list[str], budget: float) -> list[str]:
+        """The first of these tests, for so many seconds of a processor altogether."""
+        total, found = 0.0, []
+        for name in tests:
+            total += self.sum_of([name])
+            if total > budget:
+                break
+            found.append(name)
+        return found
+
+    def sum_of(self, tests: list[str]) -> float:
+        """Seconds of a processor that these tests take."""
+        names = set(tests)
+        return sum(self.cpu_of(who) for who, (name, _) in enumerate(self.tests) if name in names)
 
     def cpu_of(self, who: int) -> float:
         """Seconds of a processor that a test takes."""
@@ -213,6 +232,53 @@ def tests_of(path: Path, most: int) -> list[str]:
         key=lambda test: (not test.stem.startswith(f"test_{path.stem}"), test not in mentions, test),
     )
     return [test.relative_to(ROOT).as_posix() for test in first[:most]]
+
+
+@cache
+def _modules() -> dict[str, str]:
+    """The text of each of our modules by its dotted name."""
+    every = [(path, path.relative_to(ROOT / home)) for home in HOMES for path in (ROOT / home).rglob("*.py")]
+    return {
+        ".".join(inside.with_suffix("").parts).removesuffix(".__init__"): path.read_text() for path, inside in every
+    }
+
+
+@cache
+def _every_test() -> dict[str, str]:
+    """The text of each file of tests, the smallest first."""
+    found = {path.relative_to(ROOT).as_posix(): path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
+    return dict(sorted(found.items(), key=lambda item: (len(item[1]), item[0])))
+
+
+def further_of(path: Path, most: int) -> list[str]:
+    """Files of tests that reach the module by way of others: those that take its public names from
+    its package, then those that mention a module that imports it, then one that imports that; at
+    last those with a word of its path. Of each kind those with most words of its path come first;
+    at most so many in all."""
+    words = set(re.split(r"[/_]", path.relative_to(ROOT).with_suffix("").as_posix())) - _PLAIN
+    dotted = ".".join(path.relative_to(ROOT).with_suffix("").parts[1:])
+    package = dotted.rpartition(".")[0]
+    tree = ast.parse(path.read_text())
+    public = "|".join(
+        re.escape(node.name)
+        for node in tree.body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_")
+    )
+    by_package = re.compile(rf"\bfrom {re.escape(package)} import [^)\n]*\b({public or 'import'})\b")
+    every = sorted(_every_test().items(), key=lambda item: (item[0].startswith(ENGINES), -_shared(words, item[0])))
+    found = [test for test, text in every if by_package.search(text)]
+    level, seen = {dotted}, {dotted}
+    while level and len(found) < most:
+        named = re.compile(rf"\b({'|'.join(map(re.escape, sorted(level)))})\b")
+        found += [test for test, text in every if test not in found and named.search(text)]
+        level = {name for name, text in _modules().items() if name not in seen and named.search(text)}
+        seen |= level
+    found += [test for test, _ in every if test not in found and _shared(words, test)]
+    return found[:most]
+
+
+def _shared(words: set[str], test: str) -> int:
+    return len(words.intersection(re.split(r"[/_.]", test)))
 
 
 @cache

@@ -4,7 +4,8 @@ docs/results/mutants.md and .json.
 cosmic-ray makes the mutants. Modules are drawn from all packages alike, by their names and the
 seed; of a module kinds of change and places, by its text. A mutant that differs in nothing but
 annotations is drawn anew. Its tests are those that mention the module and those of the folder that
-mirrors its own, if they call what is changed (`mutant_tests.py`). What passes all of them runs once
+mirrors its own, if they call what is changed (`mutant_tests.py`); then `--further` files that reach
+the module by way of those that import it. What passes all of them runs once
 more with `--scale`, the counts of `make test-full`: so the report tells what the smaller counts of
 `make test` miss. A hanging test notices, too. What changes nothing that can be seen stands with its
 reason in `mutants_equivalent.toml`.
@@ -13,7 +14,7 @@ Mutants are written into copies of the tree, `.cache/mutants/tree-N`, so many at
 says. A run goes on where the last one ended, also on other sources: a fate stays while its module
 does, and what was missed is asked again if a test has changed since.
 
-    .venv-mutants/bin/python -m scripts.mutants [--count N] [--each N] [--seed N] [--scale N] [--files N] [--jobs N] [--only TEXT]
+    .venv-mutants/bin/python -m scripts.mutants [--count N] [--each N] [--seed N] [--scale N] [--files N] [--further N] [--budget SECONDS] [--jobs N] [--only TEXT]
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
 from scripts.mutant_report import Mutant, Report, asked_now, digest_of, package_of
-from scripts.mutant_tests import STATE, Baselines, Tree, body_around, grows, tests_of
+from scripts.mutant_tests import STATE, Baselines, Tree, body_around, further_of, grows, tests_of
 
 ROOT = Path(__file__).resolve().parent.parent
 HOMES = ("spark_app/hudi_table", "operator/hudi_operator")
@@ -124,20 +125,26 @@ def drawn(path: Path, seed: int, most: int) -> Iterator[tuple[str, Mutant]]:
 
 def tried(tree: Tree, changed: str, mutant: Mutant, options: argparse.Namespace, baselines: Baselines) -> Mutant:
     """The mutant with its fate. The nearest file of tests that calls what is changed is asked
-    alone: mostly it notices, and the others are not even begun. Only of what passes all are those
-    whose counts grow asked again."""
+    alone: mostly it notices, and the others are not even begun. What passes the nearest is tried
+    with those that reach the module by way of others. Only of what passes all are those whose
+    counts grow asked again."""
     path = ROOT / mutant.module
     asked = False
     found = mutant
-    rounds = [(file, 1.0) for file in tests_of(path, options.files)]
-    rounds += [(file, options.scale) for file, _ in rounds if options.scale > 1 and grows(file)]
-    for file, scale in rounds:
+    nearest = tests_of(path, options.files)
+    farther = [file for file in further_of(path, options.files + options.further) if file not in nearest]
+    rounds = [(file, "noticed", 1.0) for file in nearest]
+    rounds += [(file, "noticed farther", 1.0) for file in farther[: options.further]]
+    rounds += [(file, "noticed at scale", options.scale) for file in nearest if options.scale > 1 and grows(file)]
+    for file, fate, scale in rounds:
         usual = baselines.of(file, tree)
         tests = usual.asked(mutant.module, *body_around(path, mutant.line))
+        if fate == "noticed farther":
+            tests = usual.within(tests, options.budget)
         if not tests:
             continue
         asked = True
-        usually = sum(usual.cpu_of(who) for who, (name, _) in enumerate(usual.tests) if name in tests)
+        usually = usual.sum_of(tests)
         tree.put(mutant.module, changed)
         try:
             ran = tree.run(tests, scale, usually)
@@ -145,7 +152,7 @@ def tried(tree: Tree, changed: str, mutant: Mutant, options: argparse.Namespace,
             tree.take_back(mutant.module)
         found = replace(found, cpu=round(found.cpu + ran.cpu, 1))
         if ran.failed:
-            return replace(found, fate="noticed at scale" if scale > 1 else "noticed", test=ran.failed)
+            return replace(found, fate=fate, test=ran.failed)
     return replace(found, fate="missed" if asked else "untested", tests=asked_now(vars(options)))
 
 
@@ -175,11 +182,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scale", type=float, default=2)
     parser.add_argument("--files", type=int, default=6, help="of tests that are asked of a mutant, those nearest to it")
+    parser.add_argument("--further", type=int, default=6, help="files that are asked of what those nearest miss")
+    parser.add_argument("--budget", type=float, default=60, help="seconds of a processor for one of the further files")
     parser.add_argument("--jobs", type=int, default=2, help="copies of the tree, each with a mutant of its own")
     parser.add_argument("--only", default="", help="modules whose path holds this")
     options = parser.parse_args()
     baselines = Baselines()
-    report = Report({name: getattr(options, name) for name in ("seed", "each", "files", "scale")})
+    report = Report({name: getattr(options, name) for name in ("seed", "each", "files", "further", "scale")})
     left = iter(modules(options.seed, options.only))
     taking = threading.Lock()
 

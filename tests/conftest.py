@@ -10,6 +10,7 @@ import hypothesis
 import pytest
 
 from tests.support.ci_skips import pytest_make_collect_report, pytest_runtest_makereport
+from tests.support.processors import pytest_sessionfinish, pytest_testnodedown, told
 from tests.support.scale import scale
 from tests.support.selection import deselect
 from tests.support.sharing import pytest_xdist_make_scheduler
@@ -17,6 +18,8 @@ from tests.support.sharing import pytest_xdist_make_scheduler
 __all__ = [
     "pytest_make_collect_report",
     "pytest_runtest_makereport",
+    "pytest_sessionfinish",
+    "pytest_testnodedown",
     "pytest_xdist_make_scheduler",
 ]
 
@@ -67,3 +70,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("figures")
         for unit, counts in sorted(totals.items()):
             terminalreporter.write_line(f"{sum(counts):,} {unit} ({len(counts)} tests)")
+    used = told()
+    if used is not None:
+        terminalreporter.write_line(used)

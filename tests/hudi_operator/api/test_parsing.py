@@ -57,6 +57,12 @@ def test_a_value_in_another_case_names_the_right_word() -> None:
     assert errors_of(index={"type": "bucket", "buckets": 2}) == {"spec.index.type": "is 'bucket', did you mean Bucket?"}
 
 
+def test_a_column_has_a_name_of_at_most_256_characters() -> None:
+    assert errors_of(recordKey=["k" * 256]) == {}
+    (said,) = errors_of(recordKey=["k" * 257]).values()
+    assert "256" in said
+
+
 def test_one_word_in_the_place_of_a_list_is_shown_as_a_list() -> None:
     assert errors_of(recordKey="id") == {"spec.recordKey": "must be a list, not 'id': write [id]"}
 

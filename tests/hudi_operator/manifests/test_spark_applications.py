@@ -3,6 +3,7 @@ tested in tests/cluster."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -59,10 +60,15 @@ def test_an_application_is_never_restarted_and_goes_after_a_day(application: Any
     assert "86400" in text
 
 
-def test_apaches_pods_are_kept_for_their_result_lies_in_them_alone() -> None:
+def test_apaches_pods_are_kept_for_a_day_for_their_result_lies_in_them_alone() -> None:
     tolerations = apache_application(attempt(), SETTINGS)["spec"]["applicationTolerations"]
     assert tolerations["resourceRetainPolicy"] == "Always"
-    assert tolerations["resourceRetainDurationMillis"] == tolerations["ttlAfterStopMillis"] > 0
+    assert tolerations["resourceRetainDurationMillis"] == tolerations["ttlAfterStopMillis"] == 86_400_000
+
+
+def test_kubeflow_is_told_of_pull_secrets_where_there_are_any() -> None:
+    assert kubeflow_application(attempt(), SETTINGS)["spec"]["imagePullSecrets"] == ["pull"]
+    assert "imagePullSecrets" not in kubeflow_application(attempt(), replace(SETTINGS, pull_secrets=()))["spec"]
 
 
 def test_sizes_are_those_of_the_table() -> None:

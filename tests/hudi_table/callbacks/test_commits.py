@@ -11,13 +11,14 @@ import json
 import random
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from hudi_table.api import create_table, open_table
-from hudi_table.callbacks.cloud_events import EVENT_TYPE, body_of, event_of
+from hudi_table.callbacks.cloud_events import EVENT_TYPE, body_of, event_of, rfc3339
 from hudi_table.callbacks.commits import Commit, commits_after, newest_position
 from hudi_table.callbacks.kinds import CommitKind
 from hudi_table.callbacks.position import Position
@@ -72,6 +73,13 @@ def open_write(store: Any) -> Transaction:
 def complete(txn: Transaction, bucket: int, partition: str) -> str:
     finish(txn, [write_file(txn, bucket, partition)], [bucket], partition)
     return txn.time
+
+
+@pytest.mark.parametrize(
+    ("micros", "shown"), [(0, ".000Z"), (999, ".000Z"), (1_000, ".001Z"), (998_999, ".998Z"), (999_000, ".999Z")]
+)
+def test_moments_of_events_are_told_to_the_millisecond_that_has_begun(micros: int, shown: str) -> None:
+    assert rfc3339(datetime(2026, 11, 21, 10, 0, 59, micros, UTC)) == f"2026-11-21T10:00:59{shown}"
 
 
 @pytest.mark.parametrize("limit", [1, 2, 100])

@@ -165,6 +165,13 @@ def test_a_file_without_entries_is_a_file() -> None:
     assert len(file.read()) == len(file.lookup(pa.array(["a"]))) == len(file.prefix(pa.array(["a"]))) == 0
 
 
+@pytest.mark.parametrize("magic", [b"", b"PBU", b"PBUE", b"PBUG"])
+def test_a_file_info_that_is_not_in_protocol_buffers_is_refused(magic: bytes) -> None:
+    assert trailer.parse_info(b"PBUF\0") == {}
+    with pytest.raises(MalformedError, match="its file info is not in protocol buffers"):
+        trailer.parse_info(magic + b"\0")
+
+
 def test_entries_reach_a_sink_as_they_are_written() -> None:
     rows = many(5000)
     sink = io.BytesIO()

@@ -14,6 +14,7 @@ from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.metadata.port import open_context
 from hudi_table.metadata.validate import differences
 from hudi_table.model.names import METADATA_TABLE, LogFileName
+from hudi_table.model.table.config import TableType
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.cleaning.execute import run_clean
 from hudi_table.table.commit.rollback import rollback_plan
@@ -154,6 +155,30 @@ def test_a_clean_tells_behind_a_compaction_that_is_decided_and_not_yet_on_the_ti
     run_clean(opened(store).context, cleans[0].instant, LocalEngine())
     assert any(compact_metadata(opened(store).context, 1) for _ in range(2))
     assert agrees(store)
+
+
+@kinds
+def test_an_executor_of_a_clean_that_another_has_completed_and_archived_meanwhile_records_nothing(layout):
+    store = with_metadata(layout)
+    for number in range(3):
+        opened(store).write(rows(("a", "x", number)), operation="upsert")
+    if layout.type is TableType.MERGE_ON_READ:
+        opened(store).compact(force=True)
+    plan = opened(store).schedule_clean(ONE_VERSION, force=True)
+    assert plan is not None
+
+    def complete_and_archive() -> None:
+        run_clean(opened(store).context, plan.instant, LocalEngine())
+        names = [info.path for info in store.list(".hoodie") if ".clean" in info.path and plan.instant in info.path]
+        assert len(names) == 3
+        for name in names:
+            store.delete(name)
+
+    late = AfterPut(store, ".clean.inflight", complete_and_archive)
+    run_clean(opened(late).context, plan.instant, LocalEngine())
+    assert late.happen is None
+    assert agrees(store)
+    assert opened(store).doctor() == ()
 
 
 @kinds

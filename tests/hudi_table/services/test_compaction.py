@@ -274,6 +274,8 @@ def test_what_is_written_beside_a_log_compaction_stays_behind_it(table: HudiTabl
 def test_a_log_compaction_takes_slices_with_as_many_logs_as_the_options_say(table: HudiTable) -> None:
     asked = {"hoodie.log.compaction.blocks.threshold": "4"}
     assert table.services.log_compaction(asked).schedule() is None
+    with pytest.raises(InvalidOptionError, match=r"hoodie\.log\.compaction\.blocks\.threshold"):
+        table.services.log_compaction({"hoodie.log.compaction.blocks.threshold": "1"}).schedule()
     for value in range(3):
         options = {"hoodie.log.compaction.inline": "true", **asked}
         table.upsert(rows(("a", "x", 100 + value)), options=options)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
-from hudi_table.errors import ExpiredError, InvalidRequestError
+from hudi_table.errors import CorruptTableError, ExpiredError, InvalidRequestError
 from hudi_table.model.timeline.instants import Action, planner_claim
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.savepoints import savepoint_instant
 from tests.support.taken_back import aged
 from tests.support.written import INDEXES, SCHEMA, rows
 
@@ -97,6 +100,43 @@ def test_what_a_clean_took_or_is_to_take_cannot_be_kept(tmp_path: Path) -> None:
             table.savepoint(commits(table)[1])
         table.run_clean(plan.instant)
     assert table.savepoints() == []
+
+
+WHOLE = {"savepointedBy": "us", "savepointedAt": 1, "comments": "", "partitionMetadata": {}}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        None,
+        {name: value for name, value in WHOLE.items() if name != "comments"},
+        WHOLE | {"partitionMetadata": None},
+        WHOLE | {"partitionMetadata": {"x": None}},
+        WHOLE | {"partitionMetadata": {"x": {"savepointDataFile": None}}},
+    ],
+)
+def test_a_savepoint_that_cannot_be_read_is_named(damage: dict[str, Any] | None, tmp_path: Path) -> None:
+    table = table_of(tmp_path)
+    kept = table.savepoint()
+    path = table.context.layout.timeline_path(savepoint_instant(kept.instant).file_name)
+    table.context.storage.put(path, b"{" if damage is None else of_another_schema(damage))
+    with pytest.raises(CorruptTableError, match=f"{kept.instant}.* is no savepoint"):
+        open_table(str(tmp_path / "t")).savepoints()
+
+
+def of_another_schema(record: dict[str, Any]) -> bytes:
+    """A container of a record whose schema has no more than it needs."""
+    files = {"type": "record", "name": "f", "fields": [{"name": "savepointDataFile", "type": "null"}]}
+    types = {
+        "savepointedBy": "string",
+        "savepointedAt": "long",
+        "comments": "string",
+        "partitionMetadata": ["null", {"type": "map", "values": ["null", files]}],
+    }
+    fields = [{"name": name, "type": types[name]} for name in record]
+    sink = io.BytesIO()
+    fastavro.writer(sink, {"type": "record", "name": "s", "fields": fields}, [record])
+    return sink.getvalue()
 
 
 @pytest.mark.parametrize("instant", ["20200101000000000", "x"])

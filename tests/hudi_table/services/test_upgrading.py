@@ -274,19 +274,31 @@ def test_the_command_line_shows_first_and_does_it_with_yes(tmp_path: Path, capsy
     base = table_at(tmp_path / "t")
     files = len([name for name in os.listdir(base / ".hoodie") if name[:2] == "20"])
 
+    notes = []
+
     def run(*arguments: str) -> dict[str, Any]:
         assert main([*arguments, "-o", "json"]) == exits.GOOD
-        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        printed = capsys.readouterr()
+        found: dict[str, Any] = json.loads(printed.out)
+        notes[:] = printed.err.splitlines()
         return found
 
-    shown = run("upgrade", str(base), "--to", "9")
+    unchanged = "nothing was changed; --yes does it, once every process that writes the table has ended"
+    shown = run("upgrade", str(base), "--to", "9", "--reader", "Sail:1")
     assert (shown["from"], shown["to"], shown["timelineFiles"]) == (6, 9, files)
     assert "hoodie.table.version=9" in shown["properties"]
+    (unproven,) = shown["unproven"]
+    assert unproven.startswith("whether Sail 1 reads table version 9")
+    assert notes == [f"{unproven}: try it with a copy of the table first", unchanged]
     assert open_table(base).context.config.version == 6
     done = run("upgrade", str(base), "--to", "9", "--yes")
     assert done["done"].startswith("the table was brought from version 6 to 9; ")
+    assert notes == []
     assert open_table(base).context.config.version == 9
+    assert run("downgrade", str(base), "--to", "6")["to"] == 6
+    assert notes == [unchanged]
     assert run("downgrade", str(base), "--to", "6", "--yes")["to"] == 6
+    assert (run("downgrade", str(base), "--to", "6")["from"], notes) == (6, [])
     assert main(["upgrade", str(base), "--to", "6"]) == 2
     assert "to is 6, and no upgrade ends there: give 8 or 9" in capsys.readouterr().err
     assert main(["upgrade", str(base), "--to", "7", "--yes"]) != exits.GOOD

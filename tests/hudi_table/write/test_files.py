@@ -17,6 +17,7 @@ from hudi_table.metadata.lifecycle import MetadataDroppedWarning
 from hudi_table.model.names import METADATA_TABLE
 from hudi_table.table.timeline.properties import read_properties, replace_properties
 from hudi_table.write.handles import base_file
+from tests.support.unsealed import without_check_sums
 from tests.support.written import INDEXES, SCHEMA, contents, last_commit, meta_rows, new_table, rows, slices
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -144,6 +145,22 @@ def test_a_bloom_filter_is_written_on_request_and_holds_every_key(kind: str) -> 
     assert bloom is not None
     assert bloom.might_contain(keys).all()
     assert not bloom.might_contain(pa.array(["never written"])).any()
+
+
+def test_a_filter_of_an_unknown_type_gives_way_to_one_of_ours() -> None:
+    options = {"hoodie.parquet.bloom.filter.enabled": "true"}
+    table = new_table()
+    table.insert(noise(20), options=options)
+    (item,) = slices(table)
+    assert item.base is not None
+    data = without_check_sums(table.context.storage.get(item.base.path))
+    assert data.count(b"DYNAMIC_V0") == 1
+    table.context.storage.put(item.base.path, data.replace(b"DYNAMIC_V0", b"DYNAMIC_V9"))
+    table.upsert(rows(("other", "x", 1)), options=options)
+    (footer,) = footers(table)
+    bloom = footer.bloom()
+    assert bloom is not None
+    assert bloom.might_contain(pa.array(list(meta_rows(table)))).all()
 
 
 def test_no_bloom_filter_is_written_unless_asked_for() -> None:

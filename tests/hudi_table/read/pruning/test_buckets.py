@@ -142,6 +142,22 @@ def test_what_fixes_no_key_reads_every_bucket(lines: HudiTable) -> None:
         assert "  buckets " not in scan.explain()
 
 
+def test_a_key_whose_texts_may_hold_commas_is_read_in_every_bucket() -> None:
+    """The generator of the stored keys takes them apart at commas and colons."""
+    made = create_table(
+        "memory://pruned/labels",
+        pa.schema([("order", pa.string()), ("label", pa.string())]),
+        record_key=["order", "label"], index={"type": "Bucket", "buckets": 16, "hashFields": ["order"]},
+    )  # fmt: skip
+    labels = [f"{i},order:o{i + 1}" for i in range(40)]
+    made.upsert(pa.table({"order": [f"o{i}" for i in range(40)], "label": labels}))
+    scan = made.scan(filter="\"order\" = 'o7'")
+    assert scan.plan.buckets is None
+    assert scan.to_arrow()["label"].to_pylist() == ["7,order:o8"]
+    both = made.scan(filter="\"order\" = 'o7' and label = '7'")
+    assert both.plan.buckets is not None
+
+
 def test_filters_that_polars_hands_down_prune_buckets_too(lines: HudiTable, tmp_path: Path) -> None:
     polars = pytest.importorskip("polars")
     frame = lines.scan().to_polars().filter(polars.col("order") == "o7").select("n")

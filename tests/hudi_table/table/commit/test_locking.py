@@ -290,14 +290,22 @@ def test_only_who_decides_or_takes_something_back_takes_the_lock(base: Path, mon
     assert len(taken) == 2, "a table that was opened without a lock takes none"
 
 
-def test_a_clean_beside_a_metadata_table_records_what_it_deleted(tmp_path: Path):
+def test_a_clean_beside_a_metadata_table_records_what_it_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    written, held = Delta.write, []
+
+    def seen(delta):
+        held.append(lock_of(tmp_path / "t").exists())
+        return written(delta)
+
     options = {"hoodie.metadata.enable": "true"}
     create_table(tmp_path / "t", SCHEMA, record_key="id").upsert(row("a", 1), options=options)
     table = open_table(tmp_path / "t", lock=PATIENT)
     for value in (2, 3):
         table.upsert(row("a", value), options=options)
+    monkeypatch.setattr(Delta, "write", seen)
     done = table.clean({"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"})
     assert done is not None
+    assert held == [True], "no other engine writes to the metadata table meanwhile"
     assert values(table) == [3]
     on_disk = {str(path.relative_to(tmp_path / "t")) for path in (tmp_path / "t").glob("*.parquet")}
     known = seen_anew(table).context

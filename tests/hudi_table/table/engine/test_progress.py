@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import pytest
 
@@ -14,9 +15,10 @@ from hudi_table.errors import InvalidDataError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.progress import Progress
 from tests.support.aged import AgedStorage
-from tests.support.written import contents, new_table, rows
+from tests.support.written import INDEXES, contents, new_table, rows
 
 FORCE = {"force": True}
+T, R = TypeVar("T"), TypeVar("R")
 
 
 def test_writes_and_services_tell_how_far_they_are() -> None:
@@ -45,6 +47,30 @@ def test_writes_and_services_tell_how_far_they_are() -> None:
     assert heard == [Progress("clustering", 0, 1), Progress("clustering", 1, 1)]
 
 
+class Elsewhere:
+    """An engine of a caller, whose tasks may run in other processes."""
+
+    parallelism = 2
+
+    def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        return [function(item) for item in items]
+
+    def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        return map(function, items)
+
+
+def test_an_engine_of_a_caller_tells_when_its_steps_begin_and_end() -> None:
+    heard: list[Progress] = []
+    table = new_table(type="MergeOnRead", index={"type": "Bucket", "buckets": 2})
+    table.upsert(rows(("a", "x", 1), ("b", "y", 1)), engine=Elsewhere(), progress=heard.append)
+    table.upsert(rows(("a", "x", 2), ("b", "y", 2)), engine=Elsewhere())
+    assert heard[-1] == Progress("upsert", 2, 2)
+    heard.clear()
+    table.compact(force=True, engine=Elsewhere(), progress=heard.append)
+    assert heard == [Progress("compaction", 0, 2), Progress("compaction", 2, 2)]
+    assert contents(table) == [("a", "x", 2), ("b", "y", 2)]
+
+
 def test_a_progress_function_that_fails_breaks_nothing(caplog: pytest.LogCaptureFixture) -> None:
     calls: list[Progress] = []
 
@@ -57,6 +83,7 @@ def test_a_progress_function_that_fails_breaks_nothing(caplog: pytest.LogCapture
     assert contents(table) == [("a", "x", 1)]
     assert len(calls) == 1
     assert "is not called again" in caplog.text
+    assert "RuntimeError: nobody looks" in caplog.text, "why it failed is told"
 
 
 def test_an_operation_is_one_line_with_counts_and_seconds(caplog: pytest.LogCaptureFixture) -> None:
@@ -75,9 +102,10 @@ def test_an_operation_is_one_line_with_counts_and_seconds(caplog: pytest.LogCapt
     )
 
 
-@pytest.mark.parametrize("service", ["compaction", "clustering", "clean", "archive", "doctor"])
+@pytest.mark.parametrize("service", ["compaction", "clustering", "resizing", "clean", "archive", "doctor"])
 def test_a_service_is_one_line_with_counts_and_seconds(service: str, caplog: pytest.LogCaptureFixture) -> None:
-    table = new_table(type="MergeOnRead" if service == "compaction" else "CopyOnWrite")
+    index = INDEXES["bucket" if service == "resizing" else "simple"]
+    table = new_table(index=index, type="MergeOnRead" if service == "compaction" else "CopyOnWrite")
     for number in range(6):
         kept_apart = {"hoodie.parquet.small.file.limit": "0"} if service == "clustering" else {}
         table.upsert(rows((f"k{number}" if service == "clustering" else "a", "x", number)), options=kept_apart)
@@ -85,6 +113,7 @@ def test_a_service_is_one_line_with_counts_and_seconds(service: str, caplog: pyt
     works: dict[str, Callable[[], object]] = {
         "compaction": lambda: table.compact(force=True),
         "clustering": lambda: table.cluster(force=True),
+        "resizing": lambda: table.resize_buckets(4),
         "clean": lambda: table.clean(keep, force=True),
         "archive": lambda: HudiTable(open_context(AgedStorage(table.context.storage))).archive(keep, force=True),
         "doctor": table.doctor,

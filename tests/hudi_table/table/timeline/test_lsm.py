@@ -10,8 +10,10 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import CorruptTableError, ExpiredError, UnsupportedTableError
+from hudi_table.metadata.port import open_context
 from hudi_table.table.timeline.archived import archived_completions, archived_entries, has_archive
 from tests.support import golden
+from tests.support.meanwhile import BeforeGet
 
 HISTORY = Path(".hoodie") / "timeline" / "history"
 
@@ -96,6 +98,28 @@ def test_a_file_that_every_manifest_names_and_that_is_not_there_is_damage_by_nam
     with pytest.raises(CorruptTableError, match=f"x{named} is part of the archive and is not there"):
         times(base)
     assert opened(base).scan().count() > 0
+
+
+def test_a_file_that_was_merged_into_others_meanwhile_is_looked_for_in_the_next_manifest(base: Path) -> None:
+    """Also where two manifests in turn were overtaken."""
+    expected = times(base)
+    manifest = base / HISTORY / ("manifest_" + (base / HISTORY / "_version_").read_text())
+    whole = manifest.read_text()
+    named = json.loads(whole)["files"][0]["fileName"]
+    manifest.write_text(whole.replace(named, "x" + named))
+    looks = []
+
+    def look() -> None:
+        looks.append(1)
+        hooked.armed = len(looks) == 1
+        if not hooked.armed:
+            manifest.write_text(whole)
+
+    hooked = BeforeGet(opened(base).context.storage, f"x{named}", look)
+    hooked.armed = True
+    found = archived_entries(open_context(hooked))
+    assert sorted(entry["commitTime"] for entries in found for entry in entries) == sorted(expected)
+    assert len(looks) == 2
 
 
 def test_changes_since_an_archived_moment_are_refused_and_a_full_scan_gives_the_rows(base: Path) -> None:

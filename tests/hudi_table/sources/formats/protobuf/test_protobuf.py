@@ -298,3 +298,11 @@ def test_messages_of_several_definitions_and_places_keep_their_order() -> None:
         with pytest.raises(UndecodableError, match=words) as refused:
             decoder.decode([*messages, bad], None)
         assert refused.value.place == len(messages)
+
+
+def test_the_path_of_a_message_may_have_numbers_of_several_bytes() -> None:
+    text = 'syntax = "proto3"; ' + " ".join(f"message M{n} {{ string m{n} = 1; }}" for n in range(130))
+    decoder = ProtobufRegistryDecoder(lambda number: (text, {}))
+    for number, path in [(63, b"\x7e"), (64, b"\x80\x01"), (129, b"\x82\x02")]:
+        message = b"\0\0\0\0\1\x02" + path + b"\x0a\x01a"
+        assert decoder.decode([message], None).to_pylist() == [{f"m{number}": "a"}]
