@@ -9,6 +9,7 @@ from typing import Any
 from hudi_table.api import HudiTable, open_table
 from hudi_table.cli.program import lock_options, storage_options
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.names import BOOTSTRAPS
 from hudi_table.model.options.known import admit
 from hudi_table.model.timeline.instants import parse_instant_time
 
@@ -55,13 +56,15 @@ def read_arguments(args: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(args, name) for name in names}
 
 
-def age_seconds(table: HudiTable, instant: str) -> float | None:
-    """Seconds since an instant, read in the timeline's zone; None if it carries no time (restored,
-    or of a metadata table)."""
+def age_seconds(table: HudiTable, instant: str) -> int | None:
+    """Whole seconds since an instant, read in the timeline's zone; None if it carries no time
+    (restored, of a bootstrap, or of a metadata table)."""
+    if instant in BOOTSTRAPS:
+        return None
     try:
         naive = parse_instant_time(instant)
     except ValueError:
         return None
     # A naive `astimezone` takes the zone of this process, as Hudi does for LOCAL tables.
     moment = naive.astimezone(UTC) if table.context.config.timezone == "LOCAL" else naive.replace(tzinfo=UTC)
-    return (table.context.clock.now() - moment).total_seconds()
+    return round((table.context.clock.now() - moment).total_seconds())

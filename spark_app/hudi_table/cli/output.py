@@ -13,9 +13,11 @@ import json
 import os
 import re
 import sys
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, TextIO
 
 FORMATS = ("table", "wide", "json", "yaml", "csv", "name", "markdown")
@@ -132,25 +134,30 @@ def _raw(value: Any) -> Any:
 def _aligned(heads: list[str], cells: list[list[str]], right: list[bool], *, header: bool, bold: bool) -> str:
     if not cells:
         return ""
-    widths = [max(len(line[i]) for line in ([heads] if header else []) + cells) for i in range(len(heads))]
+    widths = [max(cells_of(line[i]) for line in ([heads] if header else []) + cells) for i in range(len(heads))]
+
+    def padded(text: str, width: int, right: bool) -> str:
+        room = " " * (width - cells_of(text))
+        return room + text if right else text + room
 
     def line(values: list[str]) -> str:
-        padded = [v.rjust(w) if r else v.ljust(w) for v, w, r in zip(values, widths, right, strict=True)]
-        return _GAP.join(padded).rstrip()
+        return _GAP.join(map(padded, values, widths, right)).rstrip()
 
     if header:
         top = line(heads)
         lines = [f"\x1b[1m{top}\x1b[0m" if bold else top, *map(line, cells)]
     else:
-        lines = [f"\x1b[1m{c[0].ljust(widths[0])}\x1b[0m   {c[1]}".rstrip() if bold else line(c) for c in cells]
+        lines = [
+            f"\x1b[1m{padded(c[0], widths[0], False)}\x1b[0m   {c[1]}".rstrip() if bold else line(c) for c in cells
+        ]
     return "\n".join(lines) + "\n"
 
 
 def _cut(heads: list[str], cells: list[list[str]], width: int) -> list[list[str]]:
     """Cells that fit a line: the longest columns give way first, none below its heading or `_LEAST`
     characters."""
-    least = [max(len(head), _LEAST) for head in heads]
-    full = [max(len(head), *(len(line[i]) for line in cells)) for i, head in enumerate(heads)]
+    least = [max(cells_of(head), _LEAST) for head in heads]
+    full = [max(cells_of(head), *(cells_of(line[i]) for line in cells)) for i, head in enumerate(heads)]
     room = width - len(_GAP) * (len(heads) - 1)
 
     def within(most: int) -> list[int]:
@@ -158,10 +165,22 @@ def _cut(heads: list[str], cells: list[list[str]], width: int) -> list[list[str]
 
     fits = bisect_left(range(max(full)), True, key=lambda most: sum(within(most + 1)) > room)
     widths = within(fits)
-    return [
-        [text if len(text) <= most else f"{text[: most - 1]}…" for text, most in zip(line, widths, strict=True)]
-        for line in cells
-    ]
+    return [[_within(text, most) for text, most in zip(line, widths, strict=True)] for line in cells]
+
+
+def _within(text: str, width: int) -> str:
+    if cells_of(text) <= width:
+        return text
+    ends = accumulate(map(cells_of, text))
+    return f"{text[: sum(end < width for end in ends)]}…"
+
+
+def cells_of(text: str) -> int:
+    """How many cells of a terminal a text takes: two for a character of East Asia or a picture,
+    none for an accent that stands on the character before."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _markdown(heads: list[str], cells: list[list[str]], right: list[bool]) -> str:

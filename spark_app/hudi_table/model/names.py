@@ -45,6 +45,7 @@ BOOTSTRAP_INSTANT = "00000000000001"
 columns alone."""
 FULL_BOOTSTRAP_INSTANT = "00000000000002"
 """The instant at which a bootstrap writes the rows of the partitions that it copies."""
+BOOTSTRAPS = (BOOTSTRAP_INSTANT, FULL_BOOTSTRAP_INSTANT)
 META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
 OPERATION_COLUMN = "_hoodie_operation"
 """Hudi's sixth column, in files of writes with `hoodie.allow.operation.metadata.field`: `I`, `-U`,

@@ -184,6 +184,9 @@ class TableReader:
     def _span(
         self, query: str, at: str | None, since: Moment | None, until: Moment | None, full_scan: bool
     ) -> Span | None:
+        from hudi_table.read.support import check_query
+
+        check_query(query, self.context.base_path)
         if query != "incremental":
             if since is not None or until is not None or full_scan:
                 raise InvalidOptionError(

@@ -12,12 +12,18 @@ _OLD_HFILE_INDEX = "org.apache.hudi.common.bootstrap.index.HFileBootstrapIndex"
 """An older name of it, by which HFiles of Hudi 0.15.0 still call their comparator (measured)."""
 
 
+def check_query(query: str, base: str) -> None:
+    """Raise InvalidOptionError for a query that a scan does not answer."""
+    if query not in QUERIES:
+        hint = ": changes(…) gives what each commit did" if query == "cdc" else ""
+        raise InvalidOptionError(f"query {query!r} is not one of {', '.join(QUERIES)}{hint}", base_path=base)
+
+
 def check_readable(ctx: TableContext, query: str = "snapshot") -> None:
     """Raise UnsupportedTableError for a table whose rows this release would get wrong,
     InvalidOptionError for a query."""
     config, base = ctx.config, ctx.base_path
-    if query not in QUERIES:
-        raise InvalidOptionError(f"query {query!r} is not one of {', '.join(QUERIES)}", base_path=base)
+    check_query(query, base)
     if config.type is TableType.MERGE_ON_READ and not config.populate_meta_fields:
         raise UnsupportedTableError(
             f"table {config.name!r} is a merge-on-read table without meta columns (hoodie.populate.meta.fields=false), "

@@ -34,6 +34,14 @@ class TestWhatATerminalIsShown:
         assert main(["query", str(tmp_path / "t"), "select s, n from t order by id"]) == 0
         assert capsys.readouterr().out.splitlines()[1:] == ['-      {"a": ["ü", null]}', "NULL   NULL"]
 
+    def test_columns_stand_below_each_other_whatever_the_script(self) -> None:
+        cities = ["Zürich", "東京", "Zu\u0308rich", "🙂"]
+        document = Document("List", (Column("c", "city"), Column("n", "n")), [{"c": c, "n": "1"} for c in cities])
+        lines = document.render("table").splitlines()
+        assert lines == ["CITY     N", "Zürich   1", "東京     1", "Zu\u0308rich   1", "🙂       1"]
+        cut = Document("List", (Column("c", "city"),), [{"c": "東" * 20}]).render("table", width=20).splitlines()
+        assert cut[1] == "東" * 9 + "…"
+
     def test_long_cells_are_cut_to_the_width_of_a_line(self) -> None:
         columns = tuple(Column(name, name) for name in ("a", "b", "c"))
         document = Document("List", columns, [{"a": "x" * 200, "b": "y" * 20, "c": "z"}], data=True)

@@ -104,7 +104,7 @@ def test_a_stream_may_be_left_early_and_opened_again(table: HudiTable) -> None:
         ({"columns": "id"}, "give a list of names"),
         ({"columns": ["id", "id"]}, "name a column twice"),
         ({"limit": -1}, "limit is -1"),
-        ({"query": "cdc"}, "query 'cdc' is not one of snapshot"),
+        ({"query": "Snapshot", "since": "earliest"}, "query 'Snapshot' is not one of snapshot"),
         ({"filter": "idd = 1"}, "no column 'idd'"),
         ({"as_of": "yesterday"}, "as_of 'yesterday' is no moment"),
     ],
@@ -112,6 +112,11 @@ def test_a_stream_may_be_left_early_and_opened_again(table: HudiTable) -> None:
 def test_what_cannot_be_scanned_is_refused(table: HudiTable, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidOptionError, match=message):
         table.scan(**arguments).to_arrow()
+
+
+def test_a_query_that_a_scan_does_not_answer_is_refused_before_anything_is_read(table: HudiTable) -> None:
+    with pytest.raises(InvalidOptionError, match=r"query 'cdc' is not one of snapshot, .*: changes\(…\) gives"):
+        table.scan(query="cdc")
 
 
 def test_a_table_without_a_commit_has_columns_and_no_rows() -> None:

@@ -59,6 +59,17 @@ def test_inserts_do_not_rewrite_a_skeleton_because_it_is_small(source: Path, tmp
     assert len(skeletons(table)) == 4
 
 
+def test_a_bootstrap_is_no_foreign_writer_and_has_no_age(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bootstrap_table(tmp_path / "t", source, record_key="id")
+    assert main(["info", str(tmp_path / "t"), "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["lastInstant"], found["ageSeconds"], found["foreignWriters"]) == ("00000000000001", None, None)
+    assert main(["timeline", str(tmp_path / "t"), "-o", "json"]) == 0
+    assert [item["ageSeconds"] for item in json.loads(capsys.readouterr().out)["items"]] == [None]
+
+
 def test_folders_without_names_need_the_columns_that_they_are_named_by(tmp_path: Path) -> None:
     for city, first in (("x", 0), ("y", 5)):
         (tmp_path / "in" / city).mkdir(parents=True)
@@ -177,6 +188,8 @@ def test_sources_that_cannot_be_are_refused_by_name(source: Path, tmp_path: Path
     (folder / "notes.csv").unlink()
     with pytest.raises(InvalidRequestError, match="no Parquet file lies at"):
         bootstrap_table(tmp_path / "t", tmp_path / "nothing", record_key="id")
+    with pytest.raises(InvalidRequestError, match=r"0\.parquet is a file: name the folder that holds the files"):
+        bootstrap_table(tmp_path / "t", folder / "0.parquet", record_key="id")
     bootstrap_table(tmp_path / "t", source, record_key="id")
 
 

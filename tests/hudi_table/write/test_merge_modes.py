@@ -13,6 +13,7 @@ import pytest
 
 from hudi_table import register_key_generator, register_merger
 from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.cli import main
 from hudi_table.errors import InvalidDataError, InvalidRequestError, UnsupportedTableError
 from hudi_table.model.table.merging import PAYLOADS, UNAVAILABLE
 from hudi_table.table.timeline.properties import read_properties
@@ -137,6 +138,23 @@ def test_what_does_not_go_together_is_refused_by_name(case: str, tmp_path: Any) 
     with pytest.raises(kind, match=message):
         create_table(tmp_path / "t", SCHEMA, **({"record_key": "id", "ordering_fields": "ts"} | options))
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ({"merge_mode": "COMMIT_TIME_ORDERING"}, "Merge mode        CommitTime"),
+        ({"merge_mode": "EVENT_TIME_ORDERING"}, "Merge mode        EventTime"),
+        ({"index": "GLOBAL_BLOOM", "type": "COPY_ON_WRITE"}, "Index             GlobalBloom"),
+        ({"index": "RECORD_INDEX"}, "Index             RecordIndex"),
+    ],
+)
+def test_an_argument_takes_the_name_of_hudi_too(
+    given: dict[str, Any], stored: str, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create_table(tmp_path / "t", SCHEMA, record_key="id", ordering_fields="ts", **given)
+    assert main(["info", str(tmp_path / "t")]) == 0
+    assert stored in capsys.readouterr().out
 
 
 def longest(stored: pa.Table, incoming: pa.Table) -> pa.Table:

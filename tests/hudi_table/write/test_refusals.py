@@ -58,7 +58,7 @@ BAD_WRITES: dict[str, tuple[type[HudiError], str, Callable[[Any], object]]] = {
     "unknown operation": (InvalidRequestError, "'merge'", lambda t: t.write(GOOD, operation="merge")),
     "missing record key column": (InvalidSchemaError, "'id', which is a record key", lambda t: t.upsert(without("id"))),
     "missing partition column": (InvalidSchemaError, "'city', which is a partition", lambda t: t.upsert(without("city"))),
-    "missing ordering column": (InvalidSchemaError, "'ts', which is a ordering", lambda t: t.upsert(without("ts"))),
+    "missing ordering column": (InvalidSchemaError, "'ts', which is an ordering", lambda t: t.upsert(without("ts"))),
     "missing data column": (InvalidSchemaError, "'value'", lambda t: t.upsert(without("value"))),
     "column of another type": (
         InvalidSchemaError, "'value' is string in the data and int64 in the table",

@@ -129,7 +129,7 @@ def _facts(table: HudiTable) -> dict[str, Any]:
         "lostProperties": sorted(table.context.lost),
         "lastInstant": last.time if last else None,
         "lastAction": last.action.value if last else None,
-        "ageSeconds": round(age_seconds(table, last.time) or 0) if last else None,
+        "ageSeconds": age_seconds(table, last.time) if last else None,
         "pending": [instant.file_name for instant in timeline.pending],
         "timelineFiles": timeline_debt(timeline).files,
         "partitions": len(view.partitions()),

@@ -48,13 +48,12 @@ def run(args: argparse.Namespace) -> int:
     for instant in instants:
         done: Row = writes.get(instant["instant"], {}) if instant["state"] == "completed" else {}
         done = done if done.get("action") == instant["action"] else {}
-        seconds = age_seconds(table, instant["instant"])
         rows.append(
             {
                 "instant": instant["instant"],
                 "action": instant["action"],
                 "state": instant["state"],
-                "ageSeconds": None if seconds is None else round(seconds),
+                "ageSeconds": age_seconds(table, instant["instant"]),
                 "operation": (done.get("operation") or "").lower() or None,
                 "inserted": done.get("inserted"),
                 "updated": done.get("updated"),

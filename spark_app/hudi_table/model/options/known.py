@@ -22,6 +22,7 @@ from hudi_table.model.options import lock_settings
 from hudi_table.model.options import values as option_values
 from hudi_table.model.options.values import check_value, shown
 
+_PREFIX = "hoodie."
 INDEX_SETTINGS = "hoodie.lakeops.index."
 """What begins so is a setting of a custom index, which alone knows which ones there are."""
 COMPRESSION_LEVEL = "hoodie.lakeops.parquet.compression.level"
@@ -167,16 +168,29 @@ def check_option(key: str, value: str) -> None:
     if not isinstance(key, str):
         raise InvalidOptionError(f"an option's key must be a string, not {key!r}")
     if not isinstance(value, str):
-        raise InvalidOptionError(f"option {key!r} must be a string, not {value!r}; write it as {str(value)!r}")
+        raise InvalidOptionError(f"option {key!r} must be a string, not {value!r}; write it as {_text(value)!r}")
     if key.startswith(INDEX_SETTINGS) and key != INDEX_SETTINGS:
         return
     if key not in known_options():
-        near = difflib.get_close_matches(key, known_options(), n=1, cutoff=0.6)
-        hint = f"; did you mean {near[0]!r}?" if near else "; remove it"
+        near = _nearest(key)
+        hint = f"; did you mean {near!r}?" if near else "; remove it"
         raise InvalidOptionError(f"unknown option {key!r}{hint}")
     if key == lock_settings.PROVIDER:
         lock_settings.check_provider(value)
     _check(key, value)
+
+
+def _text(value: object) -> str:
+    """A value as Hudi writes it, which Python does not a boolean."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _nearest(key: str) -> str:
+    """The known key that is likely meant, or ''. What nearly all keys begin with makes no two of
+    them alike."""
+    known = {each.removeprefix(_PREFIX): each for each in known_options()}
+    near = difflib.get_close_matches(key.removeprefix(_PREFIX), known, n=1, cutoff=0.6)
+    return known[near[0]] if near else ""
 
 
 def _check_event_time(options: Mapping[str, str]) -> None:

@@ -39,6 +39,11 @@ class MergeMode(StrEnum):
     COMMIT_TIME = "CommitTime"
     EVENT_TIME = "EventTime"
 
+    @property
+    def hudi_name(self) -> str:
+        """`COMMIT_TIME_ORDERING` or `EVENT_TIME_ORDERING`."""
+        return f"{self.name}_ORDERING"
+
 
 class IndexType(StrEnum):
     """How a key finds its file group; `hudi_name` is the value of `hoodie.index.type`."""

@@ -32,6 +32,7 @@ from hudi_table.errors import (
 from hudi_table.metadata.port import open_context
 from hudi_table.model.names import (
     BOOTSTRAP_INSTANT,
+    BOOTSTRAPS,
     FULL_BOOTSTRAP_INSTANT,
     PARTITION_METADATA,
     PROPERTIES,
@@ -156,7 +157,7 @@ def _done_before(storage: Storage, digest: str) -> CommitMetadata | None:
             f"there is another table {ctx.config.name!r} at {storage.base_path}: bootstrap into a place of its own",
             base_path=storage.base_path,
         )
-    both = [each for each in timeline.commits if each.time in (BOOTSTRAP_INSTANT, FULL_BOOTSTRAP_INSTANT)]
+    both = [each for each in timeline.commits if each.time in BOOTSTRAPS]
     stats = [stat for each in both for stat in commit_metadata(ctx, each).stats]
     return CommitMetadata("BOOTSTRAP", tuple(stats))
 

@@ -28,6 +28,7 @@ from hudi_table.sources.files.reading import file_schema, parquet_batches, unifi
 from hudi_table.sources.files.source import list_source
 from hudi_table.sources.imports.base import chosen
 from hudi_table.table.store.at_once import all_at_once
+from hudi_table.table.store.local_files import is_file
 from hudi_table.table.store.ports import Storage
 
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -51,9 +52,12 @@ class ParquetFolder:
         """What lies there now. Raises InvalidRequestError if that is no folder of Parquet files."""
         files = tuple(sorted(_data(storage, list_source(storage)), key=lambda file: file.path))
         if not files:
-            raise InvalidRequestError(
-                f"no Parquet file lies at {storage.base_path}: name the folder that holds the files"
+            what = (
+                f"{storage.base_path} is a file"
+                if is_file(storage.base_path)
+                else f"no Parquet file lies at {storage.base_path}"
             )
+            raise InvalidRequestError(f"{what}: name the folder that holds the files")
         return cls(storage, files, _divided(files))
 
     @property

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from hudi_table.errors import CorruptTableError, WriteAbortedError, WriteConflictError
-from hudi_table.model.names import METADATA_TABLE, parse_log_file
+from hudi_table.model.names import BOOTSTRAPS, METADATA_TABLE, parse_log_file
 from hudi_table.model.table.properties import METADATA_PARTITIONS
 from hudi_table.model.timeline import conflict_keys
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
@@ -35,6 +35,7 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import planned_clustering
 from hudi_table.table.view.compaction_plans import planned_slices
 
+_OURS = "hoodie.lakeops."
 _SECOND = len("20260101000000")
 COMMITS_MAX = 50
 """Writes that are looked at to see whether another engine writes: one read of a chain entry each,
@@ -240,7 +241,8 @@ def foreign_commits(ctx: TableContext, timeline: Timeline) -> tuple[Instant, ...
     """Of the newest completed writes of a timeline those that the chain did not decide: other
     engines', the oldest first."""
     newest = timeline.commits[-COMMITS_MAX:]
-    return tuple(_unchained(ctx, newest, chain.read_tail(ctx).sequence)) if newest else ()
+    found = _unchained(ctx, newest, chain.read_tail(ctx).sequence) if newest else ()
+    return tuple(instant for instant in found if not _our_bootstrap(ctx, instant))
 
 
 def _unchained(ctx: TableContext, instants: Iterable[Instant], upto: int) -> Iterator[Instant]:
@@ -251,6 +253,14 @@ def _unchained(ctx: TableContext, instants: Iterable[Instant], upto: int) -> Ite
         # Of a plan of ours that another engine executes the chain has the plan alone.
         if decision is None or (decision[1].kind is Kind.PLAN and decision[1].name != instant.file_name):
             yield instant
+
+
+def _our_bootstrap(ctx: TableContext, instant: Instant) -> bool:
+    """A bootstrap makes the table, and comes before the chain: that it is ours its metadata
+    tells."""
+    return instant.time in BOOTSTRAPS and any(
+        key.startswith(_OURS) for key in commit_metadata(ctx, instant).extra_metadata
+    )
 
 
 def _matters(instant: Instant) -> bool:

@@ -18,6 +18,9 @@ _ENCODED_SLASH = re.compile(r"%(2f|5c)", re.IGNORECASE)
 _PASSWORD = re.compile(r"[^/:@]*:.*@", re.DOTALL)
 """What begins a location with a user and a password, in which a slash may stand."""
 _QUERY = re.compile(r"\?.*", re.DOTALL)
+_ONE_SLASH = re.compile(r"([a-z][a-z0-9+.-]+):/", re.IGNORECASE)
+"""What begins a URI that lost a slash, or a path of another system: as a path it would be a folder
+of that name."""
 _IN_HOST = frozenset({"abfs", "abfss"})
 """Schemes that write `container@account` where others have a user."""
 
@@ -39,6 +42,7 @@ def parse_location(uri: str) -> tuple[str, str, str]:
     if not separator and uri.lower().startswith("file:/"):
         return "file", "", _decoded(uri, uri[len("file:") :])
     if not separator:
+        _refuse_other_paths(uri)
         return "file", "", uri
     if scheme == "file":
         host, _, path = rest.partition("/")
@@ -52,6 +56,20 @@ def parse_location(uri: str) -> tuple[str, str, str]:
     if not authority:
         raise InvalidRequestError(f"{shown(uri)!r} names no bucket: write {scheme}://bucket/prefix")
     return scheme, authority, path
+
+
+def _refuse_other_paths(path: str) -> None:
+    """Refuse what looks like a path and means another place to who wrote it. Raises
+    InvalidRequestError."""
+    if found := _ONE_SLASH.match(path):
+        raise InvalidRequestError(
+            f"{path!r} has one slash behind {found[1]!r}: write {found[1]}://bucket/prefix for a store, "
+            f"and ./{path} for a folder of that name"
+        )
+    if path == "~" or path.startswith("~/"):
+        raise InvalidRequestError(
+            f"{path!r} begins with '~', which only a shell knows: write the whole path, and ./{path} for a folder of that name"
+        )
 
 
 def local_path(location: str) -> str:

@@ -352,14 +352,14 @@ def _need_column(config: TableConfig, path: str, incoming: pa.Schema) -> None:
     name = path.partition(".")[0]
     if incoming.get_field_index(name) < 0:
         kind = (
-            "record key"
+            "a record key"
             if path in config.record_key
-            else "partition"
+            else "a partition"
             if path in config.partition_fields
-            else "ordering"
+            else "an ordering"
         )
         raise InvalidSchemaError(
-            f"the data has no column '{name}', which is a {kind} field of table {config.name!r}; "
+            f"the data has no column '{name}', which is {kind} field of table {config.name!r}; "
             f"it has {', '.join(incoming.names) or 'no columns'}"
         )
 

@@ -100,8 +100,11 @@ def partition_fields_of(names: PartitionFields) -> tuple[PartitionField, ...]:
 
 def member(kind: type[Kind], name: str, what: str) -> Kind:
     """A member by value or by Hudi's name, in any case."""
+    plain = str(name).replace("_", "").lower()
     for member in kind:
-        if str(name).replace("_", "").lower() == member.value.lower():
+        # Most of Hudi's names are those of our values, but for their spelling.
+        names = (member.value, getattr(member, "hudi_name", member.value))
+        if plain in {each.replace("_", "").lower() for each in names}:
             return member
     raise InvalidRequestError(f"{what} is {name!r}; use one of {', '.join(member.value for member in kind)}")
 

@@ -32,7 +32,7 @@ from hudi_table.model.table.properties import generator_class, one_complex_field
 from hudi_table.model.table.version_properties import PARTITION_TYPES
 from hudi_table.table.store.paths import MAX_SEGMENT_BYTES, check_path
 from hudi_table.write.keygen.java_text import column, java_text, refuse_type
-from hudi_table.write.keygen.timestamp import check_settings, default_input, path_texts
+from hudi_table.write.keygen.timestamp import check_settings, default_input, path_texts, refuse_strftime
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatch"
 _TIMEBASED = "hoodie.keygen.timebased."
@@ -89,6 +89,7 @@ def with_inputs(config: TableConfig, schema: pa.Schema) -> TableConfig:
     for item in fields:
         if item.type is PartitionType.TIMESTAMP:
             check_settings(item)
+            refuse_strftime(item)
     settings = {replace(item, field="") for item in fields if item.type is PartitionType.TIMESTAMP}
     if len(settings) > 1:
         raise UnsupportedTableError(

@@ -39,6 +39,8 @@ _ZONES_FIXED_FROM = 78_000_000_000
 """June 1972, in milliseconds."""
 _INPUTS = (*_UNITS, "SCALAR", "DATE_STRING", "MIXED")
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z']+)")
+_QUOTED = re.compile(r"'[^']*'")
+_STRFTIME = re.compile(r"%[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,16 @@ def parse_pattern(pattern: str) -> tuple[Piece, ...]:
             pieces.append(Piece("", 0, other if quoted is None else quoted.replace("''", "'") or "'"))
         position = match.end()
     return tuple(pieces)
+
+
+def refuse_strftime(field: PartitionField) -> None:
+    """Refuse a format in Python's notation for a table that is being created: Java's would take
+    `%Y` for a text and a year. Raises InvalidOptionError."""
+    if found := _STRFTIME.search(_QUOTED.sub("''", field.format or "")):
+        raise InvalidOptionError(
+            f"partition field '{field.field}' has the format {field.format!r}, where {found[0]!r} is Python's notation: "
+            "write Java's, e.g. yyyy/MM/dd"
+        )
 
 
 def default_input(kind: pa.DataType, field: PartitionField) -> PartitionField:

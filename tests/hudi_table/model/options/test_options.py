@@ -52,8 +52,10 @@ def test_an_unknown_key_is_refused_with_the_nearest_one(key: str, near: str) -> 
 
 
 def test_a_key_that_resembles_nothing_is_refused_without_a_guess() -> None:
-    with pytest.raises(InvalidOptionError, match="'zzz'; remove it"):
-        check_options({"zzz": "1"})
+    # What nearly all keys begin with makes no two of them alike.
+    for key in ("zzz", "hoodie.zzz"):
+        with pytest.raises(InvalidOptionError, match=f"'{key}'; remove it"):
+            check_options({key: "1"})
 
 
 def test_a_known_key_that_means_nothing_here_is_accepted() -> None:
@@ -86,6 +88,9 @@ def test_modes_that_bring_rows_of_a_partition_together_ask_for_what_is_always_so
 def test_a_value_that_is_no_text_is_refused() -> None:
     with pytest.raises(InvalidOptionError, match="must be a string, not 5; write it as '5'"):
         check_options({"hoodie.parquet.max.file.size": 5})  # type: ignore[dict-item]
+    # A boolean is written as Hudi does, not as Python.
+    with pytest.raises(InvalidOptionError, match="must be a string, not True; write it as 'true'"):
+        check_options({"hoodie.combine.before.insert": True})  # type: ignore[dict-item]
 
 
 def test_operations_have_the_names_that_hudi_gives_them() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from obstore.store import S3Store
 
-from hudi_table.api import open_table
+from hudi_table.api import create_table, open_table
 from hudi_table.errors import (
     CorruptTableError,
     HudiError,
@@ -170,6 +170,22 @@ def test_a_file_url_that_programs_understand_differently_is_refused(url: str) ->
 
 def test_a_file_url_is_decoded() -> None:
     assert parse_location("file:///a%20b/c%25") == ("file", "", "/a b/c%")
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("s3:/bucket/t", r"one slash behind 's3': write s3://bucket/prefix for a store, and \./s3:/bucket/t"),
+        ("dbfs:/lake/t", "one slash behind 'dbfs'"),
+        ("~/lake/t", r"'~', which only a shell knows: write the whole path, and \./~/lake/t"),
+        ("~", "which only a shell knows"),
+    ],
+)
+def test_a_path_that_means_another_place_to_who_wrote_it_is_refused(path: str, says: str) -> None:
+    with pytest.raises(InvalidRequestError, match=says):
+        create_table(path, rows(("a", "x", 1)), record_key="id")
+    assert parse_location(f"./{path}") == ("file", "", f"./{path}")
+    assert parse_location("lake/x:/~t") == ("file", "", "lake/x:/~t")
 
 
 @pytest.mark.parametrize("uri", ["/a/\udcff", "s3://bucket/\ud800"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_table.api import create_table
 from hudi_table.errors import InvalidDataError, InvalidOptionError
 from hudi_table.model.options.values import zone_name
 from hudi_table.model.table.config import PartitionField
@@ -153,6 +155,16 @@ def test_dates_and_timestamps_need_no_input() -> None:
     assert stored["hoodie.keygen.timebased.timestamp.type"] == "SCALAR"
     assert stored["hoodie.keygen.timebased.timestamp.scalar.time.unit"] == "microseconds"
     assert from_properties(stored).partition_by == resolved.partition_by
+
+
+@pytest.mark.parametrize("pattern", ["%Y/%m", "yyyy/%m", "day=%d"])
+def test_pythons_notation_of_a_date_is_refused_where_a_table_is_created(pattern: str, tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.string()), ("at", pa.timestamp("us", "UTC"))])
+    field = {"field": "at", "type": "Timestamp", "format": pattern}
+    with pytest.raises(InvalidOptionError, match=r"is Python's notation: write Java's, e\.g\. yyyy/MM/dd"):
+        create_table(tmp_path / "t", schema, record_key="id", partition_by=field)
+    assert not (tmp_path / "t").exists()
+    create_table(tmp_path / "t", schema, record_key="id", partition_by=field | {"format": "yyyy'%Y'"})
 
 
 @pytest.mark.parametrize(
