@@ -9,7 +9,7 @@ from typing import ClassVar
 from hudi_operator.api.fields.patterns import DURATION, NAME
 from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecodable, TransformSpec
 from hudi_operator.api.ingests.ranges import StartPosition
-from hudi_operator.api.ingests.source import FOLLOWED, MESSAGES, SourceSpec
+from hudi_operator.api.ingests.source import FOLLOWED, MESSAGES, STREAMS, SourceSpec, SourceType
 from hudi_operator.api.schema import Rule, prop
 
 
