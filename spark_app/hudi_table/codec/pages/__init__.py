@@ -1,6 +1,5 @@
-"""Pages of Parquet files: their headers and check sums, and columns that a faster decoder than Arrow's
-makes of pages that are whole.
+"""Pages of Parquet files: their check sums, and a decoder that is faster than Arrow's.
 
-Belongs here: what knows where pages lie. Not here: which columns a read needs, and Arrow's own decoder
-(`parquet.py`), which says what is wrong with a page. Begin with `sums.py`.
+Belongs here: what knows how pages lie in a file. Not here: which columns a read needs, and Arrow's
+decoder (`parquet.py`), which says what is wrong with a page. Begin with `decoding.py`.
 """
