@@ -98,3 +98,11 @@ def test_hashes_of_keys_are_equal_for_equal_keys_alone() -> None:
     hashes = key_hashes(names)
     assert len(set(hashes.tolist())) == len(names)
     assert hashes.tolist() == key_hashes(names).tolist()
+
+
+def test_an_update_reaches_every_file_that_holds_its_key() -> None:
+    made = new_table()
+    for number in range(4):
+        made.insert(rows(("a", "x", number), (f"k{number}", "x", 0)), options=NO_PACKING)
+    made.upsert(rows(("a", "x", 9)))
+    assert [row for row in contents(made) if row[0] == "a"] == [("a", "x", 9)] * 4
