@@ -128,7 +128,7 @@ def page(document: dict[str, Any], mutants: list[Mutant], reasons: dict[tuple[st
     )
     asked = (
         f"*Noticed*: a test of `make test` fails or hangs, of the {document['files']} files nearest to the module: those that mention it or lie in the folder that mirrors its own. "
-        f"*Farther*: one of the {document['further']} next files, which reach the module by way of those that import it. "
+        "*Farther*: a test of another file does, which reaches the module by way of those that import it; it is named below. "
         f"*At scale*: only with larger counts, as in `make test-full` (this run: {document['scale']:g} times). "
         "*Equivalent*: nothing that can be seen changes, for the reason below. "
         "*Missed*: these tests call it and pass. *Untested*: none of these tests calls it. No other tests are asked: so *missed* and *untested* are upper bounds."

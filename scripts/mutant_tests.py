@@ -112,7 +112,8 @@ class Tree:
                     there.unlink()
         for name in tracked:
             self._copy(name)
-        for own in (".venv", ".venv-hudi"):
+        (folder / ".cache").mkdir(exist_ok=True)
+        for own in (".venv", ".venv-hudi", *(f".cache/{engine}" for engine in ("ivy", "k8s", "kafka", "mariadb"))):
             if not (folder / own).is_symlink():
                 (folder / own).symlink_to(ROOT / own)
         self._server: subprocess.Popen[str] | None = None

@@ -121,6 +121,16 @@ def test_the_timeline_from_the_status_and_from_the_store(lake: Shell) -> None:
     assert {each["instant"] for each in stored if each["inserted"]} <= told
 
 
+def test_a_table_that_nobody_has_reconciled_has_no_instants(server: ApiServer, plugin_path: str) -> None:
+    body = manifest("waiting", **spec(location="file:///nowhere/waiting"))
+    body["metadata"] |= {"namespace": "nobody"}
+    server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "nobody"}}, body)
+    done = Shell(server, "nobody", plugin_path).hudi("timeline", "waiting")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "no instant to show" in done.stderr
+    assert "the active timeline has 0 writes: --storage reads all of it at file:///nowhere/waiting" in done.stderr
+
+
 def test_a_plan_is_made_shown_approved_and_run(lake: Shell) -> None:
     first = lake.hudi("plan", "flights", "Clustering")
     assert first.returncode == 5, first.stderr

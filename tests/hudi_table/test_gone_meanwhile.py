@@ -254,6 +254,26 @@ def test_planned_files_that_a_clean_took_after_rows_were_given_are_expired() -> 
         scan.plan_files(statistics=True)
 
 
+def test_the_clean_that_took_a_planned_file_may_be_archived_while_it_is_looked_for() -> None:
+    store = with_logs(PLAIN)
+
+    def archived() -> None:
+        table = opened(AgedStorage(store))
+        for _ in range(6):
+            table.write(rows(NEW), operation="upsert")
+            table.clean(KEEP, force=True)
+        assert table.archive(KEEP, force=True)
+
+    hooked = BeforeGet(store, ".clean", archived)
+    scan = opened(hooked).scan()
+    scan.to_arrow()
+    rewritten(store)
+    hooked.armed = True
+    with pytest.raises(ExpiredError, match="while it was read: begin the read anew"):
+        scan.plan_files(statistics=True)
+    assert not hooked.armed
+
+
 def test_commits_that_are_archived_while_a_log_that_was_given_up_is_looked_for_end_no_read(monkeypatch):
     """Each slice that misses such a log asks the commits of a new listing, which may be archived
     before they are read. Rows of other slices have been given then, so no newer plan can take the

@@ -115,7 +115,7 @@ def test_a_mutant_is_run_in_a_copy_and_never_touches_the_work_tree(
 def test_a_run_goes_on_where_the_last_one_ended_and_asks_again_what_other_tests_may_notice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = {"seed": 1, "each": 3, "files": 6, "scale": 2.0}
+    options = {"seed": 1, "each": 3, "files": 6, "further": 4, "scale": 2.0}
     text = digest_of(MODULE.read_text())
     noticed = Mutant(NAME, "AddNot", 11, "a", "not a", text, "noticed", "tests/test_it.py::test_it")
     missed = Mutant(NAME, "AddNot", 12, "b", "not b", text, "missed", tests=asked_now(options))
@@ -140,7 +140,7 @@ def test_a_run_goes_on_where_the_last_one_ended_and_asks_again_what_other_tests_
     excused.add(missed_now := excused.settled(missed) or missed)
     assert missed_now.fate == "equivalent"
     written = (tmp_path / "mutants.md").read_text()
-    assert "| hudi_table/model | 3 | 1 | 0 | 1 | 0 | 1 |" in written
+    assert "| hudi_table/model | 3 | 1 | 0 | 0 | 1 | 0 | 1 |" in written
     assert "`b` | `not b` | equivalent: It cannot be seen. |" in written
 
 
@@ -167,3 +167,17 @@ def test_the_tests_that_have_a_modules_name_are_asked_first() -> None:
     found = mutant_tests.tests_of(ROOT / "spark_app" / "hudi_table" / "model" / "table" / "rings.py", 1000)
     assert found[0] == "tests/hudi_table/model/table/test_rings.py"
     assert len(found) > 1
+
+
+def test_what_the_nearest_tests_miss_is_asked_of_those_that_reach_the_module_by_way_of_others() -> None:
+    reader = mutant_tests.further_of(ROOT / "spark_app" / "hudi_table" / "codec" / "hfile" / "reader.py", 1000)
+    assert reader[0] == "tests/hudi_table/codec/test_hfile.py", "its public names come from its package"
+    assert reader.index("tests/hudi_table/codec/test_bootstrap.py") < reader.index("tests/interop/test_hfile.py")
+    launchers = mutant_tests.further_of(ROOT / "operator" / "hudi_operator" / "launchers" / "cluster.py", 4)
+    assert len(launchers) == 4
+    assert "tests/cluster/test_launcher_choice.py" in launchers
+
+
+def test_of_a_further_file_as_many_tests_are_asked_as_the_budget_pays_for() -> None:
+    found = Usual([["a", 1.0], ["b", 2.0], ["c", 4.0]], [], [], {})
+    assert (found.within(["a", "b", "c"], 3.5), found.sum_of(["a", "c"])) == (["a", "b"], 5.0)

@@ -98,3 +98,12 @@ def test_hashes_of_keys_are_equal_for_equal_keys_alone() -> None:
     hashes = key_hashes(names)
     assert len(set(hashes.tolist())) == len(names)
     assert hashes.tolist() == key_hashes(names).tolist()
+
+
+def test_an_update_reaches_every_file_that_holds_its_key() -> None:
+    """Each of four keys lies in three of four files."""
+    made, keys = new_table(), "abcd"
+    for left_out in keys:
+        made.insert(rows(*((key, "x", 0) for key in keys if key != left_out)), options=NO_PACKING)
+    made.upsert(rows(*((key, "x", 9) for key in keys)))
+    assert contents(made) == sorted(3 * [(key, "x", 9) for key in keys])

@@ -85,6 +85,9 @@ def test_staged_rows_of_a_killed_write_go_with_a_clean(tmp_path: Path) -> None:
         os.utime(folder / name, times=(moment, moment))
     assert table.clean(KEEP, force=True) == []
     assert [found.name for found in folder.iterdir()] == ["young.arrow"]
+    os.utime(folder / "young.arrow", times=(moment - 20_000, moment - 20_000))
+    assert table.services.cleaning(KEEP).schedule() is None
+    assert not list(folder.glob("*")), "also where a plan is asked for alone"
 
 
 def test_retained_moments_read_on_and_earlier_ones_are_expired(tmp_path: Path) -> None:

@@ -274,7 +274,7 @@ def test_the_command_line_shows_first_and_does_it_with_yes(tmp_path: Path, capsy
     base = table_at(tmp_path / "t")
     files = len([name for name in os.listdir(base / ".hoodie") if name[:2] == "20"])
 
-    notes = []
+    notes: list[str] = []
 
     def run(*arguments: str) -> dict[str, Any]:
         assert main([*arguments, "-o", "json"]) == exits.GOOD

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hudi_operator.api.status import Condition
-from hudi_operator.plan.status.callbacks import CALLBACKS_DELIVERED, news
+from hudi_operator.plan.status.callbacks import news
+from hudi_operator.plan.status.conditions import CALLBACKS_DELIVERED
 
 
 def told(before: Condition | None, after: Condition | None) -> list[tuple[str, str]]:

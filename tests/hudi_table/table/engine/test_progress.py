@@ -18,7 +18,8 @@ from tests.support.aged import AgedStorage
 from tests.support.written import INDEXES, contents, new_table, rows
 
 FORCE = {"force": True}
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def test_writes_and_services_tell_how_far_they_are() -> None:

@@ -19,6 +19,7 @@ from hudi_table.errors import InvalidDataError
 from hudi_table.sources.formats.decoder import UndecodableError
 from hudi_table.sources.formats.protobuf.decoder import ProtobufDecoder, ProtobufRegistryDecoder
 from tests.support.protoc import compiled, message_class, row
+from tests.support.scale import scaled
 
 SCALARS = [
     "double",
@@ -143,7 +144,7 @@ def sent(values: dict[str, Any]) -> bytes:
     return bytes(ORDER(**values).SerializeToString())
 
 
-@settings(max_examples=200)
+@settings(max_examples=scaled(200, quick=80))
 @given(st.lists(st.lists(MESSAGES, min_size=1, max_size=2), min_size=1, max_size=24))
 def test_rows_hold_what_googles_runtime_reads(parts: list[list[dict[str, Any]]]) -> None:
     """Two encodings behind each other are one message, merged."""
@@ -151,7 +152,7 @@ def test_rows_hold_what_googles_runtime_reads(parts: list[list[dict[str, Any]]])
     assert same(rows(DECODER.decode(messages, None)), [plain(row(ORDER.FromString(each))) for each in messages])
 
 
-@settings(max_examples=300)
+@settings(max_examples=scaled(300, quick=120))
 @given(
     st.lists(MESSAGES.map(sent), min_size=1, max_size=14),
     st.integers(0, 13),
