@@ -198,8 +198,9 @@ def create_table(
     `schema`: of pyarrow or Polars, or of rows that are given, or a dict of column names and pyarrow
     types. `partition_by`: one or several field names, or
     `{"field", "type": "Timestamp", "format": "yyyy/MM", …}`. `index`: `"Simple"`, `"GlobalSimple"`,
-    `"Bloom"`, `"GlobalBloom"`, `"KeyState"` or
-    `{"type": "Bucket", "buckets": 8, "hashFields": […]}`.
+    `"Bloom"`, `"GlobalBloom"`, `"RecordIndex"`, `"PartitionedRecordIndex"`, `"KeyState"`,
+    `{"type": "Bucket", "buckets": 8, "hashFields": […]}`, or the same with `"ConsistentBucket"` or
+    `"Custom"`, as `docs/how-to/writing.md` shows them.
 
     `merge_mode`: `"EventTime"` (the larger ordering value wins) or `"CommitTime"` (the later write
     wins), the default without ordering fields. `partial_updates`: `"IgnoreDefaults"` (nulls leave

@@ -13,6 +13,7 @@ import argparse
 import ast
 import difflib
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module, util
@@ -50,6 +51,8 @@ NOUNS = {alias: name for name, verb in SERVICE_VERBS.items() for alias in verb.a
 """Services whose noun is another word than their verb."""
 _MADE = ("import", "bootstrap")
 """Verbs that make a table."""
+_SAYS = {"export": "writes", **dict.fromkeys(_MADE, "makes")}
+"""What a verb does to what its help names, where it does not show it."""
 _OF_TABLES = ("info", "timeline", "files", "read", "query", "export", *_MADE, "events", "wait", "checkpoint")
 _LISTS = ("info", "timeline", "files", "export", *_MADE, "events", "wait", "checkpoint", "explain")
 OTHER_WORDS = {
@@ -227,7 +230,10 @@ def _has_engine() -> bool:
 
 
 def _described(name: str, text: str) -> str:
-    return f"It {text}." if name in SERVICE_VERBS else f"{'Makes' if name in _MADE else 'Shows'} {text}."
+    """A sentence about a table that can stand alone: in the list of verbs all know which one."""
+    said = text if name in SERVICE_VERBS else f"{_SAYS.get(name, 'shows')} {text}"
+    sentence = re.sub(r"\bits?\b", lambda word: "a table's" if word[0] == "its" else "a table", said, count=1)
+    return f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _table_arguments(parser: argparse.ArgumentParser, *, optional: bool) -> None:
@@ -316,14 +322,11 @@ def _query_arguments(parser: argparse.ArgumentParser) -> None:
 def _snapshot_arguments(parser: argparse.ArgumentParser, *more: str) -> None:
     """What of a table is read; `more` kinds of query."""
     queries = (*QUERIES, *more)
+    of = ", ".join(("incremental", *more))
     parser.add_argument("--query", choices=queries, default="snapshot", help="query type (snapshot)")
-    parser.add_argument("--since", metavar="INSTANT", help="incremental, cdc: what changed after it, or 'earliest'")
-    parser.add_argument(
-        "--until", metavar="INSTANT", help="incremental, cdc: the last instant of the range (the newest)"
-    )
-    parser.add_argument(
-        "--full-scan", action="store_true", help="incremental, cdc: read all files where the timeline is archived"
-    )
+    parser.add_argument("--since", metavar="INSTANT", help=f"{of}: what changed after it, or 'earliest'")
+    parser.add_argument("--until", metavar="INSTANT", help=f"{of}: the last instant of the range (the newest)")
+    parser.add_argument("--full-scan", action="store_true", help=f"{of}: read all files where the timeline is archived")
     parser.add_argument(
         "--as-of", metavar="INSTANT", help="20261121094455123, a shorter prefix, or 2026-11-21T09:44:55Z"
     )

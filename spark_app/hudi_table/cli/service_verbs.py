@@ -107,7 +107,7 @@ def _doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quarantine", action="store_true", help="list the files that no reader uses; with --yes, move them"
     )
-    parser.add_argument("--yes", action="store_true", help="really move; nothing is ever deleted")
+    parser.add_argument("--yes", action="store_true", help="with --quarantine: really move them; none is deleted")
     parser.add_argument("--put-back", metavar="TIME", help="move the files of a quarantine back")
 
 

@@ -357,3 +357,19 @@ class TestCompact:
         assert "compacted" in run(capsys, "compact", logged, "--option", option)
         assert main(["compact", str(logged), "--option", "hoodie.compact.inline"]) == 2
         assert "has no '='" in capsys.readouterr().err
+
+
+def test_the_first_checkpoint_of_an_ingest_is_told_for_its_name_may_be_a_slip(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = str(tmp_path / "t")
+    create_table(base, pa.schema([("id", pa.int64())]), record_key="id").upsert(pa.table({"id": [1]}))
+    said = []
+    for name in ("feed", "feed", "fede"):
+        assert main(["checkpoint", "set", base, name, "orders,0:7"]) == 0
+        said.append(capsys.readouterr().err.splitlines()[1:])
+    assert said == [
+        ["it had no checkpoint before"],
+        [],
+        ["it had no checkpoint before; those of feed stay as they are"],
+    ]

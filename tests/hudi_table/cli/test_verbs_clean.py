@@ -45,7 +45,7 @@ def test_a_dry_run_deletes_nothing_and_its_plan_can_be_approved(
     assert (done["filesDeleted"], done["filesFailed"]) == (2, 0)
     assert len(list(rewritten.rglob("*.parquet"))) == 2
     assert main(["clean", str(rewritten), "--yes", *KEEP]) == 0
-    assert "nothing to delete" in capsys.readouterr().err
+    assert "nothing to delete (keep the newest 1 commit)" in capsys.readouterr().err
 
 
 def test_a_savepoint_holds_files_back_until_it_is_deleted(rewritten: Path, capsys: pytest.CaptureFixture[str]) -> None:

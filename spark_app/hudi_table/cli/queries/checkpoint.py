@@ -41,8 +41,12 @@ def run(args: argparse.Namespace) -> int:
                 "checkpoint set needs INGEST and OFFSETS, such as: set lake/orders feed orders,0:120,1:98 "
                 "(of Kinesis orders,shardId-000000000000:495)"
             )
+        before = {row["ingest"] for row in with_relists(table.context, lambda: _rows(table.context, None))}
         done = set_positions(table.context, args.ingest, args.offsets, by=getpass.getuser(), again=args.yes)
         note(f"{args.ingest} goes on at {args.offsets}, as {done.instant} says")
+        if args.ingest not in before:
+            others = ", ".join(sorted(filter(None, before)))
+            note(f"it had no checkpoint before{f'; those of {others} stay as they are' if others else ''}")
     elif args.offsets:
         raise InvalidOptionError("OFFSETS belongs to checkpoint set; leave it out")
     rows = with_relists(table.context, lambda: _rows(table.context, args.ingest))

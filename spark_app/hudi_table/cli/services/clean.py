@@ -10,6 +10,7 @@ from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.model.counts import counted
 from hudi_table.model.service.services import ServiceResult
 from hudi_table.read.output.human import number, size
+from hudi_table.services.cleaning.policy import CleanOptions
 from hudi_table.services.cleaning.service import CleaningService
 
 _PLANNED = (Column("partition", "PARTITION"), Column("what", "WHAT"))
@@ -30,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     done = service.run()
     emit(Document("CleanList", _DONE, [_row(found) for found in done]), args.output)
     if not done:
-        note("nothing to delete")
+        _note_nothing(service)
     for found in done:
         if found.figures["filesFailed"]:
             note(f"{found.instant}: {found.message}")
@@ -45,7 +46,7 @@ def _dry_run(service: CleaningService, args: argparse.Namespace) -> int:
     for instant in service.pending():
         note(f"the clean {instant} waits and would be finished first")
     if plan is None:
-        note("nothing to delete")
+        _note_nothing(service)
     else:
         files = plan.files_before - plan.files_after
         note(
@@ -53,6 +54,10 @@ def _dry_run(service: CleaningService, args: argparse.Namespace) -> int:
             f"then, --yes --plan {plan.digest} with the same options exactly these"
         )
     return exits.GOOD
+
+
+def _note_nothing(service: CleaningService) -> None:
+    note(f"nothing to delete ({CleanOptions.parse(service.request.options)})")
 
 
 def _row(result: ServiceResult) -> dict[str, object]:

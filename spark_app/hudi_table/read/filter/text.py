@@ -66,6 +66,8 @@ _TOKEN = re.compile(
 )
 COMPARISONS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _SQL = ": a filter compares columns with values and knows no functions and no arithmetic; `hudictl query` and DuckDB do (`where lower(city) = 'sf'`)"
+_OPEN = ": the quote has no end; double a quote inside a text"
+_QUOTES = frozenset("'\"`")
 _ARITHMETIC = frozenset("+-*/%|")
 _KEYWORDS = frozenset(["and", "or", "not", "in", "between", "is", "null", "like", "true", "false"])
 
@@ -81,7 +83,9 @@ class Parser:
         while text[at:].strip():
             match = _TOKEN.match(text, at)
             if match is None:
-                raise self.error(at, f"cannot be read here{_SQL if text[at:].lstrip()[:1] in _ARITHMETIC else ''}")
+                first = text[at:].lstrip()[:1]
+                hint = _SQL if first in _ARITHMETIC else _OPEN if first in _QUOTES else ""
+                raise self.error(at, f"cannot be read here{hint}")
             kind = str(match.lastgroup)
             value, start = match[kind], match.start(kind)
             if kind == "word" and value.lower() in _KEYWORDS:
