@@ -1,7 +1,7 @@
 """The same faults on our writer and on Apache Hudi's, and docs/results/faults.md.
 
-Rounds are kept in `.cache/mirror`, so that several runs add up; `--anew` forgets them. Each pass
-takes every schedule and kind of table once with every engine.
+Rounds are kept in `.cache/mirror`, so that several runs add up; `--anew` forgets them. What has been seen
+least comes next, once with every engine.
 
     .venv/bin/python -m tests.mirror [--minutes 5] [--engines ours,1.1.1] [--only WORDS] [--anew]
 """
@@ -17,6 +17,7 @@ import random
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,13 +71,15 @@ def run(names: list[str], minutes: float, words: list[str]) -> None:
             stack.callback(each.close)
         wanted = [each for each in SCHEDULES if not words or any(word in each.name for word in words)]
         wanted = [each for each in wanted if has_volume or each.how is not How.FULL]
-        numbers, pairs = itertools.count(1), [*itertools.product(wanted, TABLE_KINDS)]
-        while True:
-            bench.chance.shuffle(pairs)
-            for schedule, kind, each in ((*pair, each) for pair in pairs for each in engines):
+        pairs = [*itertools.product(wanted, TABLE_KINDS)]
+        for number in itertools.count(1):
+            # What has been seen least comes next.
+            done = Counter((found["schedule"], found["kind"]) for found in report.kept(KEPT) if found["fired"])
+            schedule, kind = min(pairs, key=lambda pair: (done[pair[0].name, pair[1]], bench.chance.random()))
+            for each in engines:
                 if time.monotonic() >= end:
                     return
-                found = Round(bench, each, schedule, kind, next(numbers)).run()
+                found = Round(bench, each, schedule, kind, number).run()
                 with KEPT.open("a") as file:
                     file.write(json.dumps(found | {"commit": commit, "seed": seed}) + "\n")
                 print(json.dumps(found), flush=True)

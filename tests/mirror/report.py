@@ -37,10 +37,14 @@ proxy. `make mirror` runs rounds, adds them up and writes this page.
 """
 
 
-def write(kept: Path) -> None:
+def kept(path: Path) -> list[Found]:
+    """The rounds of a file, oldest first."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def write(path: Path) -> None:
     """Both files."""
-    rounds: list[Found] = [json.loads(line) for line in kept.read_text().splitlines()]
-    fired = [found for found in rounds if found["fired"]]
+    fired = [found for found in kept(path) if found["fired"]]
     engines = sorted({found["engine"] for found in fired}, key=lambda name: (name != "ours", name))
     (RESULTS / "faults.json").write_text(json.dumps(_record(fired, engines), indent=1) + "\n")
     (RESULTS / "faults.md").write_text("\n".join(_page(fired, engines)) + "\n")

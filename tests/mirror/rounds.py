@@ -95,17 +95,22 @@ class Round:
     def _place(self) -> tuple[int, float]:
         """Of the write that is to meet the fault: how many changing requests it takes without one,
         and how many seconds. Every second write compacts, so one may come before it."""
-        lengths = self.engine.lengths(self.kind, lambda: self.bench.store.arm(None).changes)
+        lengths = self.engine.lengths(self.kind, self._changes)
         before = self.bench.chance.randrange(len(lengths))
         for _ in range(before):
             self._write(self.engine.current)
         return lengths[before]
 
+    def _changes(self, base: str) -> int:
+        return self.bench.store.arm(Fault("none", 0, under=_keys(base))).changes
+
     def _fault(self) -> Fault:
         chance = self.bench.chance
         at = chance.randint(1, self._place()[0])
         kind = chance.choice(self.schedule.faults)
-        return Fault(kind, at, self.engine.current.process.pid, chance.choice(LATE_SECONDS), BURST)
+        return Fault(
+            kind, at, self.engine.current.process.pid, chance.choice(LATE_SECONDS), BURST, _keys(self.case.base)
+        )
 
     def _at_request(self) -> None:
         fault = self._fault()
@@ -207,6 +212,11 @@ class Round:
             "read": [*(str(read.found) for read in failed[:1]), *wrong[:1]],
             "last": last if isinstance(last, str) else self.history.wrong(reads[-1]),
         }  # fmt: skip
+
+
+def _keys(base: str) -> str:
+    """What the keys of a table begin with: its base without the bucket."""
+    return base.partition("/")[2]
 
 
 @contextmanager
