@@ -14,7 +14,9 @@ import itertools
 import json
 import os
 import random
+import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -74,8 +76,11 @@ def run(names: list[str], minutes: float, words: list[str]) -> None:
         pairs = [*itertools.product(wanted, TABLE_KINDS)]
         for number in itertools.count(1):
             # What has been seen least comes next.
-            done = Counter((found["schedule"], found["kind"]) for found in report.kept(KEPT) if found["fired"])
-            schedule, kind = min(pairs, key=lambda pair: (done[pair[0].name, pair[1]], bench.chance.random()))
+            done = Counter(
+                (found["engine"], found["schedule"], found["kind"]) for found in report.kept(KEPT) if found["fired"]
+            )
+            least = {pair: min(done[name, pair[0].name, pair[1]] for name in names) for pair in pairs}
+            schedule, kind = min(pairs, key=lambda pair: (least[pair], bench.chance.random()))
             for each in engines:
                 if time.monotonic() >= end:
                     return
@@ -94,6 +99,8 @@ def main() -> None:
     )
     parser.add_argument("--anew", action="store_true", help="forget the rounds of earlier runs")
     arguments = parser.parse_args()
+    # Who is told to end ends its processes and its volume too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if arguments.anew:
         KEPT.unlink(missing_ok=True)
     run(arguments.engines.split(","), arguments.minutes, arguments.only)

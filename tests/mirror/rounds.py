@@ -205,13 +205,19 @@ class Round:
         return {
             "engine": self.engine.name, "schedule": self.schedule.name, "kind": self.kind, "fired": self.fired,
             "came": [answer.came.value for answer in self.came],
-            "said": [answer.said[:SAID_MAX] for answer in self.came if answer.said],
+            "said": [_head_and_cause(answer.said) for answer in self.came if answer.said],
             "verdict": verdict, "wrong": own_wrong, "tries": tries, "seconds": seconds,
             "own": own.found[:SAID_MAX] if isinstance(own.found, str) else "",
             "reads": len(reads), "reads failed": len(failed), "reads wrong": len(wrong),
             "read": [*(str(read.found) for read in failed[:1]), *wrong[:1]],
             "last": last if isinstance(last, str) else self.history.wrong(reads[-1]),
         }  # fmt: skip
+
+
+def _head_and_cause(said: str) -> str:
+    """How an error begins, and the last of its causes, which Java tells at the end."""
+    causes = [line for line in said.splitlines() if line.startswith("Caused by: ")]
+    return " … ".join(part[:SAID_MAX] for part in (said, *causes[-1:]))
 
 
 def _keys(base: str) -> str:
