@@ -28,7 +28,7 @@ from tests.mirror.engines import TABLE_KINDS, engine
 from tests.mirror.proxy import before
 from tests.mirror.reader import Reader
 from tests.mirror.rounds import Bench, Round
-from tests.mirror.schedules import SCHEDULES, How
+from tests.mirror.schedules import SCHEDULES, How, Schedule
 from tests.support.scale import scaled
 from tests.support.versitygw import running_versitygw
 from tests.support.zookeeper import running_zookeeper
@@ -49,6 +49,13 @@ def volume(folder: Path) -> Iterator[bool]:
     finally:
         if made:
             subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def _least(names: list[str], schedule: Schedule, kind: str) -> int:
+    """How many rounds of it are kept of the engine that has fewest."""
+    kept = [found for found in report.kept(KEPT) if found["fired"]]
+    done = Counter(found["engine"] for found in kept if (found["schedule"], found["kind"]) == (schedule.name, kind))
+    return min(done[name] for name in names)
 
 
 def run(names: list[str], minutes: float, words: list[str]) -> None:
@@ -76,11 +83,7 @@ def run(names: list[str], minutes: float, words: list[str]) -> None:
         pairs = [*itertools.product(wanted, TABLE_KINDS)]
         for number in itertools.count(1):
             # What has been seen least comes next.
-            done = Counter(
-                (found["engine"], found["schedule"], found["kind"]) for found in report.kept(KEPT) if found["fired"]
-            )
-            least = {pair: min(done[name, pair[0].name, pair[1]] for name in names) for pair in pairs}
-            schedule, kind = min(pairs, key=lambda pair: (least[pair], bench.chance.random()))
+            schedule, kind = min(pairs, key=lambda pair: (_least(names, *pair), bench.chance.random()))
             for each in engines:
                 if time.monotonic() >= end:
                     return
