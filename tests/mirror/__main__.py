@@ -1,7 +1,7 @@
 """The same faults on our writer and on Apache Hudi's, and docs/results/faults.md.
 
-Rounds are kept in `.cache/mirror`, so that several runs add up; `--anew` forgets them. What has been seen
-least comes next, once with every engine.
+Rounds are kept in `.cache/mirror`, so that several runs add up; `--anew` forgets them. What has
+been seen least comes next, once with every engine.
 
     .venv/bin/python -m tests.mirror [--minutes 5] [--engines ours,1.1.1] [--only WORDS] [--anew]
 """

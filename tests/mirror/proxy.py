@@ -31,10 +31,12 @@ _REFUSAL = b"HTTP/1.1 503 Slow Down\r\nContent-Type: application/xml\r\nContent-
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What happens at the changing request number `at` (never at 0): `group` is the process group that is killed
-    or stopped, `seconds` how long a late request is kept, `count` how many requests a burst
-    refuses, `under` what a request names that counts: a process that is started meanwhile writes
-    elsewhere."""
+    """What happens at the changing request number `at`, never at 0.
+
+    `group`: the process group that is killed or stopped. `seconds`: how long a late request is
+    kept. `count`: how many requests a burst refuses. `under`: what a request names that counts, so
+    that a process which is started meanwhile and writes elsewhere does not.
+    """
 
     kind: str
     at: int
