@@ -1,7 +1,7 @@
 """The same faults on our writer and on Apache Hudi's, and docs/results/faults.md.
 
-Rounds are kept in `.cache/mirror`, so that several runs add up; `--anew` forgets them. Each pass
-takes every schedule and kind of table once with every engine.
+Rounds are kept in `.cache/mirror`, so that several runs add up; `--anew` forgets them. What has
+been seen least comes next, once with every engine.
 
     .venv/bin/python -m tests.mirror [--minutes 5] [--engines ours,1.1.1] [--only WORDS] [--anew]
 """
@@ -14,9 +14,12 @@ import itertools
 import json
 import os
 import random
+import signal
 import subprocess
+import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +28,7 @@ from tests.mirror.engines import TABLE_KINDS, engine
 from tests.mirror.proxy import before
 from tests.mirror.reader import Reader
 from tests.mirror.rounds import Bench, Round
-from tests.mirror.schedules import SCHEDULES, How
+from tests.mirror.schedules import SCHEDULES, How, Schedule
 from tests.support.scale import scaled
 from tests.support.versitygw import running_versitygw
 from tests.support.zookeeper import running_zookeeper
@@ -46,6 +49,13 @@ def volume(folder: Path) -> Iterator[bool]:
     finally:
         if made:
             subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def _least(names: list[str], schedule: Schedule, kind: str) -> int:
+    """How many rounds of it are kept of the engine that has fewest."""
+    kept = [found for found in report.kept(KEPT) if found["fired"]]
+    done = Counter(found["engine"] for found in kept if (found["schedule"], found["kind"]) == (schedule.name, kind))
+    return min(done[name] for name in names)
 
 
 def run(names: list[str], minutes: float, words: list[str]) -> None:
@@ -70,13 +80,14 @@ def run(names: list[str], minutes: float, words: list[str]) -> None:
             stack.callback(each.close)
         wanted = [each for each in SCHEDULES if not words or any(word in each.name for word in words)]
         wanted = [each for each in wanted if has_volume or each.how is not How.FULL]
-        numbers, pairs = itertools.count(1), [*itertools.product(wanted, TABLE_KINDS)]
-        while True:
-            bench.chance.shuffle(pairs)
-            for schedule, kind, each in ((*pair, each) for pair in pairs for each in engines):
+        pairs = [*itertools.product(wanted, TABLE_KINDS)]
+        for number in itertools.count(1):
+            # What has been seen least comes next.
+            schedule, kind = min(pairs, key=lambda pair: (_least(names, *pair), bench.chance.random()))
+            for each in engines:
                 if time.monotonic() >= end:
                     return
-                found = Round(bench, each, schedule, kind, next(numbers)).run()
+                found = Round(bench, each, schedule, kind, number).run()
                 with KEPT.open("a") as file:
                     file.write(json.dumps(found | {"commit": commit, "seed": seed}) + "\n")
                 print(json.dumps(found), flush=True)
@@ -91,6 +102,8 @@ def main() -> None:
     )
     parser.add_argument("--anew", action="store_true", help="forget the rounds of earlier runs")
     arguments = parser.parse_args()
+    # Who is told to end ends its processes and its volume too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if arguments.anew:
         KEPT.unlink(missing_ok=True)
     run(arguments.engines.split(","), arguments.minutes, arguments.only)

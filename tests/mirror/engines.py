@@ -69,17 +69,18 @@ class Engine:
         shutil.copytree(self.store / begun, self.store / base)
         return Case(base, kind, options, lock), list(told)
 
-    def lengths(self, kind: str, changes: Callable[[], int]) -> list[tuple[int, float]]:
+    def lengths(self, kind: str, changes: Callable[[str], int]) -> list[tuple[int, float]]:
         """Changing requests and seconds of the next two writes after the begun ones, without a
-        fault; measured once. `changes`: how many requests there were since it was last asked."""
+        fault; measured once. `changes`: how many requests there were to that table since it was
+        last asked."""
         if kind not in self._lengths:
             case, _ = self.case(kind, 0, {}, {})
             self._lengths[kind] = []
             for number in range(BEGUN_WITH + 1, BEGUN_WITH + 3):
-                changes()
+                changes(case.base)
                 answer = self.current.upsert(case, Write(number))
                 assert answer.came is Came.DONE, f"{self.name} does not write without a fault: {answer.said}"
-                self._lengths[kind].append((changes(), answer.ended - answer.asked))
+                self._lengths[kind].append((changes(case.base), answer.ended - answer.asked))
             self.forget(case)
         return self._lengths[kind]
 

@@ -31,15 +31,19 @@ _REFUSAL = b"HTTP/1.1 503 Slow Down\r\nContent-Type: application/xml\r\nContent-
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What happens at the changing request number `at`: `group` is the process group that is killed
-    or stopped, `seconds` how long a late request is kept, `count` how many requests a burst
-    refuses."""
+    """What happens at the changing request number `at`, never at 0.
+
+    `group`: the process group that is killed or stopped. `seconds`: how long a late request is
+    kept. `count`: how many requests a burst refuses. `under`: what a request names that counts, so
+    that a process which is started meanwhile and writes elsewhere does not.
+    """
 
     kind: str
     at: int
     group: int = 0
     seconds: float = 0.0
     count: int = 0
+    under: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +133,10 @@ class _Proxy:
     async def _answered(self, request: bytes, writer: asyncio.StreamWriter) -> bool:
         """Whether the connection goes on."""
         fault = self.fault
-        changes = request.startswith(_CHANGES)
+        counts = fault is None or _names(request, fault.under)
+        changes = counts and request.startswith(_CHANGES)
         self.changes += changes
-        if fault is not None and fault.kind == "burst" and self._in_burst(fault, request):
+        if fault is not None and fault.kind == "burst" and counts and self._in_burst(fault, request):
             writer.write(_REFUSAL + b"%d\r\n\r\n" % len(_SLOW_DOWN))
             if not request.startswith(b"HEAD "):
                 writer.write(_SLOW_DOWN)
@@ -199,6 +204,11 @@ class _Proxy:
             return answer + (await _chunks(reader) if length is None else await reader.readexactly(length))
         finally:
             writer.close()
+
+
+def _names(request: bytes, under: str) -> bool:
+    """Whether it names that: a key in its path, in its body, or what a listing asks for."""
+    return under.encode() in request or under.replace("/", "%2F").encode() in request
 
 
 async def _chunks(reader: asyncio.StreamReader) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
 VERDICTS = (FINE, WRONG, UNREADABLE, REPAIR)
 SHOWN_MAX, SAID_MAX = 12, 200
 
+EXECUTOR = re.compile(r" ?\([\d.]+ executor driver\)")
+"""The address of the machine, which Spark tells."""
 Found = dict[str, Any]
 
 INTRODUCTION = f"""The same faults, on our writer and on Apache Hudi's (Spark 3.5, S3A of Hadoop 3.3.4), on tables of version {VERSION} in an S3 server (versitygw). Requests
@@ -32,15 +35,20 @@ proxy. `make mirror` runs rounds, adds them up and writes this page.
 - A write that ends with an error, or with its process, may be there or not: an error does not mean "not written", for either engine.
 - A write of Hudi's is an upsert of its DataFrame writer with the services that it runs after it: cleaning, compaction after two delta commits. Ours is an upsert,
   then a compaction after every second write, then a cleaning.
+- Hudi's write ends with an error too if a service after its commit fails, though its rows are there: it counts as refused. A service of ours that fails is told apart from the write.
 - Seconds until writable count from when another process is ready, so Java's start is in none of them. Small rows, a store on the same machine, and that one busy: they are no figures of performance.
 - Few rounds find only what is frequent. What is fine here was not shown to be safe.
 """
 
 
-def write(kept: Path) -> None:
+def kept(path: Path) -> list[Found]:
+    """The rounds of a file, oldest first."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def write(path: Path) -> None:
     """Both files."""
-    rounds: list[Found] = [json.loads(line) for line in kept.read_text().splitlines()]
-    fired = [found for found in rounds if found["fired"]]
+    fired = [found for found in kept(path) if found["fired"]]
     engines = sorted({found["engine"] for found in fired}, key=lambda name: (name != "ours", name))
     (RESULTS / "faults.json").write_text(json.dumps(_record(fired, engines), indent=1) + "\n")
     (RESULTS / "faults.md").write_text("\n".join(_page(fired, engines)) + "\n")
@@ -58,9 +66,17 @@ def _record(rounds: list[Found], engines: Sequence[str]) -> Found:
             for schedule in SCHEDULES
         },
         "not fine": [
-            found for found in rounds if found["verdict"] != FINE or found["reads failed"] or found["reads wrong"]
+            _told(found)
+            for found in rounds
+            if found["verdict"] != FINE or found["reads failed"] or found["reads wrong"]
         ],
     }
+
+
+def _told(found: Found) -> Found:
+    """A round with no more than the first and the last that was said."""
+    said = [_short(text) for text in dict.fromkeys([*found["said"][:1], *found["said"][-1:]])]
+    return found | {"said": said, "own": _short(found["own"])}
 
 
 def _counts(rounds: list[Found]) -> Found:
@@ -155,6 +171,7 @@ def _joined(read: str | list[str]) -> str:
 
 
 def _short(text: str) -> str:
+    text = EXECUTOR.sub("", text)
     text = " ".join(text.replace("|", "/").replace("<", "‹").replace(">", "›").split())
     return text if len(text) <= SAID_MAX else text[:SAID_MAX] + "…"
 

@@ -95,17 +95,22 @@ class Round:
     def _place(self) -> tuple[int, float]:
         """Of the write that is to meet the fault: how many changing requests it takes without one,
         and how many seconds. Every second write compacts, so one may come before it."""
-        lengths = self.engine.lengths(self.kind, lambda: self.bench.store.arm(None).changes)
+        lengths = self.engine.lengths(self.kind, self._changes)
         before = self.bench.chance.randrange(len(lengths))
         for _ in range(before):
             self._write(self.engine.current)
         return lengths[before]
 
+    def _changes(self, base: str) -> int:
+        return self.bench.store.arm(Fault("none", 0, under=_keys(base))).changes
+
     def _fault(self) -> Fault:
         chance = self.bench.chance
         at = chance.randint(1, self._place()[0])
         kind = chance.choice(self.schedule.faults)
-        return Fault(kind, at, self.engine.current.process.pid, chance.choice(LATE_SECONDS), BURST)
+        return Fault(
+            kind, at, self.engine.current.process.pid, chance.choice(LATE_SECONDS), BURST, _keys(self.case.base)
+        )
 
     def _at_request(self) -> None:
         fault = self._fault()
@@ -200,13 +205,24 @@ class Round:
         return {
             "engine": self.engine.name, "schedule": self.schedule.name, "kind": self.kind, "fired": self.fired,
             "came": [answer.came.value for answer in self.came],
-            "said": [answer.said[:SAID_MAX] for answer in self.came if answer.said],
+            "said": [_head_and_cause(answer.said) for answer in self.came if answer.said],
             "verdict": verdict, "wrong": own_wrong, "tries": tries, "seconds": seconds,
             "own": own.found[:SAID_MAX] if isinstance(own.found, str) else "",
             "reads": len(reads), "reads failed": len(failed), "reads wrong": len(wrong),
             "read": [*(str(read.found) for read in failed[:1]), *wrong[:1]],
             "last": last if isinstance(last, str) else self.history.wrong(reads[-1]),
         }  # fmt: skip
+
+
+def _head_and_cause(said: str) -> str:
+    """How an error begins, and the last of its causes, which Java tells at the end."""
+    causes = [line for line in said.splitlines() if line.startswith("Caused by: ")]
+    return " … ".join(part[:SAID_MAX] for part in (said, *causes[-1:]))
+
+
+def _keys(base: str) -> str:
+    """What the keys of a table begin with: its base without the bucket."""
+    return base.partition("/")[2]
 
 
 @contextmanager

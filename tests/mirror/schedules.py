@@ -94,7 +94,7 @@ SCHEDULES = (
         "two at once, no lock",
         "two writers update the same keys at once, and nobody is told of the other",
         How.TWO,
-        documented="Hudi documents that writers beside each other need a concurrency mode and a lock: this is outside of what it promises",
+        documented="Hudi [documents](https://hudi.apache.org/docs/concurrency_control) that writers beside each other need a concurrency mode and a lock: this is outside of what it promises",
     ),
     Schedule(
         "two at once, one lock",

@@ -92,6 +92,13 @@ def test_a_burst_refuses_so_many_requests(store: FaultyStore, client: Any) -> No
     assert [put(client, store, f"burst/{number}") for number in range(6)] == ["", *["SlowDown"] * 3, "", ""]
 
 
+def test_what_another_process_does_elsewhere_is_not_counted(store: FaultyStore, client: Any) -> None:
+    store.arm(Fault("reset", 2, under="mine/"))
+    assert [put(client, store, key) for key in ("other/1", "mine/1", "other/2")] == ["", "", ""]
+    assert store.look().changes == 1
+    assert put(client, store, "mine/2") != ""
+
+
 def test_a_kill_ends_the_process_that_sends(store: FaultyStore, client: Any) -> None:
     victim = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
     store.arm(Fault("kill after", 1, victim.pid))
