@@ -210,6 +210,7 @@ def _finish_or_forget(ctx: TableContext, partitions: Partitions) -> None:
         if read_partitions(ctx) != partitions or is_built(load_timeline(ctx)):
             return
         if partitions.ready:
+            undefine(ctx, {name for name in partitions.inflight if is_secondary(name)})
             replace_properties(ctx, named(Partitions(partitions.ready)))
         else:
             drop_metadata_table(ctx, None)
