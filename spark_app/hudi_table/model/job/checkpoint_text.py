@@ -1,5 +1,5 @@
-"""Checkpoints as the texts that commits hold: compact JSON that names its own format. What stands in
-it beside that is each source's."""
+"""Checkpoints as the texts that commits hold: compact JSON that names its own format. What stands
+in it beside that is each source's."""
 
 from __future__ import annotations
 

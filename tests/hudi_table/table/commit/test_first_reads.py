@@ -18,7 +18,7 @@ from hudi_table.metadata.port import open_context
 from hudi_table.model.options.lock_settings import FileLockSettings
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit.beside import first_reads
-from hudi_table.table.commit.beside.locking import with_lock
+from hudi_table.table.commit.beside.locking import section, with_lock
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.locks.file_system import FileSystemLock
 from hudi_table.table.store.clock import SystemClock
@@ -206,7 +206,6 @@ def test_the_timeline_is_listed_once_under_the_lock_unless_a_metadata_table_is_w
     lock = {**LOCK, "hoodie.write.lock.filesystem.path": str(tmp_path)}
     recorded = HudiTable(with_lock(open_context(RecordingStorage(table.context.storage, trace)), lock))
     begun: list[int] = []
-    section = first_reads.section
 
     @contextmanager
     def noting(ctx: TableContext) -> Iterator[None]:
