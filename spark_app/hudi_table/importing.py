@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hudi_table.arguments import MergeModeName, TableTypeName
-from hudi_table.errors import InvalidOptionError
 from hudi_table.model.given import checked_call
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.table.config import IndexSpec, PartitionFields
@@ -70,9 +69,6 @@ def import_table(
     rows, InvalidDataError that names what cannot be read or comes twice, InvalidOptionError,
     InvalidSchemaError.
     """
-    for what, value in (("format", format), ("catalog", catalog), ("duplicates", duplicates)):
-        if value is not None and not isinstance(value, str):
-            raise InvalidOptionError(f"{what} is {value!r}: give a text")
     at = None if source_version is None else str(source_version)
     snapshot = open_snapshot(source, format, at, catalog, dict(source_options or {}))
     spec = TableSpec(

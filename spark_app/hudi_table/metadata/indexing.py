@@ -211,6 +211,7 @@ def _finish_or_forget(ctx: TableContext, partitions: Partitions) -> None:
         if read_partitions(ctx) != partitions or is_built(load_timeline(ctx)):
             return
         if partitions.ready:
+            undefine(ctx, set(filter(is_defined, partitions.inflight)))
             replace_properties(ctx, named(Partitions(partitions.ready)))
         else:
             drop_metadata_table(ctx, None)

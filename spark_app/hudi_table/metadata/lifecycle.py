@@ -10,7 +10,15 @@ import warnings
 from collections.abc import Collection
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
-from hudi_table.metadata.definitions import noted_by_partition, noted_expression, noted_secondary, undefine
+from hudi_table.metadata.definitions import (
+    DEFINITIONS,
+    defined_by_users,
+    is_noted,
+    noted_by_partition,
+    noted_expression,
+    noted_secondary,
+    undefine,
+)
 from hudi_table.metadata.table import MetadataTable, Partitions, check_version, context_of, named, read_partitions
 from hudi_table.model.metadata_table import MetadataPartition, is_defined, is_expression, is_secondary
 from hudi_table.model.names import METADATA_TABLE, PROPERTIES, join
@@ -20,6 +28,7 @@ from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import store_now
 from hudi_table.table.timeline.properties import replace_properties
 from hudi_table.table.timeline.timeline import Timeline
 
@@ -49,6 +58,8 @@ def resolve_metadata_partitions(ctx: TableContext) -> Partitions:
         partitions = _kept_alone(ctx, partitions)
         if set(partitions.ready) != set(ctx.config.metadata_partitions):
             replace_properties(ctx, {})
+        if has_defined(ctx) and is_noted(ctx):
+            _forget_stray(ctx, partitions.all)
         return partitions
     drop(ctx, why)
     return Partitions()
@@ -114,6 +125,19 @@ def drop_partitions(ctx: TableContext, names: Collection[str], why: str | None) 
 def is_built(timeline: Timeline) -> bool:
     """Whether somebody builds partitions of it, or may: a planner's claim does not say of what."""
     return bool(timeline.planner_claims) or any(i.action is Action.INDEXING for i in timeline.pending)
+
+
+def _forget_stray(ctx: TableContext, there: Collection[str]) -> None:
+    """Take the notes of users' indexes back that are not `there` and that nobody builds: of a
+    process that ended between the note and its plan. One that was noted lately may be about to be
+    planned."""
+    stray = defined_by_users(ctx) - set(there)
+    if not stray:
+        return
+    age = (store_now(ctx) - ctx.storage.head(DEFINITIONS).modified).total_seconds()
+    if age >= ctx.settings.suspect_after_seconds and not is_built(load_timeline(ctx)):
+        # What was built meanwhile is named by now.
+        undefine(ctx, stray - set(read_partitions(ctx).all))
 
 
 def drop(ctx: TableContext, why: str) -> None:

@@ -30,6 +30,10 @@ def _whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
+def _version(value: object) -> bool:
+    return _text(value) or _whole(value)
+
+
 def _bytes(value: object) -> bool:
     return isinstance(value, Integral) and _whole(value) and int(value) > 0
 
@@ -97,14 +101,16 @@ _Kind = tuple[Callable[[object], bool], str]
 _FLAG: _Kind = (_flag, "True or False")
 _KINDS: Mapping[str, _Kind] = {
     "uri": (_location, "a path or a URI"),
+    "source_version": (_version, "a text or a whole number"),
     **dict.fromkeys(("table_or_uri", "table"), (_table, "an opened table, a path or a URI")),
     # Their own gates say more of a key or a value that is no text.
     **dict.fromkeys(("options", "extra_metadata"), (_mapping, "a dict of texts by key")),
-    **dict.fromkeys(("storage_options", "lock"), (_pairs, "a dict of texts by key")),
+    **dict.fromkeys(("storage_options", "source_options", "lock"), (_pairs, "a dict of texts by key")),
     **dict.fromkeys(
         (
             "operation", "batch", "sort_mode", "type", "merge_mode", "partial_updates", "merger", "key_generator", "name", "database", "if_exists",
             "query", "images", "instant", "column", "metric", "savepoint", "plan", "comment", "time", "attempt",
+            "format", "catalog", "duplicates", "mode", "pattern",
         ),
         (_text, "a text"),
     ),

@@ -9,12 +9,13 @@ from typing import Generic, TypeVar
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.job.checkpoint import KEY_PREFIX, Checkpoint, find, key_of
-from hudi_table.model.job.custom import CustomMark, is_custom
-from hudi_table.model.job.marks import Mark, is_mark
-from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, Positions, is_positions, of_streamer
-from hudi_table.model.job.query_mark import QueryMark, is_query
-from hudi_table.model.job.shards import ShardPositions, is_shards, of_streamer_shards
-from hudi_table.model.job.upstream import Upstream, is_upstream
+from hudi_table.model.job.checkpoint_text import form_of
+from hudi_table.model.job.custom import CUSTOM_FORMAT, CustomMark
+from hudi_table.model.job.marks import MARKS_FORMAT, Mark
+from hudi_table.model.job.positions import POSITIONS_FORMAT, STREAMER_KEY, STREAMER_KEY_V2, Positions, of_streamer
+from hudi_table.model.job.query_mark import QUERY_FORMAT, QueryMark
+from hudi_table.model.job.shards import SHARDS_FORMAT, ShardPositions, of_streamer_shards
+from hudi_table.model.job.upstream import UPSTREAM_FORMAT, Upstream
 from hudi_table.table.commit.publish import materialise_predecessors
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
@@ -210,17 +211,7 @@ def read_any(ctx: TableContext, ingest: str, time: str, text: str) -> AnyCheckpo
 
 def source_of(text: str) -> str:
     """Of which type of source a checkpoint is; Files for what is none at all."""
-    if is_positions(text):
-        return "Kafka"
-    if is_shards(text):
-        return "Kinesis"
-    if is_mark(text):
-        return "Jdbc"
-    if is_upstream(text):
-        return "Hudi"
-    if is_query(text):
-        return "Sql"
-    return "Custom" if is_custom(text) else "Files"
+    return _FORMATS.get(form_of(text), "Files")
 
 
 def _check_source(text: str, wanted: str) -> None:
@@ -229,6 +220,14 @@ def _check_source(text: str, wanted: str) -> None:
         raise ValueError(f"is of {_WORDS[found]}, and its source is of type {wanted} now: give the ingest another name")
 
 
+_FORMATS = {
+    POSITIONS_FORMAT: "Kafka",
+    SHARDS_FORMAT: "Kinesis",
+    MARKS_FORMAT: "Jdbc",
+    UPSTREAM_FORMAT: "Hudi",
+    QUERY_FORMAT: "Sql",
+    CUSTOM_FORMAT: "Custom",
+}
 _WORDS = {
     "Files": "files",
     "Kafka": "Kafka",

@@ -128,7 +128,7 @@ def test_what_the_job_refuses_stands_in_the_condition_and_a_corrected_manifest_g
 
 def test_a_table_that_was_there_stays_as_it_is(place: Place) -> None:
     pq.write_table(changed(3), place.base / "landing" / "0.parquet")
-    other = {"location": f"file://{place.base}/plain"}
+    other: dict[str, Any] = {"location": f"file://{place.base}/plain"}
     place.apply(**other, without=True)
     found = place.apply(**other)
     assert condition(found, "Bootstrapped")[:2] == ("False", "TableWasThere"), place.lines

@@ -3,7 +3,6 @@ outside the table; and what is refused by name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -28,27 +27,13 @@ from tests.support.bootstrapped import (
     TYPES,
     as_written,
     changed,
-    contents,
     day,
-    folder,
     no_errors,
     part,
     rows_of,
     skeletons,
     with_changes,
 )
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    return folder(tmp_path)
-
-
-@pytest.fixture
-def untouched(source: Path) -> Iterator[None]:
-    before = contents(source)
-    yield
-    assert contents(source) == before, "the source was changed"
 
 
 @pytest.fixture(params=TYPES)

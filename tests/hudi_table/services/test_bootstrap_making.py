@@ -4,7 +4,6 @@ name."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,27 +28,13 @@ from tests.support.bootstrapped import (
     SCHEMA,
     as_written,
     changed,
-    contents,
     day,
-    folder,
     part,
     rows_of,
     skeletons,
     with_changes,
 )
 from tests.support.s3 import running_s3
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    return folder(tmp_path)
-
-
-@pytest.fixture
-def untouched(source: Path) -> Iterator[None]:
-    before = contents(source)
-    yield
-    assert contents(source) == before, "the source was changed"
 
 
 def test_inserts_do_not_rewrite_a_skeleton_because_it_is_small(source: Path, tmp_path: Path) -> None:

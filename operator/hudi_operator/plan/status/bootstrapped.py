@@ -8,7 +8,7 @@ from hudi_operator.api.status import Condition, RunStatus
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.plan.effects import Emit, EventType
 from hudi_operator.plan.observed import TableObservation
-from hudi_operator.plan.schedule.bootstraps import BOOTSTRAPPED, GONE, gone, is_due, was_made
+from hudi_operator.plan.schedule.bootstraps import BOOTSTRAPPED, gone, is_due, was_made
 from hudi_operator.plan.status.conditions import Finding
 
 WAS_THERE = "TableWasThere"
@@ -27,15 +27,15 @@ def finding(
     path = spec.bootstrap.path
     if was_made(table, runs, before):
         if is_due(spec, table):
-            return (Finding(BOOTSTRAPPED, "True", GONE, gone(spec.location).message),)
+            return (Finding("Bootstrapped", "True", "TableGone", gone(spec.location).message),)
         return (
-            Finding(BOOTSTRAPPED, "True", "TableMade", "the table was made by a bootstrap, which is not made again"),
+            Finding("Bootstrapped", "True", "TableMade", "the table was made by a bootstrap, which is not made again"),
         )
     if is_due(spec, table):
         message = f"the files at {path} are still to become the table; nothing else writes before"
-        return (Finding(BOOTSTRAPPED, "False", "NotYet", message),)
+        return (Finding("Bootstrapped", "False", "NotYet", message),)
     message = f"a table was there already, so nothing is done about the files at {path}: leave bootstrap out, or name another location"
-    return (Finding(BOOTSTRAPPED, "False", WAS_THERE, message),)
+    return (Finding("Bootstrapped", "False", "TableWasThere", message),)
 
 
 def news(before: Iterable[Condition], after: Iterable[Condition]) -> list[Emit]:

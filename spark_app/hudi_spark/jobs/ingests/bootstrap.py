@@ -1,5 +1,5 @@
-"""The job that makes a table of a folder of Parquet files: what `bootstrap` of a HudiTable asks for.
-It needs no JVM."""
+"""The job that makes a table of a folder of Parquet files: what `bootstrap` of a HudiTable asks
+for. It needs no JVM."""
 
 from __future__ import annotations
 

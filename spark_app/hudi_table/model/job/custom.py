@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
-from hudi_table.model.json_text import parse_json
+from hudi_table.model.job.checkpoint_text import parsed, texts, written
 
 CUSTOM_FORMAT = "custom-1"
 
@@ -22,25 +21,9 @@ class CustomMark:
 
     def to_text(self) -> str:
         """The value in extra metadata: compact JSON."""
-        document = {"format": CUSTOM_FORMAT, **{name: getattr(self, name) for name in self.__slots__}}
-        return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+        return written(CUSTOM_FORMAT, {name: getattr(self, name) for name in self.__slots__})
 
     @classmethod
     def from_text(cls, text: str) -> CustomMark:
         """Parse. Raises ValueError for anything that `to_text` did not write."""
-        if not is_custom(text):
-            raise ValueError(f"is no checkpoint of a package's source: {text[:80]!r}")
-        raw = parse_json(text)
-        try:
-            return cls(*(str(raw[name]) for name in cls.__slots__))
-        except KeyError as error:
-            raise ValueError(f"is no checkpoint of a package's source: {text[:80]!r}") from error
-
-
-def is_custom(text: str) -> bool:
-    """Whether a checkpoint is one of a package's source; false for what is none at all."""
-    try:
-        raw = parse_json(text)
-    except ValueError:
-        return False
-    return isinstance(raw, dict) and raw.get("format") == CUSTOM_FORMAT
+        return parsed(text, CUSTOM_FORMAT, "a package's source", lambda raw: cls(*texts(raw, *cls.__slots__)))

@@ -30,12 +30,13 @@ class JobSpec:
     `hudi_table.sources.kafka.settings`}, "transform": [steps,
     see `hudi_table.services.transforming.steps`], of Kafka also "mode", "commitIntervalSeconds",
     "expectations": [{"name", "sql", "onFail": Fail, Quarantine or Drop}], "onUndecodable": Fail or
-    Quarantine, "maxErrorRatio"}, {"type": "Purge"}, {"type": "Bootstrap",
-    "path", "mode": MetadataOnly or FullRecord, "pattern"}, or of a table service {"type": a `ServiceType`,
+    Quarantine, "maxErrorRatio"}, {"type": "Purge"}, {"type": "Bootstrap", "path", "mode":
+    MetadataOnly or FullRecord, "pattern"}, or of a table service {"type": a `ServiceType`,
     "mode": Plan, Schedule, Execute or ScheduleAndExecute, "options": those of the service, which
     win over the table's, "plan": digest of an approved dry run or "", "instant": what it is about
-    or "", "force": whether or not its own trigger says so, "comment"}; of every type but Purge and Bootstrap also
-    MEASURE_INDEX. `attempt`: unique name of the attempt, recorded in the checkpoint of its commit.
+    or "", "force": whether or not its own trigger says so, "comment"}; of every type but Purge and
+    Bootstrap also MEASURE_INDEX. `attempt`: unique name of the attempt, recorded in the checkpoint
+    of its commit.
     `storage`: `endpoint`, `region`, and the names of the environment variables in `credentials`.
     `engine`: `Local` (no JVM) or `Spark` (with `spark.conf`, the manifest's properties, and
     `spark.fixed`, the launcher's, which win). `progress`: path of a JSON-lines file, or "" for the

@@ -8,10 +8,11 @@ there.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from hudi_table.model.json_text import parse_json
+from hudi_table.model.job.checkpoint_text import parsed, texts, written
 
 MARKS_FORMAT = "database-1"
 
@@ -30,26 +31,14 @@ class Mark:
 
     def to_text(self) -> str:
         """The value in extra metadata: compact JSON."""
-        document = {"format": MARKS_FORMAT, **{name: getattr(self, name) for name in self.__slots__}}
-        return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+        return written(MARKS_FORMAT, {name: getattr(self, name) for name in self.__slots__})
 
     @classmethod
     def from_text(cls, text: str) -> Mark:
         """Parse. Raises ValueError for anything that `to_text` did not write."""
-        if not is_mark(text):
-            raise ValueError(f"is no checkpoint of a database: {text[:80]!r}")
-        raw = parse_json(text)
-        try:
-            batch, attempt, column, value = (str(raw[name]) for name in ("batch", "attempt", "column", "value"))
-            return cls(batch, attempt, column, value, int(raw["rows"]), str(raw["digest"]))
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"is no checkpoint of a database: {text[:80]!r}") from error
 
+        def read(raw: Mapping[str, Any]) -> Mark:
+            batch, attempt, column, value, digest = texts(raw, "batch", "attempt", "column", "value", "digest")
+            return cls(batch, attempt, column, value, int(raw["rows"]), digest)
 
-def is_mark(text: str) -> bool:
-    """Whether a checkpoint is one of a database; false for what is none at all."""
-    try:
-        raw = parse_json(text)
-    except ValueError:
-        return False
-    return isinstance(raw, dict) and raw.get("format") == MARKS_FORMAT
+        return parsed(text, MARKS_FORMAT, "a database", read)

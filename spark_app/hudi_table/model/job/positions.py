@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_table.model.json_text import parse_json
+from hudi_table.model.job.checkpoint_text import parsed, written
 
 POSITIONS_FORMAT = 3
 """Beside the formats of checkpoints of files."""
@@ -68,7 +68,6 @@ class Positions:
             for name, each in sorted(self.topics.items())
         }
         document: dict[str, Any] = {
-            "format": POSITIONS_FORMAT,
             "source": "Kafka",
             "batch": self.batch,
             "attempt": self.attempt,
@@ -80,20 +79,18 @@ class Positions:
             document["refused"] = self.refused
         if self.ended:
             document["ended"] = self.ended
-        return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+        return written(POSITIONS_FORMAT, document)
 
     @classmethod
     def from_text(cls, text: str) -> Positions:
         """Parse. Raises ValueError for anything that `to_text` did not write."""
-        raw = parse_json(text)
-        if not isinstance(raw, dict) or raw.get("format") != POSITIONS_FORMAT or raw.get("source") != "Kafka":
-            raise ValueError(f"is no checkpoint of positions in Kafka: {text[:80]!r}")
-        try:
+
+        def read(raw: Mapping[str, Any]) -> Positions:
             topics = {str(name): _topic(each) for name, each in raw["topics"].items()}
             refused, ended = int(raw.get("refused", 0)), str(raw.get("ended", ""))
             return cls(str(raw["cluster"]), topics, str(raw["attempt"]), int(raw["newest"]), refused, ended)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"is no checkpoint of positions in Kafka: {text[:80]!r}") from error
+
+        return parsed(text, POSITIONS_FORMAT, "positions in Kafka", read)
 
 
 def _topic(raw: Any) -> TopicPositions:
@@ -105,15 +102,6 @@ def checked_offset(raw: Any) -> int:
     if isinstance(raw, bool) or not isinstance(raw, int) or not 0 <= raw <= OFFSET_MAX:
         raise ValueError(f"holds {raw!r}, which is no offset")
     return raw
-
-
-def is_positions(text: str) -> bool:
-    """Whether a checkpoint is one of positions in Kafka; false for what is none at all."""
-    try:
-        raw = parse_json(text)
-    except ValueError:
-        return False
-    return isinstance(raw, dict) and raw.get("format") == POSITIONS_FORMAT
 
 
 def streamer_text(positions: Positions) -> str | None:

@@ -7,10 +7,11 @@ asked.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from hudi_table.model.json_text import parse_json
+from hudi_table.model.job.checkpoint_text import parsed, texts, written
 
 QUERY_FORMAT = "query-1"
 
@@ -30,29 +31,15 @@ class QueryMark:
 
     def to_text(self) -> str:
         """The value in extra metadata: compact JSON."""
-        document = {"format": QUERY_FORMAT, **{name: getattr(self, name) for name in self.__slots__}}
-        return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+        return written(QUERY_FORMAT, {name: getattr(self, name) for name in self.__slots__})
 
     @classmethod
     def from_text(cls, text: str) -> QueryMark:
         """Parse. Raises ValueError for anything that `to_text` did not write."""
-        if not is_query(text):
-            raise ValueError(f"is no checkpoint of a statement: {text[:80]!r}")
-        raw = parse_json(text)
-        try:
-            batch, attempt, statement, column, value = (
-                str(raw[name]) for name in ("batch", "attempt", "statement", "column", "value")
-            )
+
+        def read(raw: Mapping[str, Any]) -> QueryMark:
             tables = {str(name): str(told) for name, told in raw["tables"].items()}
+            batch, attempt, statement, column, value = texts(raw, "batch", "attempt", "statement", "column", "value")
             return cls(batch, attempt, statement, tables, column, value)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"is no checkpoint of a statement: {text[:80]!r}") from error
 
-
-def is_query(text: str) -> bool:
-    """Whether a checkpoint is one of a statement; false for what is none at all."""
-    try:
-        raw = parse_json(text)
-    except ValueError:
-        return False
-    return isinstance(raw, dict) and raw.get("format") == QUERY_FORMAT
+        return parsed(text, QUERY_FORMAT, "a statement", read)

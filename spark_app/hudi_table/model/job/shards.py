@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hudi_table.model.digits import is_digits
+from hudi_table.model.job.checkpoint_text import parsed, texts, written
 from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, STREAMER_V2_TABLE_VERSION
-from hudi_table.model.json_text import parse_json
 
 SHARDS_FORMAT = "kinesis-1"
 _PART = re.compile(r"(?P<shard>shardId-\d{1,32}):(?P<after>\d{1,128})(@(?P<time>\d{1,15}))?(\|(?P<end>\d{1,128}))?", re.ASCII)  # fmt: skip
@@ -72,7 +72,6 @@ class ShardPositions:
             for name, each in sorted(self.shards.items())
         }
         document: dict[str, Any] = {
-            "format": SHARDS_FORMAT,
             "batch": self.batch,
             "attempt": self.attempt,
             "stream": self.stream,
@@ -82,20 +81,19 @@ class ShardPositions:
         }
         if self.refused:
             document["refused"] = self.refused
-        return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+        return written(SHARDS_FORMAT, document)
 
     @classmethod
     def from_text(cls, text: str) -> ShardPositions:
         """Parse. Raises ValueError for anything that `to_text` did not write."""
-        if not is_shards(text):
-            raise ValueError(f"is no checkpoint of positions in Kinesis: {text[:80]!r}")
-        raw = parse_json(text)
-        try:
+
+        def read(raw: Mapping[str, Any]) -> ShardPositions:
             shards = {str(name): _shard(each) for name, each in raw["shards"].items()}
             newest, refused = int(raw["newest"]), int(raw.get("refused", 0))
-            return cls(str(raw["stream"]), str(raw["id"]), shards, str(raw["attempt"]), newest, refused)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"is no checkpoint of positions in Kinesis: {text[:80]!r}") from error
+            stream, id_, attempt = texts(raw, "stream", "id", "attempt")
+            return cls(stream, id_, shards, attempt, newest, refused)
+
+        return parsed(text, SHARDS_FORMAT, "positions in Kinesis", read)
 
 
 def _shard(raw: Any) -> ShardPosition:
@@ -103,15 +101,6 @@ def _shard(raw: Any) -> ShardPosition:
     if (after and not is_digits(after)) or (ended and not is_digits(ended)):
         raise ValueError(f"holds {raw!r}, which is no position in a shard")
     return ShardPosition(after, int(raw.get("start", -1)), int(raw.get("time", -1)), ended)
-
-
-def is_shards(text: str) -> bool:
-    """Whether a checkpoint is one of positions in Kinesis; false for what is none at all."""
-    try:
-        raw = parse_json(text)
-    except ValueError:
-        return False
-    return isinstance(raw, dict) and raw.get("format") == SHARDS_FORMAT
 
 
 def streamer_shards(positions: ShardPositions) -> str | None:

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 
-from hudi_table.model.json_text import parse_json
+from hudi_table.model.job.checkpoint_text import parsed, texts, written
 
 UPSTREAM_FORMAT = "hudi-1"
 LOSS_REMEDY = "give hudi.onDataLoss: Continue to take all rows again, as they are now"
@@ -27,19 +26,12 @@ class Upstream:
 
     def to_text(self) -> str:
         """The value in extra metadata: compact JSON."""
-        document = {"format": UPSTREAM_FORMAT, **{name: getattr(self, name) for name in self.__slots__}}
-        return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+        return written(UPSTREAM_FORMAT, {name: getattr(self, name) for name in self.__slots__})
 
     @classmethod
     def from_text(cls, text: str) -> Upstream:
         """Parse. Raises ValueError for anything that `to_text` did not write."""
-        if not is_upstream(text):
-            raise ValueError(f"is no checkpoint of another table: {text[:80]!r}")
-        raw = parse_json(text)
-        try:
-            return cls(*(str(raw[name]) for name in cls.__slots__))
-        except KeyError as error:
-            raise ValueError(f"is no checkpoint of another table: {text[:80]!r}") from error
+        return parsed(text, UPSTREAM_FORMAT, "another table", lambda raw: cls(*texts(raw, *cls.__slots__)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +46,3 @@ class UpstreamExtent:
     size: int = 0
     oldest: datetime | None = None
     lost: str = ""
-
-
-def is_upstream(text: str) -> bool:
-    """Whether a checkpoint is one of another table; false for what is none at all."""
-    try:
-        raw = parse_json(text)
-    except ValueError:
-        return False
-    return isinstance(raw, dict) and raw.get("format") == UPSTREAM_FORMAT

@@ -69,6 +69,8 @@ def define(ctx: TableContext, indexes: Definitions) -> list[DefinedPartition]:
     """Note those that are not there yet, before they are built. Returns them."""
     there = read_partitions(ctx).all
     new = [name for name in indexes if name not in there]
+    # What a process left that died is noted anew: a note that looks old may be taken back.
+    undefine(ctx, new)
     for name in new:
         said = indexes[name]
         if isinstance(name, ExpressionPartition) and isinstance(said, ExpressionNote):

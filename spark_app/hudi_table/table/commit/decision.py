@@ -83,9 +83,8 @@ class Decider:
         if sequence + 1 in self.ctx.entries:
             # Others were faster, as the proof of the right has shown: there may be more of them.
             self._width = WIDTH // 2
-        if self.ctx.lock is not None:
-            # What was listed before may lack what another engine did as we waited for the lock.
-            self._forget_listing()
+        if self.ctx.lock is not None and self.neighbours is not None:
+            self.neighbours.forget_unlocked()
         for _ in range(SLOT_ATTEMPTS_MAX):
             seen = self._confirm_tail(seen, requested_at)
             occupant = self._slot(sequence + 1) if requested_at is None else None

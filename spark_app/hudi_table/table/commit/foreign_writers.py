@@ -59,6 +59,8 @@ class Neighbours:
     metadata_moved: bool = False
     listed: Timeline | None = field(default=None, repr=False)
     newest: frozenset[str] | None = field(default=None, repr=False)
+    under_lock: Timeline | None = field(default=None, repr=False)
+    """A listing under the lock that the decision holds, behind which nothing else was done."""
     since: str = ""
     """Where the second and later listings begin."""
 
@@ -97,6 +99,11 @@ class Neighbours:
     def forget(self) -> None:
         """Something took its time since the last listing: the next `relist` asks again."""
         self.listed = self.newest = None
+
+    def forget_unlocked(self) -> None:
+        """What was listed before the lock was had may lack what another engine did as it was waited
+        for."""
+        self.listed, self.newest, self.under_lock = self.under_lock, None, None
 
     def is_quiet(self) -> bool | None:
         """Whether the listing of what is new shows nothing that the snapshot and the chain do not

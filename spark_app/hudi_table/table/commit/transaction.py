@@ -127,7 +127,9 @@ class Transaction:
 
         def decide(again: bool) -> None:
             # Hudi's writers write to the metadata table, and compact it, under the lock.
-            with section_behind_reads(self.ctx, self.time):
+            with section_behind_reads(self.ctx, self.time) as listed:
+                # What is written to a metadata table takes its time: behind that it is listed again.
+                neighbours.under_lock = None if has_metadata else listed
                 write = delta.write_again if again else delta.write
                 touched = replace(claimed, metadata=write() if has_metadata else frozenset({METADATA}))
                 self._decide(Kind.COMMIT, touched, self.instant, data, neighbours, delta.write_again, place=place)

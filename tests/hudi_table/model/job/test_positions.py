@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_table.model.job.checkpoint_text import form_of
 from hudi_table.model.job.positions import (
     OFFSET_MAX,
+    POSITIONS_FORMAT,
     STREAMER_KEY,
     STREAMER_KEY_V2,
     Extent,
@@ -17,7 +19,6 @@ from hudi_table.model.job.positions import (
     TopicPositions,
     behind,
     commit_keys,
-    is_positions,
     lost,
     of_streamer,
     parse_streamer,
@@ -40,7 +41,7 @@ POSITIONS = st.builds(
 def test_their_text_reads_back(positions: Positions) -> None:
     text = positions.to_text()
     assert Positions.from_text(text) == positions
-    assert is_positions(text)
+    assert form_of(text) == POSITIONS_FORMAT
 
 
 @given(TOPICS, OFFSETS)

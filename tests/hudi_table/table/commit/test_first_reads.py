@@ -6,21 +6,27 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.metadata.port import open_context
 from hudi_table.model.options.lock_settings import FileLockSettings
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit.beside import first_reads
+from hudi_table.table.commit.beside.locking import section, with_lock
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.locks.file_system import FileSystemLock
 from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import draw_instant
 from tests.support.beside import seen_anew
+from tests.support.recording import RecordingStorage, Trace
+from tests.support.tables import memory_storage
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
 LOCK = {
@@ -187,3 +193,32 @@ def test_who_is_in_a_section_already_has_no_lock_to_give_back(tmp_path: Path, gi
     with table.context.lock.section(), first_reads.section_behind_reads(table.context, own):
         pass
     assert not given_back.is_set()
+
+
+@pytest.mark.parametrize(("metadata", "listings"), [("false", 1), ("true", 2)])
+def test_the_timeline_is_listed_once_under_the_lock_unless_a_metadata_table_is_written_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metadata: str, listings: int
+) -> None:
+    storage, trace = memory_storage(), Trace()
+    options = {"hoodie.metadata.enable": metadata}
+    table = create_table(storage.base_path, SCHEMA, record_key="id")
+    table.upsert(row("a", 1), options=options)
+    lock = {**LOCK, "hoodie.write.lock.filesystem.path": str(tmp_path)}
+    recorded = HudiTable(with_lock(open_context(RecordingStorage(table.context.storage, trace)), lock))
+    begun: list[int] = []
+
+    @contextmanager
+    def noting(ctx: TableContext) -> Iterator[None]:
+        with section(ctx):
+            begun.append(len(trace.steps))
+            yield
+
+    monkeypatch.setattr(first_reads, "section", noting)
+    recorded.upsert(row("a", 2), options=options)
+    inside = trace.steps[begun[0] :]
+    decided = next(
+        number for number, step in enumerate(inside) if step.key.startswith(".hoodie/.txn/") and step.condition
+    )
+    found = [step for step in inside[:decided] if (step.call, step.key) == ("list_dir", ".hoodie")]
+    assert len(found) == listings, "\n".join(map(str, inside))
+    assert values(recorded) == [2]

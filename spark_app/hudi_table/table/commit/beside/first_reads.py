@@ -20,6 +20,7 @@ from hudi_table.table.commit.beside.locking import may_decide, section
 from hudi_table.table.timeline.active import list_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import store_now
+from hudi_table.table.timeline.timeline import Timeline
 
 WAIT_SECONDS_MAX = 5.0
 """How long a commit lets others read first, in all: a writer that is slow to begin holds up nobody
@@ -28,22 +29,24 @@ LOOK_SECONDS = 0.2
 
 
 @contextmanager
-def section_behind_reads(ctx: TableContext, own: str) -> Iterator[None]:
+def section_behind_reads(ctx: TableContext, own: str) -> Iterator[Timeline | None]:
     """The lock, held for the write of the instant `own`; given back for a while where a live write
     of another engine that began before has not read yet.
 
-    What it commits meanwhile is found by who lists the timeline inside, as ever.
+    What it commits meanwhile is found by who lists the timeline inside, as ever. Given is the
+    listing that was made inside, if one was.
     """
     if ctx.lock is None or ctx.layout.tells_completions or may_decide(ctx):
         # In a section of the caller's there is nothing that could be given back.
         with section(ctx):
-            yield
+            yield None
         return
     left = WAIT_SECONDS_MAX
     while True:
         with section(ctx):
-            if left <= 0 or not _waits_to_read(ctx, own):
-                yield
+            listed = list_timeline(ctx) if left > 0 else None
+            if listed is None or not _waits_to_read(ctx, own, listed):
+                yield listed
                 return
         left -= _given_back(ctx, own, left)
 
@@ -55,16 +58,16 @@ def _given_back(ctx: TableContext, own: str, seconds: float) -> float:
     while True:
         ctx.clock.sleep(min(LOOK_SECONDS, seconds))
         passed = ctx.clock.boot_seconds() - begun
-        if passed >= seconds or not _waits_to_read(ctx, own):
+        if passed >= seconds or not _waits_to_read(ctx, own, list_timeline(ctx)):
             return max(passed, LOOK_SECONDS)
 
 
-def _waits_to_read(ctx: TableContext, own: str) -> bool:
+def _waits_to_read(ctx: TableContext, own: str, listed: Timeline) -> bool:
     """Whether a write of another engine that began before shows its requested file alone, and a
     fresh heartbeat."""
     waiting = [
         instant.time
-        for instant in list_timeline(ctx).pending
+        for instant in listed.pending
         if instant.state is State.REQUESTED
         and instant.action in WRITE_ACTIONS
         and comparable_time(instant.time) < comparable_time(own)
