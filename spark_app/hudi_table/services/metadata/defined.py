@@ -62,12 +62,11 @@ def check_defined(ctx: TableContext, asked: Mapping[str, str]) -> Definitions:
         partition_of(short)
         if f"{other}{short}" in there:
             raise InvalidRequestError(f"{other}{short} has the name of {name}: give another one")
-    found: dict[DefinedPartition, str | ExpressionNote] = {}
-    for partition, column in check_secondary(ctx, asked).items():
-        found[partition] = column
-    for index, note in check_expressions(ctx, asked).items():
-        found[index] = note
-    return found
+    found: list[tuple[DefinedPartition, str | ExpressionNote]] = [
+        *check_secondary(ctx, asked).items(),
+        *check_expressions(ctx, asked).items(),
+    ]
+    return dict(found)
 
 
 def define(ctx: TableContext, indexes: Definitions) -> list[DefinedPartition]:
