@@ -146,7 +146,8 @@ def test_indexes_go_on_on_both_sides(
     open_table(held.base).delete(gone)
     held.rows = {key: row for key, row in held.rows.items() if key not in ("k05", "k20")}
     assert_found(oracle, held, "our upsert and delete")
-    held.write_by(oracle, range(7, 12), 5)
+    # 1.0.2 fails on a null date in a log, with or without such an index: this range has none.
+    held.write_by(oracle, range(11, 15), 5)
     assert_found(oracle, held, "Hudi's upsert after ours")
     if kind == "MergeOnRead":
         open_table(held.base).compact(force=True)
