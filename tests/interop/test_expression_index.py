@@ -146,7 +146,7 @@ def test_indexes_go_on_on_both_sides(
     open_table(held.base).delete(gone)
     held.rows = {key: row for key, row in held.rows.items() if key not in ("k05", "k20")}
     assert_found(oracle, held, "our upsert and delete")
-    # 1.0.2 fails on a null date in a log, with or without such an index: this range has none.
+    # 1.0.2 fails to make column statistics of a log with such a row without values: none is in this range.
     held.write_by(oracle, range(11, 15), 5)
     assert_found(oracle, held, "Hudi's upsert after ours")
     if kind == "MergeOnRead":
