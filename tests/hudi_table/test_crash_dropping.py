@@ -3,9 +3,9 @@ metadata table: while the properties name a partition, all its files are there a
 table holds; and the next write needs no repair.
 
 Matrix: {one that is kept, one with indexes of expressions, one of which those are dropped, one that
-was lost to a drop that ended half-way} × {upsert, delete, insert_overwrite, compaction or clustering} × each
-storage call × {crash before, crash after, torn write, lost reply}, on golden tables of Hudi 1.1.1
-in memory.
+was lost to a drop that ended half-way} × {upsert, delete, insert_overwrite, compaction or
+clustering} × each storage call × {crash before, crash after, torn write, lost reply}, on golden
+tables of Hudi 1.1.1 in memory.
 """
 
 from __future__ import annotations

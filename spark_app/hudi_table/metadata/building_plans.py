@@ -196,10 +196,10 @@ def _initial(ctx: TableContext, time: str, partitions: Iterable[AnyPartition]) -
 
 
 def built_again(ctx: TableContext, timeline: Timeline, *, indexed: bool) -> list[DefinedPartition]:
-    """The indexes that somebody has defined which a metadata table is to have again that is built as
-    a whole: those of one that was dropped, as after an upgrade. `indexed`: a global record index is
-    built too. What else is defined and not there is taken back, for Hudi 1.1.1 fails on a filter by
-    it (measured)."""
+    """The indexes that somebody has defined which a metadata table is to have again that is built
+    as a whole: those of one that was dropped, as after an upgrade. `indexed`: a global record index
+    is built too. What else is defined and not there is taken back, for Hudi 1.1.1 fails on a filter
+    by it (measured)."""
     if read_partitions(ctx).all:
         return []
     found: list[DefinedPartition] = [

@@ -141,9 +141,9 @@ def define_secondary(ctx: TableContext, name: SecondaryPartition, column: str) -
 
 @dataclass(frozen=True, slots=True)
 class ExpressionNote:
-    """What is noted of an index of an expression: the `function` of its `column` with the function's
-    `options`, `using` what it tells of a file (`column_stats` or `bloom_filters`), and whether
-    bounds are `plain` values with their type beside them."""
+    """What is noted of an index of an expression: the `function` of its `column` with the
+    function's `options`, `using` what it tells of a file (`column_stats` or `bloom_filters`), and
+    whether bounds are `plain` values with their type beside them."""
 
     column: str
     function: str

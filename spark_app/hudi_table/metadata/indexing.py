@@ -192,8 +192,8 @@ def finish_buildings(ctx: TableContext) -> bool:
 
 
 def _finished(ctx: TableContext, *, raises: bool) -> bool:
-    """Finish what others have planned. Rows that allow no record index, or no statistics of
-    partitions, end its plan, and are raised (`raises`) for whoever wants one."""
+    """Finish what others have planned. Rows that allow none end its plan, and are raised (`raises`)
+    for whoever wants one."""
     try:
         return finish_buildings(ctx)
     except (InvalidDataError, UnkeptError):

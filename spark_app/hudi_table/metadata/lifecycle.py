@@ -78,8 +78,8 @@ def has_defined(ctx: TableContext) -> bool:
 
 
 def _strange(ctx: TableContext, names: Collection[str]) -> set[str]:
-    """Those of the partitions that no commit writes to: indexes that do not say of which column, and
-    of secondary keys those that have no global record index beside them."""
+    """Those of the partitions that no commit writes to: indexes that do not say of which column,
+    and of secondary keys those that have no global record index beside them."""
     others = set(names) - kept(ctx)
     if not has_defined(ctx) or not any(map(is_defined, others)):
         return others

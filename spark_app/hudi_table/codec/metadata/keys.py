@@ -12,8 +12,8 @@ record key; `\\`, `$` and NUL are escaped by `\\` in both, and a null is one NUL
 that of the whole key in version 1 of such an index, and of the value with its `$` in version 2.
 
 An index of an expression (measured there too) has the keys of column statistics, or of bloom
-filters; and of a whole partition the ids of its column, of `__partition_stat__` and of the partition
-path.
+filters; and of a whole partition the ids of its column, of `__partition_stat__` and of the
+partition path.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ def built_again(ctx: TableContext, timeline: Timeline) -> list[ExpressionPartiti
 
 
 def wrong_entries(ctx: TableContext, table: MetadataTable, timeline: Timeline, name: ExpressionPartition) -> str:
-    """What the index says otherwise than the rows, of the files that a reader opens; '' for nothing,
-    and of an index that is not kept, which the next write drops.
+    """What the index says otherwise than the rows, of the files that a reader opens; '' for
+    nothing, and of an index that is not kept, which the next write drops.
 
     Raises CorruptTableError, ObjectNotFoundError if a file was cleaned meanwhile.
     """

@@ -1,11 +1,12 @@
-"""What files say to an index of an expression: of each one the least and the greatest value that the
-expression has in its rows, or a bloom filter of the values; of partitions the bounds of all files.
+"""What files say to an index of an expression: of each one the least and the greatest value that
+the expression has in its rows, or a bloom filter of the values; of partitions the bounds of all
+files.
 
-Facts (measured on Hudi 1.0.2 and 1.1.1): a log has an entry of its own, of the rows in its blocks. A
-file without one is read by every filter; a partition without one by none, where another has one. So
-a partition gets an entry with each of its files, and the bounds of a partition become wider with
-each, until Hudi writes them anew. A bloom filter holds no nulls, for which Hudi cannot make one, nor
-can it for a log: on merge-on-read tables its writes fail where there is one.
+Facts (measured on Hudi 1.0.2 and 1.1.1): a log has an entry of its own, of the rows in its blocks.
+A file without one is read by every filter; a partition without one by none, where another has one.
+So a partition gets an entry with each of its files, and the bounds of a partition become wider with
+each, until Hudi writes them anew. A bloom filter holds no nulls, for which Hudi cannot make one,
+nor can it for a log: on merge-on-read tables its writes fail where there is one.
 """
 
 from __future__ import annotations
@@ -169,8 +170,8 @@ def bounds_of_files(
 
 
 def removals(ctx: TableContext, name: ExpressionPartition, files: Iterable[File]) -> list[Entries]:
-    """What says that files are gone. Bounds of their partition may be wider than what is left of it.
-    Raises UnkeptError."""
+    """What says that files are gone. Bounds of their partition may be wider than what is left of
+    it. Raises UnkeptError."""
     note = note_of(ctx, name)
     gone = [file for file in files if _holds_rows(file[1])]
     if note.using == MetadataPartition.BLOOM_FILTERS:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_table.metadata.expression_index.formats import DEFAULT_FORMAT, Format, day_parts
+from hudi_table.model import digits
 
 Values = Callable[[pa.Array], pa.Array]
 _SECOND, _DAY = 1_000_000, 86_400_000_000
@@ -94,10 +95,10 @@ def _substring(kind: pa.DataType, options: Mapping[str, str]) -> tuple[pa.DataTy
 def whole_option(options: Mapping[str, str], name: str) -> int:
     """A whole number as Java's `Integer.parseInt` reads it. Raises UnknownValueError."""
     text = options.get(name, "")
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits or not digits.isascii() or not digits.isdigit() or abs(int(text)) > _INT_MAX:
+    number = digits.whole(text[1:] if text[:1] in ("+", "-") else text)
+    if number is None or number > _INT_MAX:
         raise UnknownValueError(f"needs a whole number as option {name}, and has {text!r}")
-    return int(text)
+    return -number if text.startswith("-") else number
 
 
 def _cased(change: Callable[[str], str], plain: Callable[[pa.Array], pa.Array], refused: str) -> Values:

@@ -38,7 +38,8 @@ class IndexingService(Unplanned):
         """The service with these partitions beside `files`: `column_stats`, `partition_stats`,
         `bloom_filters`, `record_index` or `partitioned_record_index`,
         `secondary_index_<name>=<column>` and `expr_index_<name>=<function>(<column>)`. `plan`:
-        digest of a dry run, which must still hold. Raises InvalidOptionError for options that name others."""
+        digest of a dry run, which must still hold. Raises InvalidOptionError for options that name
+        others."""
         given, chosen = dict(options or {}), ",".join(partitions)
         named = given.setdefault(INDEXING_PARTITIONS, chosen)
         if chosen and names_in(named) != names_in(chosen):

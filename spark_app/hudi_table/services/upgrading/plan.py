@@ -194,7 +194,8 @@ def index_definitions(ctx: TableContext, change: Change) -> list[str]:
 
 
 def keeps_indexes(ctx: TableContext, change: Change) -> bool:
-    """Whether definitions of indexes that somebody has made by their name go along to the other version."""
+    """Whether definitions of indexes that somebody has made by their name go along to the other
+    version."""
     return change.layout.partition_stats and bool(defined_by_users(ctx))
 
 
