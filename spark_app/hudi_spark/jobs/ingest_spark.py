@@ -218,6 +218,16 @@ def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch) -> DataFrame:
     return frame.repartitionById(len(splits), "ordinal").mapInArrow(read, spark_schema)
 
 
+def refuse_other_steps(chain: Sequence[Mapping[str, Any]]) -> None:
+    """Raise InvalidRequestError, before anything is read, for a step that Spark does not do."""
+    for number, step in enumerate(chain):
+        if step.get("sql") is None:
+            kind = next(iter(step), "nothing")
+            raise InvalidRequestError(
+                f"transform {number + 1} is {kind}, and engine Spark takes SQL alone: give SQL, or let the engine be Local"
+            )
+
+
 def transformed(spark: SparkSession, source: DataFrame, chain: Sequence[Mapping[str, Any]]) -> DataFrame:
     """The source after every step. The texts were checked before this is called."""
     for step in chain:
