@@ -140,6 +140,7 @@ def write_rows(
     rows: DataFrame,
     recorded: Recorded,
     progress: Progress,
+    *,
     schema: pa.Schema | None = None,
 ) -> CommitResult:
     """Write a frame as one commit. `schema`: that of a table which is made for it, where Spark's
