@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ def test_parts_are_read_in_tasks_and_make_the_table_of_one_process(
     )
     split = {"column": "id", "parts": 3}
     for _ in range(2):
-        grows = {"incremental": {"column": "at", "lag": 5}, "split": split}
+        grows: dict[str, Any] = {"incremental": {"column": "at", "lag": 5}, "split": split}
         assert here.good(**grows).figures["rowsRead"] == tasks.good(**grows).figures["rowsRead"]
         mine, other = (open_table(each.location).scan().to_arrow().sort_by("id") for each in (here, tasks))
         meta = [name for name in mine.column_names if name.startswith("_hoodie_")]

@@ -140,6 +140,7 @@ def write_rows(
     rows: DataFrame,
     recorded: Recorded,
     progress: Progress,
+    *,
     schema: pa.Schema | None = None,
 ) -> CommitResult:
     """Write a frame as one commit. `schema`: that of a table which is made for it, where Spark's
@@ -216,6 +217,16 @@ def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch) -> DataFrame:
     rows = [(ordinal, pickle.dumps(split)) for ordinal, split in enumerate(splits)]
     frame = spark.createDataFrame(rows, "ordinal int, payload binary")
     return frame.repartitionById(len(splits), "ordinal").mapInArrow(read, spark_schema)
+
+
+def refuse_other_steps(chain: Sequence[Mapping[str, Any]]) -> None:
+    """Raise InvalidRequestError, before anything is read, for a step that Spark does not do."""
+    for number, step in enumerate(chain):
+        if step.get("sql") is None:
+            kind = next(iter(step), "nothing")
+            raise InvalidRequestError(
+                f"transform {number + 1} is {kind}, and engine Spark takes SQL alone: give SQL, or let the engine be Local"
+            )
 
 
 def transformed(spark: SparkSession, source: DataFrame, chain: Sequence[Mapping[str, Any]]) -> DataFrame:

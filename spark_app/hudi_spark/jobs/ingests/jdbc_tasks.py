@@ -1,5 +1,5 @@
-"""Rows of a database in tasks of Spark: each reads one part itself, from the state that the driver's
-connection keeps; no row goes through the driver."""
+"""Rows of a database in tasks of Spark: each reads one part itself, from the state that the
+driver's connection keeps; no row goes through the driver."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write_parts(
         try:
             rows = transformed(spark, kept, chain)
             schema = None if chain else schema_of(parts.columns)
-            return write_rows(spark, spec, table, rows, recorded, progress, schema)
+            return write_rows(spark, spec, table, rows, recorded, progress, schema=schema)
         finally:
             kept.unpersist()
 

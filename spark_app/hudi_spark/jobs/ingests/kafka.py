@@ -245,8 +245,10 @@ def _way(spec: JobSpec, source: KafkaSource, ingest: Ingest, shaping: Shaping, p
     if spec.engine == "Local":
         return _Here(source, ingest, shaping)
     # Spark is started only by jobs that need it.
+    from hudi_spark.jobs.ingest_spark import refuse_other_steps
     from hudi_spark.jobs.ingests.kafka_tasks import SparkWay
 
+    refuse_other_steps(spec.work.get("transform", ()))
     return SparkWay(spec, source, ingest, shaping, progress)
 
 

@@ -15,15 +15,12 @@ an event before it.
 from __future__ import annotations
 
 import functools
-import itertools
 import os
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark import StorageLevel, cloudpickle
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -32,6 +29,18 @@ from pyspark.sql import functions as sf
 import hudi_spark
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.ingest_spark import arrow_schema, data_errors, in_spark_types, report_tasks, started, transformed
+from hudi_spark.jobs.ingests.kafka_parts import (
+    KEPT,
+    Asked,
+    Batches,
+    MadeRows,
+    ReadRange,
+    Tools,
+    make_part,
+    packets,
+    read_part,
+    told_of,
+)
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, counting
 from hudi_spark.jobs.target import arrival_decides
@@ -40,7 +49,7 @@ from hudi_spark.worker import set_up_worker
 from hudi_table import errors
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.codec.conform import conform
-from hudi_table.errors import HudiError, InvalidDataError, UnavailableError
+from hudi_table.errors import HudiError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.positions import Positions
 from hudi_table.model.job.variables import SOURCE_VARIABLES
@@ -51,74 +60,14 @@ from hudi_table.sources.checkpoints import HeldPositions
 from hudi_table.sources.formats.dialects import DIALECTS
 from hudi_table.sources.formats.unions import united
 from hudi_table.sources.kafka.brokers import by_place
-from hudi_table.sources.kafka.ranges import Bounds, Range, packed, ranges_of, reached_of, read_range, unpacked
+from hudi_table.sources.kafka.ranges import Bounds, Range, ranges_of, reached_of
 from hudi_table.sources.kafka.refusing import ERROR_SCHEMA
-from hudi_table.sources.kafka.rows import Decoding
-from hudi_table.sources.kafka.source import KafkaBatch, KafkaSource, rows_of
+from hudi_table.sources.kafka.source import KafkaBatch, KafkaSource
 from hudi_table.sources.kafka.where import PREFIX
-from hudi_table.table.store.clock import SystemClock
 
 _ITEMS = "ordinal int, payload binary"
-_KEPT = "ordinal int, told binary, data binary"
-_CHUNK_ROWS = 65_536
 _LOOK_SECONDS = 0.5
 _ARRIVAL, _RANK = "_lakeops_arrival", "_lakeops_rank"
-Batches = Iterator[pa.RecordBatch]
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """What tasks make rows with; its secrets travel as those of the store do."""
-
-    decoding: Decoding
-    work: Mapping[str, Any]
-    environment: Mapping[str, str] = field(repr=False)
-    ingest: str = ""
-    attempt: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a task is asked of one batch. `known`: types that are wanted; `most`: messages that the
-    batch has at most."""
-
-    tools: bytes = field(repr=False)
-    known: pa.Schema | None
-    start: Positions
-    most: int
-
-    def rows(self, wanted: Range, batches: Sequence[pa.RecordBatch]) -> Rows[Positions]:
-        """Rows of the messages of a range."""
-        tools = _unpacked(self.tools)
-        messages = unpacked(batches, wanted.place)
-        decoding = replace(tools.decoding, most=self.most)
-        return rows_of(messages, decoding, self.known, (tools.ingest, tools.attempt), self.start)
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What a task says of a range: the offset behind it, how many messages are in it, the offset of
-    the last one, their bytes and newest time; the columns of their rows, or the error that there
-    are none."""
-
-    wanted: Range
-    reached: int
-    count: int
-    last: int
-    bytes: int
-    newest: int
-    schema: pa.Schema | None = None
-    error: tuple[str, str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """What a task says of the rows of a range."""
-
-    count: int
-    messages: int
-    refused: pa.Table
-    dropped: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +75,6 @@ class SparkShaped(Shaped[Positions]):
     """What is to be committed, as a frame; the batches of `rows` are empty."""
 
     frame: DataFrame | None = None
-
-
-@functools.lru_cache(maxsize=1)
-def _unpacked(tools: bytes) -> Tools:
-    """Kept by a worker from task to task: a registry is asked once for a schema."""
-    found: Tools = pickle.loads(tools)  # noqa: S301 - the driver's own, see tests/tidy/test_dangers.py
-    return found
 
 
 @dataclass(slots=True)
@@ -178,7 +120,7 @@ class SparkWay:
             return self._nothing(batch.reached({}, -1), wanted)
         spark = self._session()
         most = sum(each.stop - each.start for each in ranges)
-        asked = _Asked(self._packed_tools(), wanted, batch.start, most)
+        asked = Asked(self._packed_tools(), wanted, batch.start, most)
         with data_errors(), report_tasks(spark, self.progress):
             kept, told = self._read_ranges(spark, ranges, asked)
             self.source.confirm(batch.start)
@@ -232,7 +174,7 @@ class SparkWay:
             self._tools = cloudpickle.dumps(tools)
         return self._tools
 
-    def _learn(self, found: Sequence[_Read]) -> None:
+    def _learn(self, found: Sequence[ReadRange]) -> None:
         count = sum(each.count for each in found)
         if count:
             self.row_bytes = max(1.0, sum(each.bytes for each in found) / count)
@@ -249,19 +191,19 @@ class SparkWay:
         return kept
 
     def _read_ranges(
-        self, spark: SparkSession, ranges: Sequence[Range], asked: _Asked
-    ) -> tuple[DataFrame, list[_Read]]:
+        self, spark: SparkSession, ranges: Sequence[Range], asked: Asked
+    ) -> tuple[DataFrame, list[ReadRange]]:
         rows = [(ordinal, pickle.dumps(each)) for ordinal, each in enumerate(ranges)]
         frame = spark.createDataFrame(rows, _ITEMS).repartitionById(len(rows), "ordinal")
-        kept = self._keep(frame.mapInArrow(functools.partial(_read, asked=asked), _KEPT))
-        told = _told(kept)
+        kept = self._keep(frame.mapInArrow(functools.partial(read_part, asked=asked), KEPT))
+        told = told_of(kept)
         return kept, [told[ordinal] for ordinal in range(len(ranges))]
 
     def _make(
         self,
         kept: DataFrame,
-        found: Mapping[int, _Read],
-        asked: _Asked,
+        found: Mapping[int, ReadRange],
+        asked: Asked,
         reached: Positions,
         before: tuple[int, int],
     ) -> SparkShaped:
@@ -269,9 +211,9 @@ class SparkWay:
             if each.error is not None:
                 raise _raised(*each.error)
         assert asked.known is not None
-        task = functools.partial(_make, asked=asked, found=dict(found))
-        made = self._keep(kept.select("ordinal", "data").where("data is not null").mapInArrow(task, _KEPT))
-        told: list[_Made] = list(_told(made).values())
+        task = functools.partial(make_part, asked=asked, found=dict(found))
+        made = self._keep(kept.select("ordinal", "data").where("data is not null").mapInArrow(task, KEPT))
+        told: list[MadeRows] = list(told_of(made).values())
         refused = pa.concat_tables([ERROR_SCHEMA.empty_table(), *(each.refused for each in told)])
         messages, dropped = sum(each.messages for each in told), sum(each.dropped for each in told)
         self.shaping.check_counts(refused, messages, before)
@@ -304,17 +246,11 @@ class SparkWay:
         return last.where(sf.col(_RANK) == 1).select(*(f"`{name.replace('`', '``')}`" for name in names))
 
 
-def _columns(found: Sequence[_Read]) -> pa.Schema:
+def _columns(found: Sequence[ReadRange]) -> pa.Schema:
     """The columns of all ranges, those that the ingest adds last."""
     own = {IS_DELETED, *(name for dialect in DIALECTS.values() for name in dialect.own.names)}
     schemas = [each.schema for each in found if each.schema is not None]
     return united(schemas, lambda name: name in own or name.startswith(PREFIX))
-
-
-def _told(frame: DataFrame) -> dict[int, Any]:
-    """What tasks say, by the number of their range."""
-    answers = frame.select("ordinal", "told").where("told is not null").collect()
-    return {row["ordinal"]: pickle.loads(row["told"]) for row in answers}  # noqa: S301 - of our own tasks, see tests/tidy/test_dangers.py
 
 
 def _raised(name: str, message: str) -> HudiError:
@@ -329,110 +265,8 @@ def _frame(made: DataFrame, schema: pa.Schema) -> DataFrame:
 
     def rows(batches: Batches) -> Batches:
         set_up_worker()
-        for _, found in _packets(batches):
+        for _, found in packets(batches):
             for each in found:
                 yield conform(each, target)
 
     return made.select("ordinal", "data").where("data is not null").mapInArrow(rows, spark_schema)
-
-
-def _packets(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Sequence[pa.RecordBatch]]]:
-    """(number of the range, batches) of what is kept of it, part by part."""
-    for batch in batches:
-        for ordinal, data in zip(batch.column("ordinal").to_pylist(), batch.column("data"), strict=True):
-            with pa.ipc.open_stream(data.as_buffer()) as stream:
-                yield ordinal, list(stream)
-
-
-def _packet(ordinal: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    return _answer(ordinal, None, sink.getvalue().to_pybytes())
-
-
-def _answer(ordinal: int, told: bytes | None, data: bytes | None) -> pa.RecordBatch:
-    arrays = [pa.array([ordinal], pa.int32()), pa.array([told], pa.binary()), pa.array([data], pa.binary())]
-    return pa.record_batch(arrays, names=["ordinal", "told", "data"])
-
-
-def _read(batches: Batches, *, asked: _Asked) -> Batches:
-    """What the first task of a range does."""
-    set_up_worker()
-    tools = _unpacked(asked.tools)
-    for batch in batches:
-        for ordinal, payload in zip(
-            batch.column("ordinal").to_pylist(), batch.column("payload").to_pylist(), strict=True
-        ):
-            wanted: Range = pickle.loads(payload)  # noqa: S301 - the driver's own, see tests/tidy/test_dangers.py
-            messages, reached = read_range(tools.decoding.settings, tools.environment, wanted, SystemClock())
-            parts = packed(messages)
-            yield from (_packet(ordinal, part) for part in parts)
-            times = [int(np.max(each)) for each in messages.times if len(each)]
-            told = _Read(
-                wanted,
-                reached,
-                len(messages.values),
-                int(messages.offsets[-1][-1]) if parts else -1,
-                messages.size,
-                max(times, default=-1),
-            )
-            yield _answer(ordinal, pickle.dumps(_looked_at(told, parts, asked)), None)
-
-
-def _looked_at(told: _Read, parts: Sequence[pa.RecordBatch], asked: _Asked) -> _Read:
-    """With the columns of the rows. An error counts only if nothing before the range ends the
-    batch."""
-    try:
-        return replace(told, schema=asked.rows(told.wanted, parts).schema)
-    except HudiError as error:
-        return replace(told, error=(type(error).__name__, error.message))
-
-
-def _make(batches: Batches, *, asked: _Asked, found: Mapping[int, _Read]) -> Batches:
-    """What the second task of a range does."""
-    set_up_worker()
-    work = _unpacked(asked.tools).work
-    for ordinal, packets in itertools.groupby(_packets(batches), lambda packet: packet[0]):
-        if ordinal not in found:
-            continue
-        told = found[ordinal]
-        parts = [part for _, some in packets for part in some]
-        if (sum(map(len, parts)), parts[-1].column("offset")[-1].as_py()) != (told.count, told.last):
-            wanted = told.wanted
-            raise UnavailableError(
-                f"partition {wanted.partition} of topic {wanted.topic} was read again, and what lies from offset {wanted.start} on is no longer what it was: "
-                "another attempt reads it as it is now"
-            )
-        with closing(Shaping(work)) as shaping:
-            rows = _fitting(asked.rows(told.wanted, parts), asked)
-            judged = shaping.judged(rows)
-            count = 0
-            for batch in judged.rows.batches:
-                for start in range(0, len(batch), _CHUNK_ROWS):
-                    part = batch.slice(start, _CHUNK_ROWS)
-                    count += len(part)
-                    yield _packet(ordinal, part)
-        yield _answer(ordinal, pickle.dumps(_Made(rows.count, judged.messages, judged.refused, judged.dropped)), None)
-
-
-def _fitting(rows: Rows[Positions], asked: _Asked) -> Rows[Positions]:
-    """In the columns of all ranges. What does not fit is as a message that cannot be decoded."""
-    assert asked.known is not None
-    try:
-        table = conform(rows.batches.read_all(), asked.known)
-        return replace(rows, schema=asked.known, batches=table.to_reader(), count=len(table))
-    except InvalidDataError as error:
-        decoding = _unpacked(asked.tools).decoding
-        assert rows.origin is not None
-        why = f"cannot be read as {decoding.settings.format}: its schema does not fit the others: {error.message}"
-        if decoding.error_ratio is None:
-            raise InvalidDataError(f"{rows.origin.place(0)} {why}") from error
-        refused = rows.origin.refused(range(rows.count), [f"the value {why}"] * rows.count, [""] * rows.count)
-        none = pa.nulls(len(refused), ERROR_SCHEMA.field("rule").type)
-        refused = refused.set_column(refused.schema.get_field_index("rule"), ERROR_SCHEMA.field("rule"), none)
-        assert rows.refused is not None
-        kept = asked.known.empty_table().to_reader()
-        return replace(
-            rows, schema=asked.known, batches=kept, count=0, refused=pa.concat_tables([rows.refused, refused])
-        )

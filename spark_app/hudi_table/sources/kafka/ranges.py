@@ -1,5 +1,5 @@
 """Ranges of offsets: a batch in parts, each read by a process of its own, and their messages as
-columns between the two looks that are taken at them.
+columns, as which they wait until rows are made of them.
 
 A part ends at its stop, or with the message that fills its share of `maxBytes`: what it reads
 follows from the log alone, so that a task that runs again reads the same.
