@@ -22,12 +22,7 @@ import pyarrow as pa
 from hudi_table.codec.hfile import write_hfile
 from hudi_table.codec.metadata.records import encode_metadata, metadata_schema
 from hudi_table.errors import InvalidDataError, ObjectExistsError, UnsupportedTableError
-from hudi_table.metadata.bootstrap import (
-    Groups,
-    first_logs,
-    is_whole,
-    planned_groups,
-)
+from hudi_table.metadata.bootstrap import Groups, first_logs, is_whole, planned_groups
 from hudi_table.metadata.building_plans import (
     Building,
     MetadataGoneError,

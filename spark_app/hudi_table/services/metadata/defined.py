@@ -62,7 +62,11 @@ def check_defined(ctx: TableContext, asked: Mapping[str, str]) -> Definitions:
         partition_of(short)
         if f"{other}{short}" in there:
             raise InvalidRequestError(f"{other}{short} has the name of {name}: give another one")
-    return {**check_secondary(ctx, asked), **check_expressions(ctx, asked)}
+    found: list[tuple[DefinedPartition, str | ExpressionNote]] = [
+        *check_secondary(ctx, asked).items(),
+        *check_expressions(ctx, asked).items(),
+    ]
+    return dict(found)
 
 
 def define(ctx: TableContext, indexes: Definitions) -> list[DefinedPartition]:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_table.model.job.query_mark import QueryMark, is_query
+from hudi_table.model.job.checkpoint_text import form_of
+from hudi_table.model.job.query_mark import QUERY_FORMAT, QueryMark
 
 MARKS = st.builds(
     QueryMark, st.text(), st.text(), st.text(), st.dictionaries(st.text(), st.text()), st.text(), st.text()
@@ -19,7 +20,7 @@ WHOLE = json.loads(QueryMark("b", "run-1", "5f", {"orders": "1a"}).to_text())
 @given(MARKS)
 def test_a_mark_survives_its_text(mark: QueryMark) -> None:
     text = mark.to_text()
-    assert is_query(text)
+    assert form_of(text) == QUERY_FORMAT
     assert QueryMark.from_text(text) == mark
 
 
@@ -38,7 +39,7 @@ def test_a_mark_survives_its_text(mark: QueryMark) -> None:
     ],
 )
 def test_what_is_no_checkpoint_of_a_statement_is_refused(text: str) -> None:
-    assert not is_query(text)
+    assert form_of(text) != QUERY_FORMAT
     with pytest.raises(ValueError, match="is no checkpoint of a statement"):
         QueryMark.from_text(text)
 
