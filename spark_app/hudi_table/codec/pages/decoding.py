@@ -3,7 +3,7 @@ less for texts.
 
 Polars checks no check sum, so its pages are checked before it sees them, in the bytes that it is
 given. Whatever is unusual is left to Arrow's decoder, from the row on where Polars stopped: so
-damage is told in the same words as without Polars.
+the errors of damage have the same words as without Polars.
 """
 
 from __future__ import annotations

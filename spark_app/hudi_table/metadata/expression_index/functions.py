@@ -1,7 +1,7 @@
 """What an expression gives for the values of a column, exactly as Spark computes it for Hudi.
 
-A function is here only where every value can be told: texts are changed by the letters that Unicode
-has had since version 3.2, for later ones are known to some releases of Java alone; instants are
+A function is here only where every value is known: texts are changed by the letters that Unicode
+has had since version 3.2, for some releases of Java alone know the later ones; instants are
 taken apart in UTC, as a session in UTC does. Numbers overflow as Java's do. Names and options are
 those of Hudi's `CREATE INDEX` (read in public source).
 """
