@@ -21,6 +21,7 @@ from typing import TypeVar
 
 import pytest
 
+from tests.interop.further import Releases
 from tests.support.hudi_oracle import VERSIONS, HudiOracle
 from tests.support.scale import scale
 from tests.support.selection import deselect
@@ -38,7 +39,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if FOLDER in item.path.parents:
+        # What is for larger scales alone is left out elsewhere, and must not be a test's one case.
+        long = any(scale() < mark.args[0] for mark in item.iter_markers("at_scale"))
+        if FOLDER in item.path.parents and not long:
             cases[item.nodeid.partition("[")[0]].append(item)
     kept = {item for name, found in cases.items() for item in some_of(name, found)}
     left = [item for found in cases.values() for item in found if item not in kept]
@@ -59,9 +62,9 @@ def some_of(name: str, found: list[pytest.Item]) -> list[pytest.Item]:
 class Hudis:
     """The versions of Hudi that drive a test, side by side; by its name each of them can be had."""
 
-    def __init__(self, warm: dict[str, HudiOracle], turn: str | None) -> None:
+    def __init__(self, warm: Releases, turn: str | None) -> None:
         self._warm = warm
-        self.oracles = warm if turn is None else {turn: warm[turn]}
+        self.oracles = {version: warm[version] for version in (VERSIONS if turn is None else [turn])}
 
     def __getitem__(self, version: str) -> HudiOracle:
         return self._warm[version]
@@ -93,11 +96,17 @@ class Hudis:
 
 
 @pytest.fixture(scope="session")
-def warm_hudis() -> Iterator[dict[str, HudiOracle]]:
+def releases() -> Iterator[Releases]:
     with ExitStack() as stack:
-        yield {version: stack.enter_context(HudiOracle(version)) for version in VERSIONS}
+        yield Releases(stack)
+
+
+@pytest.fixture(scope="session")
+def start(releases: Releases) -> Callable[[str], HudiOracle]:
+    """The process of a release, which no other one runs beside unasked."""
+    return releases.__getitem__
 
 
 @pytest.fixture
-def hudis(warm_hudis: dict[str, HudiOracle], request: pytest.FixtureRequest) -> Hudis:
-    return Hudis(warm_hudis, request.node.stash.get(TURN, None))
+def hudis(releases: Releases, request: pytest.FixtureRequest) -> Hudis:
+    return Hudis(releases, request.node.stash.get(TURN, None))

@@ -1,12 +1,12 @@
-"""The further releases of Hudi: a process each, fetched and started by the first test that asks for
-it."""
+"""The releases of Hudi: a process each, started by the first test that asks for it. Others than
+those of `make interop-env` are fetched then."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 
 from scripts import setup_oracles
-from tests.support.hudi_oracle import HudiOracle, environment
+from tests.support.hudi_oracle import VERSIONS, HudiOracle, environment
 
 
 class Releases(dict[str, HudiOracle]):
@@ -17,7 +17,8 @@ class Releases(dict[str, HudiOracle]):
         self._stack = stack
 
     def __missing__(self, release: str) -> HudiOracle:
-        python, ivy = environment()
-        setup_oracles.fetch(release, python.parent.parent, ivy)
+        if release not in VERSIONS:
+            python, ivy = environment()
+            setup_oracles.fetch(release, python.parent.parent, ivy)
         self[release] = self._stack.enter_context(HudiOracle(release))
         return self[release]

@@ -16,11 +16,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -32,7 +30,6 @@ from hudi_table.api import create_table, open_table
 from hudi_table.arguments import TableTypeName
 from hudi_table.metadata.definitions import DEFINITIONS
 from tests.interop import ours
-from tests.interop.further import Releases
 from tests.interop.test_later_versions import ORACLE
 from tests.support.hudi_oracle import HudiFailedError, HudiOracle
 
@@ -232,19 +229,6 @@ def written(base: Path, version: int, kind: TableTypeName, columns: Columns = CO
     held.write(range(8, 11), 2)
     held.write(range(20, 22), 2)
     return held
-
-
-@pytest.fixture(scope="module")
-def start() -> Iterator[Callable[[str], HudiOracle]]:
-    """Starts a release for the first test that asks for it; no process runs beside it unasked."""
-    with ExitStack() as stack:
-        further = Releases(stack)
-
-        @cache
-        def started(release: str) -> HudiOracle:
-            return stack.enter_context(HudiOracle(release)) if release == ORACLE else further[release]
-
-        yield started
 
 
 @pytest.fixture

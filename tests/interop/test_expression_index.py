@@ -13,9 +13,7 @@ Omitted: numbers of texts and dates (`length`, `year`, …), by whose bounds Hud
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -29,7 +27,6 @@ from hudi_table.arguments import TableTypeName
 from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.metadata.expression_index.functions import UnknownValueError, bound_function
 from hudi_table.metadata.validate import differences
-from tests.interop.further import Releases
 from tests.interop.test_data_skipping import COLUMNS, STATISTICS, Held, asked, written
 from tests.interop.test_later_versions import ORACLE
 from tests.support.hudi_oracle import HudiOracle
@@ -44,20 +41,8 @@ ASKED = {
     "by_id": ("bloom_filters", "id", "upper", ""),
 }
 """Hudi has no bloom filters of logs: the last one is of copy-on-write tables alone."""
-PAIRS = [("1.0.2", 8), (ORACLE, 9), ("1.2.0", 9)]
-
-
-@pytest.fixture(scope="module")
-def start() -> Iterator[Callable[[str], HudiOracle]]:
-    """Starts a release for the first test that asks for it."""
-    with ExitStack() as stack:
-        further = Releases(stack)
-
-        @cache
-        def started(release: str) -> HudiOracle:
-            return stack.enter_context(HudiOracle(release)) if release == ORACLE else further[release]
-
-        yield started
+LONG = pytest.mark.at_scale(2)
+PAIRS = [pytest.param("1.0.2", 8, marks=LONG), (ORACLE, 9), pytest.param("1.2.0", 9, marks=LONG)]
 
 
 def made_by_hudi(oracle: HudiOracle, held: Held, names: list[str]) -> None:
@@ -224,7 +209,11 @@ def test_values_are_those_of_spark_or_refused(tmp_path: Path, start: Callable[[s
     for side in ("Read", "Write"):
         oracle.run(f"SET spark.sql.parquet.datetimeRebaseModeIn{side}=CORRECTED")
     statement = ", ".join(f"{sql} AS c{number}" for number, (_, _, _, sql) in enumerate(CASES))
-    found = oracle.sql(f"SELECT row, {statement} FROM parquet.`{path}`").sort_by("row")
+    try:
+        found = oracle.sql(f"SELECT row, {statement} FROM parquet.`{path}`").sort_by("row")
+    finally:
+        for side in ("Read", "Write"):
+            oracle.run(f"RESET spark.sql.parquet.datetimeRebaseModeIn{side}")
     for number, (name, column, options, sql) in enumerate(CASES):
         kind, compute = bound_function(name, options, rows.schema.field(column).type)
         values, theirs = rows[column].combine_chunks(), found[f"c{number}"].combine_chunks()

@@ -9,8 +9,6 @@ index. Consistent hashing and bloom indexes on new tables, archives and plans of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -49,12 +47,6 @@ AT_ONCE = "hoodie.compact.inline.max.delta.commits=1"
 NINE = ("up69", *(name for name in CONTINUED if name.startswith("v9")))
 """The golden tables of version 9."""
 GOLDEN = [("1.0.2", name) for name in CONTINUED if name not in NINE] + [("1.2.0", name) for name in CONTINUED]
-
-
-@pytest.fixture(scope="module")
-def releases() -> Iterator[Releases]:
-    with ExitStack() as stack:
-        yield Releases(stack)
 
 
 @pytest.mark.filterwarnings("ignore::hudi_table.metadata.lifecycle.MetadataDroppedWarning")

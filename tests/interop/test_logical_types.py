@@ -3,8 +3,6 @@ tables of its own that we continue. Of VARIANT what its Spark 3.5 says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +25,9 @@ def rows_of(numbers: range, ts: int) -> pa.Table:
     return rows_with_variants(numbers, ts).select(VECTORS.names)
 
 
-@pytest.fixture(scope="module")
-def hudi() -> Iterator[HudiOracle]:
-    with ExitStack() as stack:
-        yield Releases(stack)["1.2.0"]
+@pytest.fixture
+def hudi(releases: Releases) -> HudiOracle:
+    return releases["1.2.0"]
 
 
 def _run(hudi: HudiOracle, statement: str) -> None:

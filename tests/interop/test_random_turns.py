@@ -15,8 +15,7 @@ failure prints the steps and its seed: `HUDI_TURNS=17` with `-k 1.1.1` takes tha
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from itertools import count, islice
 from pathlib import Path
 
@@ -48,12 +47,6 @@ def seeds(release: str) -> list[int]:
 
 
 FURTHER = [(release, seed) for release in ("1.0.2", "1.2.0") for seed in seeds(release)]
-
-
-@pytest.fixture(scope="module")
-def releases() -> Iterator[Releases]:
-    with ExitStack() as stack:
-        yield Releases(stack)
 
 
 @pytest.mark.parametrize(("release", "seed"), [(ORACLE, seed) for seed in seeds(ORACLE)])

@@ -8,9 +8,7 @@ version 8, 1.1.1 on 8 and 9} × {copy-on-write, merge-on-read} × {Hudi's, ours}
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -20,7 +18,6 @@ from hudi_table.api import open_table
 from hudi_table.arguments import TableTypeName
 from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.metadata.validate import differences
-from tests.interop.further import Releases
 from tests.interop.test_data_skipping import COLUMNS, RECORD_INDEX, STATISTICS, Held, asked, written
 from tests.interop.test_later_versions import ORACLE
 from tests.support.hudi_oracle import HudiOracle
@@ -29,20 +26,8 @@ pytestmark = [pytest.mark.interop]
 
 FEW = {name: COLUMNS[name] for name in ("i32", "text")}
 NAME = "secondary_index_by_text"
-PAIRS = [("1.0.2", 8), (ORACLE, 8), (ORACLE, 9)]
-
-
-@pytest.fixture(scope="module")
-def start() -> Iterator[Callable[[str], HudiOracle]]:
-    """Starts a release for the first test that asks for it."""
-    with ExitStack() as stack:
-        further = Releases(stack)
-
-        @cache
-        def started(release: str) -> HudiOracle:
-            return stack.enter_context(HudiOracle(release)) if release == ORACLE else further[release]
-
-        yield started
+LONG = pytest.mark.at_scale(2)
+PAIRS = [pytest.param("1.0.2", 8, marks=LONG), pytest.param(ORACLE, 8, marks=LONG), (ORACLE, 9)]
 
 
 def made_by_hudi(oracle: HudiOracle, held: Held) -> None:

@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from hudi_operator.api.fields.brokers import TOPIC_LENGTH_MAX
-from hudi_operator.api.fields.patterns import DURATION
+from hudi_operator.api.fields.patterns import DURATION, is_pattern
 from hudi_operator.api.ingests.ingest import IngestSpec
-from hudi_operator.api.ingests.source import KeyFormat, SourceType, is_pattern
+from hudi_operator.api.ingests.source import KeyFormat, SourceType
 from hudi_operator.api.schema import Rule, prop
 from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition
 from hudi_operator.api.table import HudiTableSpec

@@ -19,7 +19,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 from hudi_table.model.digits import is_digits
 from hudi_table.model.names import escape_partition_value, unescape_partition_value
@@ -77,15 +77,17 @@ class MetadataPartition(StrEnum):
         return _GROUPS[self]
 
 
-class SecondaryPartition(str):
-    """The partition `secondary_index_<name>` of an index of a secondary key, which table versions 8
-    and 9 alone have."""
+class _DefinedPartition(str):
+    """A partition that begins with its `KIND` and goes on with the name that somebody gave the
+    index. Table versions 8 and 9 alone have such."""
 
     __slots__ = ()
+    KIND: ClassVar[str]
+    GROUPS: ClassVar[int]
 
-    def __new__(cls, name: str) -> SecondaryPartition:
+    def __new__(cls, name: str) -> Self:
         """Raises ValueError for the name of another partition."""
-        if not is_secondary(name):
+        if not _is_of(cls.KIND, name):
             raise ValueError(f"{name!r} is no partition of the metadata table")
         return super().__new__(cls, name)
 
@@ -97,44 +99,39 @@ class SecondaryPartition(str):
     @property
     def default_groups(self) -> int:
         """How many file groups it is built with, as Hudi does by default."""
-        return _SECONDARY_GROUPS
+        return self.GROUPS
 
 
-class ExpressionPartition(str):
-    """The partition `expr_index_<name>` of an index of an expression, which table versions 8 and 9
-    alone have."""
+class SecondaryPartition(_DefinedPartition):
+    """The partition `secondary_index_<name>` of an index of a secondary key."""
 
     __slots__ = ()
+    KIND, GROUPS = SECONDARY_INDEX, 10
 
-    def __new__(cls, name: str) -> ExpressionPartition:
-        """Raises ValueError for the name of another partition."""
-        if not is_expression(name):
-            raise ValueError(f"{name!r} is no partition of the metadata table")
-        return super().__new__(cls, name)
 
-    @property
-    def prefix(self) -> str:
-        """How the ids of its file groups begin (measured on Hudi 1.0.2 and 1.1.1)."""
-        return f"{self.replace('_', '-')}-"
+class ExpressionPartition(_DefinedPartition):
+    """The partition `expr_index_<name>` of an index of an expression."""
 
-    @property
-    def default_groups(self) -> int:
-        """How many file groups it is built with, as Hudi does by default."""
-        return _EXPRESSION_GROUPS
+    __slots__ = ()
+    KIND, GROUPS = EXPRESSION_INDEX, 2
 
 
 DefinedPartition: TypeAlias = SecondaryPartition | ExpressionPartition
 AnyPartition: TypeAlias = MetadataPartition | DefinedPartition
 
 
+def _is_of(kind: str, name: str) -> bool:
+    return name.startswith(kind) and len(name) > len(kind)
+
+
 def is_secondary(name: str) -> bool:
     """Whether a partition is an index of a secondary key."""
-    return name.startswith(SECONDARY_INDEX) and len(name) > len(SECONDARY_INDEX)
+    return _is_of(SECONDARY_INDEX, name)
 
 
 def is_expression(name: str) -> bool:
     """Whether a partition is an index of an expression."""
-    return name.startswith(EXPRESSION_INDEX) and len(name) > len(EXPRESSION_INDEX)
+    return _is_of(EXPRESSION_INDEX, name)
 
 
 def is_defined(name: str) -> bool:
@@ -183,8 +180,6 @@ class ShardLimits:
 
 
 _ENTRY_BYTES = 48
-_SECONDARY_GROUPS = 10
-_EXPRESSION_GROUPS = 2
 _PREFIXES = {
     MetadataPartition.FILES: "files-",
     MetadataPartition.COLUMN_STATS: "col-stats-",

@@ -228,7 +228,8 @@ class ShortCalls(TableReader):
 
         Of an expression, as `upper(name)` or `date_add(day) days=3`, the index is one for Apache
         Hudi's filters, by the bounds in each file, or by a bloom filter where `using bloom_filters`
-        follows; no read of ours asks it. See `docs/explanation/metadata-table.md`.
+        follows; no read of ours asks it. Beside it Hudi finds no row where a query filters the
+        plain column by `=`: see `docs/explanation/metadata-table.md`.
 
         Raises InvalidRequestError, UnsupportedTableError."""
         from hudi_table.services.metadata.defined import partition_of

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from hudi_operator.api.fields.patterns import LOCATION
+from hudi_operator.api.fields.patterns import LOCATION, is_pattern
 from hudi_operator.api.schema import Rule, prop
 
 
@@ -16,14 +15,6 @@ class BootstrapMode(StrEnum):
 
     METADATA_ONLY = "MetadataOnly"
     FULL_RECORD = "FullRecord"
-
-
-def _is_pattern(text: str) -> bool:
-    try:
-        re.compile(text)
-    except re.error:
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +26,7 @@ class BootstrapSpec:
             "!has(self.pattern) || ''.matches(self.pattern) in [true, false]",
             "pattern is a regular expression of RE2, such as month=2013-.*",
             "pattern",
-            lambda b: b.pattern is None or _is_pattern(b.pattern),
+            lambda b: b.pattern is None or is_pattern(b.pattern),
         ),
     )
 

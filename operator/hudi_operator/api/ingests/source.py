@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
 from hudi_operator.api.fields.brokers import BROKERS, TOPIC_LENGTH_MAX, SaslMechanism, SecurityProtocol
-from hudi_operator.api.fields.patterns import LOCATION, QUANTITY
+from hudi_operator.api.fields.patterns import LOCATION, QUANTITY, is_pattern
 from hudi_operator.api.ingests.codecs import AvroSpec, CsvSpec, ProtobufSpec
 from hudi_operator.api.ingests.custom import CustomSpec
 from hudi_operator.api.ingests.databases import Infinite, JdbcSpec
@@ -96,15 +95,6 @@ class SecuritySpec:
 
     protocol: SecurityProtocol = prop("with TLS, with a user, both or none", SecurityProtocol.PLAINTEXT)
     mechanism: SaslMechanism = prop("of the protocols with a user", SaslMechanism.SCRAM_SHA_512)
-
-
-def is_pattern(text: str) -> bool:
-    """Whether a text is a regular expression; whoever matches with it asks whether RE2 takes it."""
-    try:
-        re.compile(text)
-    except re.error:
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)
