@@ -40,8 +40,10 @@ def test_it_is_built_shown_and_dropped(base: Path, capsys: pytest.CaptureFixture
     ]
     write_hudi(base, pa.table({"id": ["c"], "n": [3]}))
     assert run(capsys, "metadata", base)[0][1]["logs"] == 2
+    assert "--yes does it" in run(capsys, "metadata", base, "--drop")[1]
     assert run(capsys, "metadata", base, "--drop", "--yes")[0] == []
     assert not (base / ".hoodie" / "metadata").exists()
+    assert "--yes does it" not in run(capsys, "metadata", base, "--drop")[1]
 
 
 def test_a_partition_that_is_not_built_is_refused_by_name(base: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         note(f"there is no metadata table{f'; it was switched off: {why}' if why else ''}; --build --yes makes one")
     for line in plan.details if plan is not None else ():
         note(f"would {line}")
-    if (args.build or args.drop) and not args.yes:
+    if (args.build or (args.drop and found)) and not args.yes:
         note("nothing was changed; --yes does it")
     return exits.FINDINGS if wrong else exits.GOOD
 
