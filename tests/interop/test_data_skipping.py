@@ -296,8 +296,9 @@ def test_hudi_cannot_go_by_a_secondary_index_once_a_write_of_its_own_has_dropped
     for number in (4, 6):
         held.write_by(oracle, range(20, 24), number)
         assert partitions(held) & INDEXED == {"column_stats", "secondary_index_by_text"}
-        assert "k13" in dict(filters(held.rows, few))[condition]
-        assert asked(oracle, held, [condition], "fallback") == {condition: ["k13"]}
+        keys = sorted(dict(filters(held.rows, few))[condition])
+        assert "k13" in keys
+        assert asked(oracle, held, [condition], "fallback") == {condition: keys}
         with pytest.raises(HudiFailedError, match="Record index is not initialized"):
             asked(oracle, held, [condition], "strict")
         held.write(range(2, 6), number + 1)

@@ -237,11 +237,12 @@ def told_of(compute: Callable[[pa.Array], pa.Array], texts: pa.Array) -> pa.Arra
     return pa.array([is_told(place) for place in range(len(texts))])
 
 
+@pytest.mark.parametrize("release", [ORACLE, pytest.param("1.2.0", marks=LONG)])
 def test_hudi_asks_an_index_of_an_expression_for_every_filter_on_its_column(
-    tmp_path: Path, start: Callable[[str], HudiOracle]
+    tmp_path: Path, start: Callable[[str], HudiOracle], release: str
 ) -> None:
     """And finds no row, by its own index as by ours."""
-    oracle = start(ORACLE)
+    oracle = start(release)
     held = written(tmp_path / "table", 9, "CopyOnWrite", FEW, **STATISTICS)
     plain = f"`text` = '{FEW['text'].value(13)}'"
     assert asked(oracle, held, [plain], "strict") == {plain: ["k13"]}
