@@ -84,7 +84,8 @@ def test_a_progress_function_that_fails_breaks_nothing(caplog: pytest.LogCapture
     assert contents(table) == [("a", "x", 1)]
     assert len(calls) == 1
     (record,) = (each for each in caplog.records if "is not called again" in each.getMessage())
-    assert record.exc_info is not None and str(record.exc_info[1]) == "nobody looks", "why it failed is told"
+    assert record.exc_info is not None, "why it failed is told"
+    assert str(record.exc_info[1]) == "nobody looks"
 
 
 def test_an_operation_is_one_line_with_counts_and_seconds(caplog: pytest.LogCaptureFixture) -> None:
