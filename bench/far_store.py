@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from tests.support.http_bytes import chunks, content_length
 from tests.support.s3 import S3Server
 from tests.support.versitygw import running_versitygw
 
@@ -110,7 +111,7 @@ class _Proxy:
             try:
                 while True:
                     head = await reader.readuntil(b"\r\n\r\n")
-                    body = await reader.readexactly(_length(head) or 0)
+                    body = await reader.readexactly(content_length(head) or 0)
                     async with self._slots:
                         await self._answer(head, body, far_reader, far_writer, writer)
             finally:
@@ -128,25 +129,7 @@ class _Proxy:
         back.write(answer)
         line = head.partition(b"\r\n")[0].decode("latin-1")
         if not (line.startswith("HEAD ") or answer[9:12] in (b"204", b"304")):
-            length = _length(answer)
-            back.write(await _chunks(far) if length is None else await far.readexactly(length))
+            length = content_length(answer)
+            back.write(await chunks(far) if length is None else await far.readexactly(length))
         await back.drain()
         self._sent.append(Sent(begun, asyncio.get_running_loop().time(), line))
-
-
-async def _chunks(reader: asyncio.StreamReader) -> bytes:
-    """A body in chunks, as it comes."""
-    found = bytearray()
-    while True:
-        size = await reader.readuntil(b"\r\n")
-        found += size + await reader.readexactly(int(size.split(b";")[0], 16) + 2)
-        if int(size.split(b";")[0], 16) == 0:
-            return bytes(found)
-
-
-def _length(head: bytes) -> int | None:
-    for line in head.split(b"\r\n"):
-        name, _, value = line.partition(b":")
-        if name.strip().lower() == b"content-length":
-            return int(value)
-    return None

@@ -15,7 +15,7 @@ Omitted: NaN, of which Hudi's own statistics tell wrongly (docs/reference/compat
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -318,22 +318,28 @@ def partitions(held: Held) -> set[str]:
 
 def indexed(oracle: HudiOracle, held: Held, *, expression: bool = True) -> None:
     """Hudi makes an index of a secondary key and one of an `expression`."""
+    made = ["record_index ON {table} (id)", "by_text ON {table} (text)"]
+    if expression:
+        made.append("by_upper ON {table} USING column_stats(text) OPTIONS(expr='upper')")
+    create_indexes(oracle, held, made)
+    assert partitions(held) >= (INDEXED if expression else INDEXED - {"expr_index_by_upper"})
+
+
+def create_indexes(oracle: HudiOracle, held: Held, indexes: Iterable[str]) -> None:
+    """`CREATE INDEX` of Hudi's, of each, on `{table}`."""
     name = f"indexed_{held.base.parent.name}".replace("-", "_")
-    told = {
+    told = STATISTICS | {
         "hoodie.write.table.version": str(held.version),
         "hoodie.write.auto.upgrade": "false",
         "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
     }
     oracle.run(f"CREATE TABLE {name} USING hudi LOCATION '{held.base}'")
-    for key, value in (told | STATISTICS).items():
+    for key, value in told.items():
         oracle.run(f"SET {key}={value}")
     try:
-        oracle.run(f"CREATE INDEX record_index ON {name} (id)")
-        oracle.run(f"CREATE INDEX by_text ON {name} (text)")
-        if expression:
-            oracle.run(f"CREATE INDEX by_upper ON {name} USING column_stats(text) OPTIONS(expr='upper')")
+        for index in indexes:
+            oracle.run(f"CREATE INDEX {index.format(table=name)}")
     finally:
-        for key in told | STATISTICS:
+        for key in told:
             oracle.run(f"RESET {key}")
         oracle.run(f"DROP TABLE {name}")
-    assert partitions(held) >= (INDEXED if expression else INDEXED - {"expr_index_by_upper"})

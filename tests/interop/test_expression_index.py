@@ -27,7 +27,7 @@ from hudi_table.arguments import TableTypeName
 from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.metadata.expression_index.functions import UnknownValueError, bound_function
 from hudi_table.metadata.validate import differences
-from tests.interop.test_data_skipping import COLUMNS, STATISTICS, Held, asked, written
+from tests.interop.test_data_skipping import COLUMNS, STATISTICS, Held, asked, create_indexes, written
 from tests.interop.test_later_versions import ORACLE
 from tests.support.hudi_oracle import HudiOracle
 
@@ -47,24 +47,12 @@ PAIRS = [pytest.param("1.0.2", 8, marks=LONG), (ORACLE, 9), pytest.param("1.2.0"
 
 def made_by_hudi(oracle: HudiOracle, held: Held, names: list[str]) -> None:
     """`CREATE INDEX` of each of them."""
-    name = f"made_{held.base.parent.name}".replace("-", "_")
-    told = STATISTICS | {
-        "hoodie.write.table.version": str(held.version),
-        "hoodie.write.auto.upgrade": "false",
-        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
-    }
-    oracle.run(f"CREATE TABLE {name} USING hudi LOCATION '{held.base}'")
-    for key, value in told.items():
-        oracle.run(f"SET {key}={value}")
-    try:
-        for index in names:
-            using, column, function, options = ASKED[index]
-            more = f", {options}" if options else ""
-            oracle.run(f"CREATE INDEX {index} ON {name} USING {using}({column}) OPTIONS(expr='{function}'{more})")
-    finally:
-        for key in told:
-            oracle.run(f"RESET {key}")
-        oracle.run(f"DROP TABLE {name}")
+    made = []
+    for index in names:
+        using, column, function, options = ASKED[index]
+        more = f", {options}" if options else ""
+        made.append(f"{index} ON {{table}} USING {using}({column}) OPTIONS(expr='{function}'{more})")
+    create_indexes(oracle, held, made)
     # `CREATE TABLE` of 1.0.2 drops what tells the index of the table's keys.
     open_table(held.base).mend()
 

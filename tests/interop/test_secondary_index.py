@@ -18,7 +18,7 @@ from hudi_table.api import open_table
 from hudi_table.arguments import TableTypeName
 from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.metadata.validate import differences
-from tests.interop.test_data_skipping import COLUMNS, RECORD_INDEX, STATISTICS, Held, asked, written
+from tests.interop.test_data_skipping import COLUMNS, RECORD_INDEX, STATISTICS, Held, asked, create_indexes, written
 from tests.interop.test_later_versions import ORACLE
 from tests.support.hudi_oracle import HudiOracle
 
@@ -32,22 +32,7 @@ PAIRS = [pytest.param("1.0.2", 8, marks=LONG), pytest.param(ORACLE, 8, marks=LON
 
 def made_by_hudi(oracle: HudiOracle, held: Held) -> None:
     """`CREATE INDEX` of a record index and of one of the column `text`."""
-    name = f"made_{held.base.parent.name}".replace("-", "_")
-    told = STATISTICS | {
-        "hoodie.write.table.version": str(held.version),
-        "hoodie.write.auto.upgrade": "false",
-        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
-    }
-    oracle.run(f"CREATE TABLE {name} USING hudi LOCATION '{held.base}'")
-    for key, value in told.items():
-        oracle.run(f"SET {key}={value}")
-    try:
-        oracle.run(f"CREATE INDEX record_index ON {name} (id)")
-        oracle.run(f"CREATE INDEX by_text ON {name} (text)")
-    finally:
-        for key in told:
-            oracle.run(f"RESET {key}")
-        oracle.run(f"DROP TABLE {name}")
+    create_indexes(oracle, held, ["record_index ON {table} (id)", "by_text ON {table} (text)"])
     # `CREATE TABLE` of 1.0.2 drops what tells the index of the table's keys.
     open_table(held.base).mend()
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 
+from tests.support.http_bytes import chunks, content_length
 from tests.support.s3 import S3Server
 
 _HEAD_BYTES_MAX = 1 << 16
@@ -124,7 +125,7 @@ class _Proxy:
                     if b"100-continue" in head.lower():
                         writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                         head = re.sub(rb"(?i)\r\nexpect:[^\r]*", b"", head)
-                    request = head + await reader.readexactly(_length(head) or 0)
+                    request = head + await reader.readexactly(content_length(head) or 0)
                     if not await self._answered(request, writer):
                         return
             finally:
@@ -200,8 +201,8 @@ class _Proxy:
             answer = await reader.readuntil(b"\r\n\r\n")
             if request.startswith(b"HEAD ") or answer[9:12] in (b"204", b"304"):
                 return answer
-            length = _length(answer)
-            return answer + (await _chunks(reader) if length is None else await reader.readexactly(length))
+            length = content_length(answer)
+            return answer + (await chunks(reader) if length is None else await reader.readexactly(length))
         finally:
             writer.close()
 
@@ -209,18 +210,3 @@ class _Proxy:
 def _names(request: bytes, under: str) -> bool:
     """Whether it names that: a key in its path, in its body, or what a listing asks for."""
     return under.encode() in request or under.replace("/", "%2F").encode() in request
-
-
-async def _chunks(reader: asyncio.StreamReader) -> bytes:
-    """A body in chunks, as it comes."""
-    found = bytearray()
-    while True:
-        size = await reader.readuntil(b"\r\n")
-        found += size + await reader.readexactly(int(size.split(b";")[0], 16) + 2)
-        if int(size.split(b";")[0], 16) == 0:
-            return bytes(found)
-
-
-def _length(head: bytes) -> int | None:
-    found = re.search(rb"(?i)\r\ncontent-length:\s*(\d+)", head)
-    return int(found[1]) if found else None

@@ -93,12 +93,11 @@ def waiting_rows(
         )
     try:
         with server.state() as state:
-            plan = _planned(settings, server.dialect, state, asked, before, attempt)
-            count = state.count(plan.columns, plan.base) if plan is not None else 0
-            if plan is None or not count:
+            found = _found(settings, server.dialect, state, asked, before, attempt)
+            if found is None:
                 yield None
                 return
-            queries = _queries(settings, server.dialect, state, plan)
+            plan, count, queries = found
             with _reading(server, state, queries) as batches:
                 mark = plan.mark
                 if not settings.column and not server.dialect.one_state:
@@ -148,12 +147,11 @@ def waiting_parts(
                 "MySQL and MariaDB are not read in tasks of Spark, for their connections see no common state: let the engine be Local"
             )
         with server.state() as state:
-            plan = _planned(settings, server.dialect, state, asked, before, attempt)
-            count = state.count(plan.columns, plan.base) if plan is not None else 0
-            if plan is None or not count:
+            found = _found(settings, server.dialect, state, asked, before, attempt)
+            if found is None:
                 yield None
                 return
-            queries = _queries(settings, server.dialect, state, plan)
+            plan, count, queries = found
             yield JdbcParts(plan.mark, count, plan.columns, tuple(queries), state.snapshot())
     finally:
         server.close()
@@ -163,6 +161,16 @@ def _server(settings: JdbcSettings, environment: Mapping[str, str]) -> Server:
     if settings.scheme == "postgresql":
         return PostgresServer(settings, environment)
     return MysqlServer(settings, environment)
+
+
+def _found(
+    settings: JdbcSettings, dialect: Dialect, state: State, asked: pa.Schema, before: Mark | None, attempt: str
+) -> tuple[_Plan, int, list[str]] | None:
+    """What waits: its plan, how many rows, the statements that give them. None where nothing
+    does."""
+    plan = _planned(settings, dialect, state, asked, before, attempt)
+    count = state.count(plan.columns, plan.base) if plan is not None else 0
+    return None if plan is None or not count else (plan, count, _queries(settings, dialect, state, plan))
 
 
 def _planned(
