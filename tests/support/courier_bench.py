@@ -59,6 +59,7 @@ class CourierBench:
     threads: int = 4
     events: list[Emit] = field(default_factory=list)
     news: queue.Queue[Key] = field(default_factory=queue.Queue)
+    removed: queue.Queue[Key] = field(default_factory=queue.Queue)
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -85,7 +86,9 @@ class CourierBench:
             self.news.put(self.cluster.apply(document))
 
     def remove(self, key: Key = KEY) -> None:
-        (self.state / "resources" / f"{key.kind}.{key.namespace}.{key.name}.json").unlink()
+        """Between two reconciles: a folder, unlike an API server, lets a status make the file
+        anew."""
+        self.removed.put(key)
         self.news.put(key)
 
     def status(self, key: Key = KEY) -> dict[str, Any]:
@@ -104,6 +107,9 @@ class CourierBench:
                 key = self.news.get(timeout=0.05)
             except queue.Empty:
                 continue
+            while not self.removed.empty():
+                gone = self.removed.get()
+                (self.state / "resources" / f"{gone.kind}.{gone.namespace}.{gone.name}.json").unlink()
             self.reconciler.reconcile(key)
 
 

@@ -202,8 +202,8 @@ def _finish_or_forget(ctx: TableContext, partitions: Partitions) -> None:
     timeline = load_timeline(ctx)
     waiting = [i for i in timeline.pending if i.action is Action.INDEXING]
     if not is_built(timeline):
-        # What was being built when it was read may have been ended since; then the next write finds out more.
-        if read_partitions(ctx) != partitions or is_built(load_timeline(ctx)):
+        # What was being built when it was read may have been ended since, which the properties tell before the plan's end does; then the next write finds out more.
+        if is_built(load_timeline(ctx)) or read_partitions(ctx) != partitions:
             return
         if partitions.ready:
             undefine(ctx, set(filter(is_defined, partitions.inflight)))

@@ -19,6 +19,7 @@ from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.cleaning.execute import run_clean
 from hudi_table.table.commit.rollback import rollback_plan
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TxnSettings
 from tests.hudi_table.metadata.test_keeping import KINDS, ONE_VERSION, agrees, kinds, loaded, upserted, with_metadata
@@ -81,10 +82,8 @@ def test_a_log_that_goes_while_the_metadata_table_is_planned_is_not_named(monkey
     assert differences(table.context) == []
 
 
-@kinds
-def test_it_is_compacted_while_a_dead_write_waits_to_be_rolled_back_to_its_end(layout):
-    """What a rollback takes back in the quarantine never counts: the compaction leaves it there."""
-    store = with_metadata(layout, deltas=3)
+def die_before_the_decision(store: Storage) -> None:
+    """A write whose delta is whole."""
     dead = AfterPut(store, f"{METADATA_TABLE}/files/.files-0000-0", lambda: None)
 
     class DeadError(Exception):
@@ -99,6 +98,13 @@ def test_it_is_compacted_while_a_dead_write_waits_to_be_rolled_back_to_its_end(l
     with pytest.raises(DeadError):
         opened(dead).write(rows(("a", "x", 9), ("n", "x", 1)), operation="upsert")
     assert dead.happen is None
+
+
+@kinds
+def test_it_is_compacted_while_a_dead_write_waits_to_be_rolled_back_to_its_end(layout):
+    """What a rollback takes back in the quarantine never counts: the compaction leaves it there."""
+    store = with_metadata(layout, deltas=3)
+    die_before_the_decision(store)
     opened(store, suspect=0.0).write(rows(("e", "x", 4)), operation="upsert")
     pending = load_timeline(opened(store).context).pending
     assert {instant.action for instant in pending} >= {Action.ROLLBACK}
@@ -108,6 +114,20 @@ def test_it_is_compacted_while_a_dead_write_waits_to_be_rolled_back_to_its_end(l
     assert not load_timeline(opened(store).context).pending
     assert agrees(store)
     assert read(store) == {*FIRST, ("e", "x", 4), ("f", "x", 4)}
+
+
+@kinds
+def test_a_write_that_is_taken_back_behind_a_compaction_and_beside_a_clean_costs_nobody_the_metadata_table(layout):
+    store = with_metadata(layout, deltas=3)
+    if layout.type is TableType.MERGE_ON_READ:
+        opened(store).compact(force=True)
+    die_before_the_decision(store)
+    assert compact_metadata(opened(store).context, 1)
+    assert opened(store).schedule_clean(ONE_VERSION, force=True)
+    opened(store, suspect=0.0).write(rows(("f", "x", 4)), operation="upsert")
+    assert Action.CLEAN in {instant.action for instant in load_timeline(opened(store).context).pending}
+    assert agrees(store)
+    assert read(store) == {*FIRST, ("f", "x", 4)}
 
 
 def test_it_is_not_compacted_beside_what_a_pending_rollback_of_another_engine_has_written_to_it():

@@ -117,8 +117,10 @@ class FolderCluster:
 
     def get(self, key: Key) -> Mapping[str, Any] | None:
         """The stored document, or None."""
-        path = self._path(key)
-        return self._read(path) if path.exists() else None
+        try:
+            return self._read(self._path(key))
+        except FileNotFoundError:
+            return None
 
     def set_status(self, key: Key, status: Mapping[str, Any]) -> None:
         """Write the status unless it is the same."""

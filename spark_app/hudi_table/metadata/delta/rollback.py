@@ -8,9 +8,12 @@ being newer than the newest instant on the timeline.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from hudi_table.codec.log.blocks import scan_blocks
 from hudi_table.errors import ObjectNotFoundError
+from hudi_table.metadata.reading import listed_files, read_listing
+from hudi_table.metadata.table import UNREADABLE, MetadataTable
 from hudi_table.model.names import HOODIE, METADATA_TABLE, instant_of_token, join, parse_log_file
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, parse_instant
 from hudi_table.table.commit.rollback import instant_named
@@ -20,6 +23,8 @@ from hudi_table.table.store.ports import ObjectInfo, Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 
+_READS_MAX = 3
+"""What others clean or compact while it is read is listed anew."""
 _OWN = f"{METADATA_TABLE}/{HOODIE}"
 
 
@@ -57,13 +62,17 @@ def forget_delta(ctx: TableContext, time: str) -> None:
 
 
 def _has_compacted(ctx: TableContext, own: Iterable[Instant], time: str) -> bool:
-    """Whether the metadata table lists files of the instant, though it is pending, or cannot tell
-    now: a base file of it does, for no log of a pending instant counts."""
+    """Whether the metadata table lists files of the instant, though it is pending: a base file of
+    it does, for no log of a pending instant counts. True too where that cannot be read."""
     after = (i for i in own if i.action is Action.COMMIT and i.state is State.COMPLETED)
     if not any(comparable_time(instant.time) > comparable_time(time) for instant in after):
         return False
-    listed = ctx.metadata.files(ctx, load_timeline(ctx))
-    return listed is None or any(instant_named(ctx, file.path) == time for file in listed.files)
+    for _ in range(_READS_MAX):
+        with suppress(*UNREADABLE):
+            table = MetadataTable.load(ctx, load_timeline(ctx))
+            files = listed_files(read_listing(table)) if table is not None else {}
+            return any(instant_named(ctx, path) == time for path in files)
+    return True
 
 
 def instants_written(storage: Storage) -> set[str]:
