@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from hudi_operator.plan.schedule.runs import RetryPolicy
+from hudi_operator.runtime.local import loop
 from hudi_operator.runtime.local.loop import LocalRuntime
 from hudi_table import create_table, upgrade_table, write_hudi
 from hudi_table.errors import HudiError
@@ -169,8 +170,11 @@ def test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing(chain: Chai
     assert len(chain.shown(chain.below)) == 2 * number
 
 
-def test_an_operated_driver_is_replaced_by_one_and_tells_the_other_table_how_far_it_is(chain: Chain) -> None:
+def test_an_operated_driver_is_replaced_by_one_and_tells_the_other_table_how_far_it_is(
+    chain: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the other table's cleaning waits for is the position in the status."""
+    monkeypatch.setattr(loop, "RUN_RECHECK_SECONDS", 3.0)
     source = {"type": "Hudi", "hudi": {"location": f"file://{chain.folder}/above", "deletes": "Delete"}}
     asked = {"name": "feed", "mode": "Continuous", "commitInterval": "300ms", "source": source}
     spec: dict[str, Any] = {"location": f"file://{chain.folder}/below", "recordKey": ["id"], "partitionBy": [{"field": "city", "type": "Simple"}]}  # fmt: skip
@@ -202,7 +206,7 @@ def test_an_operated_driver_is_replaced_by_one_and_tells_the_other_table_how_far
             chain.above.delete(rows_of(("a", "x", 0)))
             wait_for(lambda: alike(chain), lambda: str(lines))
             seen["drivers"] = len(list(attempts.glob("*/process.json")))
-            # At the next look of the operator, which comes about once a minute.
+            # At the next look of the operator.
             wait_for(lambda: told().get("position") == newest(), lambda: str(told()), 2 * SECONDS_MAX)
         finally:
             over.set()
