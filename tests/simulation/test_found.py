@@ -12,19 +12,24 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.arguments import OperationName
-from hudi_table.errors import WriteConflictError
+from hudi_table.errors import ObjectNotFoundError, WriteConflictError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.timeline.instants import Action
+from hudi_table.model.table.layouts import layout_of
+from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.upgrading.run import bring_to
+from hudi_table.table.commit import recovery
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Names, Objects, Storage
 from hudi_table.table.timeline import active
 from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
+from hudi_table.table.view.clustering_plans import ClusteringPlan, pending_clusterings
 from hudi_table.write.checks.create_table import create
 from tests.support.aged import HOURS, AgedStorage
 from tests.support.crashes import FIRST, LAYOUTS, Layout, copied, new_store, opened, prepared, read, rows, spec
-from tests.support.meanwhile import AfterPut, AtCall
+from tests.support.meanwhile import AfterCreate, AfterPut, AtCall
 
 SIMPLE = next(layout for layout in LAYOUTS if layout.index.value == "Simple" and not layout.partitioned)
 KEEP = {"hoodie.cleaner.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
@@ -98,6 +103,74 @@ def test_a_write_under_the_instant_of_a_change_of_version_is_taken_back() -> Non
     for _ in range(2):
         opened(AgedStorage(store, HOURS)).clean(KEEP, force=True)
     assert not load_timeline(opened(store).context).pending
+
+
+def with_the_claim_of_a_dead_writer(version: int, action: Action, until: str) -> tuple[Storage, str]:
+    """A table whose planner of a clustering, and perhaps its executor, has ended (`until`), and the
+    claim of a writer who had drawn the same instant, and died once he saw the planner's."""
+    store = new_store()
+    HudiTable(create(store, replace(spec(SIMPLE), version=version)))
+    for row in FIRST[:2]:
+        opened(store).write(rows(row), operation="bulk_insert")
+    claims: list[str] = []
+
+    def claimed() -> None:
+        (time,) = load_timeline(opened(store).context).planner_claims
+        claims.append(time)
+        store.put(layout_of(version).timeline_path(Instant(time, action, State.REQUESTED).file_name), b"")
+
+    # Between its listing, which would show the claim, and the publication of its plan.
+    table = opened(AfterCreate(store, "/.txn/", claimed))
+    assert table.schedule_clustering(force=True)
+    if until == "completed":
+        opened(store).cluster(force=True)
+    return store, claims[0]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("until", ["planned", "completed"])
+def test_a_dead_writers_claim_at_the_instant_of_a_clustering_goes_alone(version: int, until: str) -> None:
+    """It stayed pending for ever, and archiving behind it."""
+    store, time = with_the_claim_of_a_dead_writer(version, Action.COMMIT, until)
+    opened(AgedStorage(store, HOURS)).clean(KEEP, force=True)
+    waiting = [
+        instant.grouped_action for instant in load_timeline(opened(store).context).pending if instant.time == time
+    ]
+    assert waiting == ([Action.REPLACE_COMMIT] if until == "planned" else [])
+    opened(store).cluster(force=True)
+    assert not load_timeline(opened(store).context).pending
+    assert read(store) == set(FIRST[:2])
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_clustering_that_a_dead_overwrites_claim_at_its_instant_hides_is_given_up(version: int) -> None:
+    """It stayed pending for ever: its plan could not be read, and counted as decided."""
+    store, _ = with_the_claim_of_a_dead_writer(version, Action.REPLACE_COMMIT, "planned")
+    for _ in range(2):
+        opened(AgedStorage(store, HOURS)).clean(KEEP, force=True)
+    opened(store).cluster(force=True)
+    assert not load_timeline(opened(store).context).pending
+    assert read(store) == set(FIRST[:2])
+
+
+def test_a_change_of_version_lists_again_where_a_listed_plan_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside a recovery that gave a clustering up it ended in a fault."""
+    store = new_store()
+    HudiTable(create(store, replace(spec(SIMPLE), version=8)))
+    opened(store).write(rows(FIRST[0]), operation="upsert")
+    inner, missed = pending_clusterings, list[str]()
+
+    def once(ctx: TableContext, timeline: Timeline) -> dict[Instant, ClusteringPlan]:
+        if ctx.changes_version and timeline.planner_claims and not missed:
+            missed.append("20990101000000000.clustering.requested")
+            raise ObjectNotFoundError("listed and gone", path=missed[0])
+        return inner(ctx, timeline)
+
+    monkeypatch.setattr(recovery, "pending_clusterings", once)
+    died = begin(opened(store).context, Action.COMMIT)
+    assert bring_to(opened(AgedStorage(store, HOURS)).context, 9).target == 9
+    assert missed
+    assert died.time not in {instant.time for instant in load_timeline(opened(store).context).pending}
 
 
 class Slow(SystemClock):

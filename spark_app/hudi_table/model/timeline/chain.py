@@ -14,7 +14,7 @@ from enum import StrEnum
 from hudi_table.model.digits import is_digits
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import CHAIN
-from hudi_table.model.timeline.instants import next_instant_time, parse_instant
+from hudi_table.model.timeline.instants import Instant, next_instant_time, parse_instant
 from hudi_table.model.timeline.seals import sealed, unsealed
 
 SEQUENCE_DIGITS = 20
@@ -71,6 +71,12 @@ class ChainEntry:
         if self.kind is not Kind.PLAN or not self.name.startswith(f"{self.instant}."):
             return False
         return parse_instant(self.name) is not None
+
+    def is_of(self, instant: Instant) -> bool:
+        """Whether it decides this instant, and not that of another action for which a planner had
+        drawn the same time."""
+        decided = parse_instant(self.name)
+        return decided is None or decided.grouped_action is instant.grouped_action
 
     @property
     def data(self) -> bytes:

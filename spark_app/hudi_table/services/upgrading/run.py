@@ -168,6 +168,7 @@ def _bring(ctx: TableContext, right: ChangeRight, begun: int | None, *, savepoin
     return done
 
 
+@relists
 def _prepare_and_decide(ctx: TableContext, change: Change, *, savepoint: bool) -> None:
     """Until a snapshot shows nothing that waits, and the chain takes the decision on it."""
     for _ in range(ATTEMPTS_MAX):

@@ -107,6 +107,12 @@ def _finish_instant(recovery: _Recovery, instant: Instant) -> list[str]:
     whether it seems dead."""
     ctx, rollback = recovery.ctx, recovery.rollbacks.get(instant.time)
     decision = _of_write(recovery.decisions.get(instant.time))
+    if decision is not None and not decision[1].is_of(instant):
+        # Of a writer who saw the planner's claim, and died before he gave up his: he has written no file, and the instant's are the plan's.
+        dead = recovery.may_be_ended(instant.time)
+        if dead:
+            delete_claim(ctx, recovery.timeline, instant)
+        return [instant.time] if dead else []
     if decision is not None and decision[1].kind is Kind.COMMIT:
         return _finish_commit(recovery, instant, decision[1], rollback)
     if decision is not None and decision[1].kind is Kind.ABORT:
@@ -116,8 +122,11 @@ def _finish_instant(recovery: _Recovery, instant: Instant) -> list[str]:
     if rollback is not None and (decision is None or instant in recovery.clusterings):
         # A rollback that another engine planned: even then nothing is deleted before the chain has aborted it.
         return (abort_and_roll_back if decision is None else abort_plan)(ctx, instant)
-    if decision is not None or instant in recovery.clusterings or not recovery.may_be_ended(instant.time):
+    if instant in recovery.clusterings or not recovery.may_be_ended(instant.time):
         return []
+    if decision is not None:
+        # A plan of the same action, which a writer's claim hides: it is given up with that.
+        return abort_plan(ctx, instant)
     if recovery.timeline.has_passed(instant.time):
         # Nothing live can be so old: its claim arrived late, and its files are archived.
         delete_claim(ctx, recovery.timeline, instant)
