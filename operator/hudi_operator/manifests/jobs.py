@@ -126,6 +126,8 @@ def ingest_job(
         work["source"] = {**body["source"], "kafka": kafka_document(ingest.source.kafka)}
     if ingest.source.kinesis is not None:
         work["source"] = {**body["source"], "kinesis": kinesis_document(ingest.source.kinesis)}
+    if ingest.schema_policy is not None:
+        work["schemaPolicy"] = ingest.schema_policy.value
     if ingest.source.type in MESSAGES:
         work |= _checks(ingest, body)
     if ingest.source.kafka is not None or ingest.mode is IngestMode.CONTINUOUS:

@@ -13,7 +13,7 @@ from typing import cast
 
 from hudi_spark.jobs.batch import Batch, commit_rows, next_batch, told_by_queue
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.target import find_table
+from hudi_spark.jobs.target import check_columns, find_table, policy_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.codec.arrow_types import normalise
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError, WriteConflictError
@@ -73,7 +73,8 @@ def _taken(spec: JobSpec, told: Notified | None, progress: Progress) -> tuple[Ba
         except (InvalidDataError, InvalidSchemaError) as caught:
             error = _misfit(spec, table, batch) or caught
             path = error.path or _named(batch, error.message)
-            if told is None or path is None or not told.set_aside(path, error.message):
+            stops = policy_of(spec) is not None and isinstance(error, InvalidSchemaError)
+            if told is None or path is None or stops or not told.set_aside(path, error.message):
                 raise error from caught.__cause__
             progress.say(f"set aside: {error.message}")
 
@@ -90,11 +91,9 @@ def _misfit(spec: JobSpec, table: HudiTable | None, batch: Batch) -> InvalidSche
     for file in batch.files:
         try:
             own = own_columns(file_schema(source.storage, file.path, source.format, source.csv, types))
-            evolve(
-                known,
-                normalise(own, known=known, logical_types=logical_types),
-                null_for_missing=True,
-            )
+            stored = normalise(own, known=known, logical_types=logical_types)
+            check_columns(spec, table, own)
+            evolve(known, stored, null_for_missing=True)
         except InvalidDataError:
             continue  # one that cannot be read is told of when its rows are
         except InvalidSchemaError as error:
@@ -110,6 +109,9 @@ def _named(batch: Batch, message: str) -> str | None:
 
 
 def _commit(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:
+    if policy_of(spec) is not None and (error := _misfit(spec, table, batch)) is not None:
+        # Of several files one that lacks a column is not to hide behind those that have it.
+        raise error
     progress.say(f"reading {counted(len(batch.files), 'file')}, {batch.size / 2**20:.1f} MiB, {_names(batch.files)}")
     if spec.engine == "Local":
         commit = _write_local(spec, table, batch, progress)

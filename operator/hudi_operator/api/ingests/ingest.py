@@ -11,6 +11,7 @@ from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecoda
 from hudi_operator.api.ingests.ranges import StartPosition
 from hudi_operator.api.ingests.source import FOLLOWED, MESSAGES, STREAMS, SourceSpec, SourceType
 from hudi_operator.api.schema import Rule, prop
+from hudi_table.model.job.schema_policy import SchemaPolicy
 
 
 class IngestOperation(StrEnum):
@@ -185,6 +186,10 @@ class IngestSpec:
         None,
         pattern="^(0(\\.[0-9]{1,6})?|1(\\.0)?)$",
         max_length=8,
+    )
+    schema_policy: SchemaPolicy | None = prop(
+        "of columns that are not the table's: Refuse stops the ingest; AddColumns takes new ones and fills missing ones with nulls; Widen takes wider types too. If absent, Widen of messages; of other sources too, but missing columns are refused unless hoodie.write.set.null.for.missing.columns is true",
+        None,
     )
     active_deadline: str | None = prop(
         "a run that takes longer is stopped and failed, such as 2h", None, pattern=DURATION, max_length=32

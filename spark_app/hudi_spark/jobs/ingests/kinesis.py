@@ -19,7 +19,7 @@ from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import KINESIS_ERRORS, Shaped, Shaping, keep_refused
 from hudi_spark.jobs.stopping import Stopping
-from hudi_spark.jobs.target import arrival_decides, find_table, target_of
+from hudi_spark.jobs.target import arrival_decides, find_table, ingest_options, target_of
 from hudi_table.api import HudiTable
 from hudi_table.errors import DataLossError, InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
@@ -134,13 +134,14 @@ class _Driver:
 
     def _commit(self, shaped: Shaped[ShardPositions]) -> None:
         began, rows = self.clock.boot_seconds(), shaped.rows
-        # Before the checkpoint passes them: an attempt that ends between the two keeps them again, in the same place.
-        keep_refused(self.spec, shaped.refused, KINESIS_ERRORS)
         if self.table is None and not rows.count:
             # A table is made of the columns of its first rows.
+            keep_refused(self.spec, shaped.refused, KINESIS_ERRORS)
             self.done.read(shaped)
             return
         with target_of(self.spec, self.table, rows.schema) as target:
+            # Before the checkpoint passes them: an attempt that ends between the two keeps them again, in the same place.
+            keep_refused(self.spec, shaped.refused, KINESIS_ERRORS)
             commit = self.ingest.commit(target.context, rows, self.place)
         self.table = target
         if commit.replayed or not commit.instant:
@@ -160,7 +161,7 @@ def run_kinesis(spec: JobSpec, progress: Progress) -> JobResult:
     latest_wins = arrival_decides(spec) and work["operation"] == "Upsert"
     check_chain(work.get("transform", ()), arrival_decides=latest_wins)
     shaping = Shaping(work)
-    ingest = Ingest(str(work["name"]), settings.stream, operation_of(spec), dict(spec.table.get("options", {})))
+    ingest = Ingest(str(work["name"]), settings.stream, operation_of(spec), ingest_options(spec))
     ratio = float(work.get("maxErrorRatio", 0.0)) if work.get("onUndecodable") == "Quarantine" else None
     decoding = Decoding(settings, decoder_of(spec, settings, settings.format, os.environ), ratio)
     source = KinesisSource(settings, os.environ, decoding, spec.attempt, ingest.name, clock)

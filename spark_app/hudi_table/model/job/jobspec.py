@@ -30,8 +30,9 @@ class JobSpec:
     `hudi_table.sources.kafka.settings`}, "transform": [steps,
     see `hudi_table.services.transforming.steps`], of Kafka also "mode", "commitIntervalSeconds",
     "expectations": [{"name", "sql", "onFail": Fail, Quarantine or Drop}], "onUndecodable": Fail or
-    Quarantine, "maxErrorRatio"}, {"type": "Purge"}, {"type": "Bootstrap", "path", "mode":
-    MetadataOnly or FullRecord, "pattern"}, or of a table service {"type": a `ServiceType`,
+    Quarantine, "maxErrorRatio", of every source "schemaPolicy": a `SchemaPolicy`}, {"type":
+    "Purge"}, {"type": "Bootstrap", "path", "mode": MetadataOnly or FullRecord, "pattern"}, or of a
+    table service {"type": a `ServiceType`,
     "mode": Plan, Schedule, Execute or ScheduleAndExecute, "options": those of the service, which
     win over the table's, "plan": digest of an approved dry run or "", "instant": what it is about
     or "", "force": whether or not its own trigger says so, "comment"}; of every type but Purge and
