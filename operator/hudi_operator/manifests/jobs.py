@@ -131,7 +131,8 @@ def ingest_job(
     if ingest.source.type in MESSAGES:
         work |= _checks(ingest, body)
     if ingest.source.kafka is not None or ingest.mode is IngestMode.CONTINUOUS:
-        work["mode"] = ingest.mode.value
+        # At its moment a job takes what is there, once.
+        work["mode"] = (IngestMode.ONCE if ingest.mode is IngestMode.SCHEDULED else ingest.mode).value
         work["commitIntervalSeconds"] = seconds_of(ingest.commit_interval or COMMIT_INTERVAL)
     if ingest.source.jdbc is not None:
         work["source"] = {**body["source"], "jdbc": query_document(ingest.source.jdbc)}

@@ -1,8 +1,8 @@
 """Whether an ingest may take rows whose columns are not those of its table: the one judgement for
 all sources, made on schemas alone.
 
-What a policy takes is what a write can do (see `schema_evolution`), or less. Which of the ways
-differ is told whole: columns that are added, those that are missing, those of another type.
+What a policy takes is what a write can do (see `schema_evolution`), or less. A refusal lists all of
+the difference: columns that are added, those that are missing, those of another type.
 """
 
 from __future__ import annotations
