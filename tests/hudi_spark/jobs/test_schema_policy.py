@@ -20,9 +20,13 @@ from hudi_table.errors import InvalidSchemaError
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.sources.checkpoints import held_files
 from hudi_table.sources.custom import GROUP
+from hudi_table.sources.files import notified
 from tests.hudi_spark.jobs.test_ingest import ROWS, Job
+from tests.hudi_spark.jobs.test_ingest_notified import Landing
+from tests.hudi_spark.jobs.test_ingest_notified import _environment as of_store
 from tests.support.chained import Chain, rows_of
 from tests.support.index_package import written_package
+from tests.support.s3 import running_s3
 
 NULLS = {"hoodie.write.set.null.for.missing.columns": "true"}
 MORE = ROWS.append_column("more", pa.array(range(6), pa.int32()))
@@ -221,3 +225,27 @@ def test_tasks_of_spark_write_nothing_that_the_policy_refuses(job: Job) -> None:
     assert job.commits() == commits
     assert job.run(on_spark(job.spec("three", schemaPolicy="AddColumns", transform=shaped)))[1].outcome == "Succeeded"
     assert {row["one"] for row in job.rows()} == {1}
+
+
+@pytest.fixture
+def landing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Landing]:
+    for name, value in of_store().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(notified, "WAIT_SECONDS", 0)
+    with running_s3() as store:
+        found = Landing(store, tmp_path / "lake")
+        found.subscribe()
+        yield found
+
+
+@pytest.mark.s3
+def test_a_file_that_the_policy_refuses_stops_the_ingest_and_is_not_set_aside(landing: Landing) -> None:
+    landing.land("1.parquet", ROWS)
+    landing.good(policy="Refuse")
+    before = landing.commits()
+    landing.land("2.parquet", MORE)
+    landing.land("3.parquet", ROWS)
+    refused = landing.run(policy="Refuse")
+    assert (refused.error_class, "2.parquet: the columns" in refused.message) == ("InvalidSchema", True)
+    assert landing.commits() == before
+    assert landing.good(policy="AddColumns").figures["filesConsumed"] == 2
