@@ -13,7 +13,7 @@ import os
 from dataclasses import dataclass, field
 
 from hudi_spark.jobs.batch import operation_of
-from hudi_spark.jobs.decoding import decoder_of
+from hudi_spark.jobs.decoding import decoder_of, judge_of
 from hudi_spark.jobs.ingests.following import run
 from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
@@ -163,7 +163,7 @@ def run_kinesis(spec: JobSpec, progress: Progress) -> JobResult:
     shaping = Shaping(work)
     ingest = Ingest(str(work["name"]), settings.stream, operation_of(spec), ingest_options(spec))
     ratio = float(work.get("maxErrorRatio", 0.0)) if work.get("onUndecodable") == "Quarantine" else None
-    decoding = Decoding(settings, decoder_of(spec, settings, settings.format, os.environ), ratio)
+    decoding = Decoding(settings, decoder_of(spec, settings, settings.format, os.environ, judge_of(spec)), ratio)
     source = KinesisSource(settings, os.environ, decoding, spec.attempt, ingest.name, clock)
     with Stopping() as stopping:
         driver = _Driver(spec, source, ingest, shaping, progress, stopping, clock)

@@ -107,6 +107,15 @@ def check_rows(policy: SchemaPolicy, config: TableConfig, table: pa.Schema, inco
     check_policy(policy, known, _without_mark(stored), keys=keys)
 
 
+def check_alone(what: str, table: pa.Schema, incoming: pa.Schema) -> None:
+    """Judge one schema of several, by its name, under Refuse: in the union of all it could hide
+    behind the others. Raises InvalidSchemaError."""
+    try:
+        check_policy(SchemaPolicy.REFUSE, table, normalise(incoming, known=table))
+    except InvalidSchemaError as error:
+        raise InvalidSchemaError(f"{what}: {error.message}") from error
+
+
 def _without_mark(schema: pa.Schema) -> pa.Schema:
     """What marks deletes is the ingest's own, and no column of a source."""
     return pa.schema([field for field in schema if field.name != IS_DELETED])
