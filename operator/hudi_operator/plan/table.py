@@ -337,7 +337,8 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
     # What cannot be seen now is not forgotten: the last figures stay, the conditions say how old they are.
     unseen = table is None and (observed.problem is not None or observed.refused is not None)
     if spec is not None and not unseen:
-        findings.append(conditions.fresh(spec, table, observed.sources, now))
+        coming = scheduled.coming(judgement.schedules)
+        findings.append(conditions.fresh(spec, table, observed.sources, now, coming))
         stalled = judgement.stalled.reason if judgement.stalled is not None else None
         findings += debts.findings(spec, observed, debts.Hindrance(stalled, judgement.busy), runs, judgement.now)
         findings += conditions.metadata_table(table)

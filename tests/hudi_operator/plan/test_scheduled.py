@@ -167,6 +167,22 @@ def test_an_ingest_that_comes_to_a_table_later_has_missed_nothing() -> None:
     assert story.look(timedelta(hours=12)).started == ["2026-01-02T12:00:00Z"]
 
 
+def test_runs_of_another_mode_are_no_moments() -> None:
+    story = Story(None, kind="Files", mode="Once").look().end()
+    story.runs = (replace(story.runs[0], batch="9f86d081884c7d659a2f"),)
+    assert story.change(mode="Scheduled", schedule=NOON).look(HALF).started == []
+    assert story.schedule.last is None
+    assert story.look(timedelta(hours=12)).started == ["2026-01-02T12:00:00Z"]
+    assert story.end().change(mode="Once", schedule=None).look(HALF).started != []
+    assert status_of(story.effects).ingest[0].schedule is None
+
+
+def test_what_waits_is_told_with_the_moment_at_which_it_is_taken() -> None:
+    story = Story(NOON, kind="Files").look().end().look(HALF)
+    fresh = next(each for each in status_of(story.effects).conditions if each.type == "Fresh")
+    assert fresh.message == "3 files of feed not in the table yet; feed runs next at 2026-01-02T12:00:00Z"
+
+
 def test_a_suspended_table_lets_moments_go_by_and_makes_up_for_the_newest() -> None:
     story = Story().look().end()
     story.of = {"suspend": True}

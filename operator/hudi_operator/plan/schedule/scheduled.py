@@ -3,6 +3,7 @@ says of that. A run takes what is there when it begins; `batch` of a run is its 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,7 +18,9 @@ from hudi_operator.plan.observed import Problem
 from hudi_operator.plan.schedule import moments
 from hudi_operator.plan.schedule.cron import Cron, parse_cron
 from hudi_operator.plan.schedule.runs import rfc3339
-from hudi_table.model.digits import is_digits
+
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+"""Runs of other modes have other batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def _followed(
 
 def _with_runs(schedule: ScheduleStatus, runs: Iterable[RunStatus]) -> ScheduleStatus:
     """The schedule once the moments of runs are behind it: texts in the order of their moments."""
-    taken = [run.batch for run in runs if run.batch is not None and is_digits(run.batch[:1])]
+    taken = [run.batch for run in runs if run.batch is not None and _MOMENT.fullmatch(run.batch)]
     last = max([schedule.last or "", *(batch for batch in taken if batch > schedule.since)])
     return replace(schedule, last=last or None)
 
@@ -78,6 +81,12 @@ def appointments(schedules: Mapping[str, Followed | Problem]) -> list[RequeueAft
     """The next moment of each."""
     coming = ((name, each.next_seconds) for name, each in schedules.items() if isinstance(each, Followed))
     return [RequeueAfter(wait, f"Ingest/{name}", appointment=True) for name, wait in coming if wait is not None]
+
+
+def coming(schedules: Mapping[str, Followed | Problem]) -> dict[str, str]:
+    """The next moment of each, as the status tells it."""
+    found = ((name, each.status.next) for name, each in schedules.items() if isinstance(each, Followed))
+    return {name: moment for name, moment in found if moment is not None}
 
 
 def news(schedules: Mapping[str, Followed | Problem]) -> list[Emit]:
