@@ -102,6 +102,16 @@ def test_a_key_that_messages_of_json_lack_is_a_null_and_no_missing_column(feed: 
     assert [each["city"] for each in feed.rows("id", "city")] == ["x", None]
 
 
+def test_a_commit_without_a_row_has_no_columns_to_refuse(feed: Feed) -> None:
+    shaped = {"schemaPolicy": "Refuse", "transform": [{"sql": "select *, upper(id) as name from source"}]}
+    feed.broker.produce(feed.topic, [row(1)])
+    assert feed.run(shaped, tombstones="Ignore").outcome == "Succeeded"
+    feed.broker.produce(feed.topic, [(b"k1", None)])
+    done = feed.run(shaped, tombstones="Ignore")
+    assert done.outcome == "Succeeded", done.message
+    assert offsets(feed) == 2
+
+
 def test_tombstones_are_no_difference_of_columns(feed: Feed) -> None:
     feed.broker.produce(feed.topic, [row(1, city="x"), row(2)])
     assert feed.run({"schemaPolicy": "Refuse"}).outcome == "Succeeded"

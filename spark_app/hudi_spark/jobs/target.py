@@ -52,16 +52,18 @@ def find_table(spec: JobSpec) -> HudiTable | None:
 
 
 @contextmanager
-def target_of(spec: JobSpec, stored: HudiTable | None, schema: pa.Schema) -> Iterator[HudiTable]:
+def target_of(spec: JobSpec, stored: HudiTable | None, schema: pa.Schema, *, rows: bool = True) -> Iterator[HudiTable]:
     """The table to write to, made if there was none, with the index of the spec. If the write
     fails, a table made for it is gone again. Raises InvalidSchemaError where the ingest's policy
-    does not take rows of this schema.
+    does not take rows of this schema. `rows`: whether there are any; a commit without one has no
+    columns of its source.
 
     Otherwise rows that are refused would leave an empty table behind whose key could no longer be
     corrected.
     """
     if stored is not None:
-        check_columns(spec, stored, schema)
+        if rows:
+            check_columns(spec, stored, schema)
         _follow_index(stored, spec)
         yield stored
         return
@@ -89,7 +91,8 @@ def policy_of(spec: JobSpec) -> SchemaPolicy | None:
 
 def check_columns(spec: JobSpec, table: HudiTable, schema: pa.Schema) -> None:
     """Judge rows by their schema, before any of them is written. Raises InvalidSchemaError."""
-    policy, known = policy_of(spec), table.schema()
+    policy = policy_of(spec)
+    known = table.schema() if policy is not None else None
     if policy is not None and known is not None:
         check_rows(policy, table.context.config, known, schema)
 

@@ -195,7 +195,7 @@ class _Driver:
             keep_refused(self.spec, shaped.refused)
             self.done.read(shaped)
             return held
-        with target_of(self.spec, self.table, rows.schema) as target:
+        with target_of(self.spec, self.table, rows.schema, rows=rows.count > 0) as target:
             # Before the checkpoint passes them: an attempt that ends between the two keeps them again, in the same place.
             keep_refused(self.spec, shaped.refused)
             commit = self.way.commit(target, shaped, held)

@@ -139,7 +139,7 @@ class _Driver:
             keep_refused(self.spec, shaped.refused, KINESIS_ERRORS)
             self.done.read(shaped)
             return
-        with target_of(self.spec, self.table, rows.schema) as target:
+        with target_of(self.spec, self.table, rows.schema, rows=rows.count > 0) as target:
             # Before the checkpoint passes them: an attempt that ends between the two keeps them again, in the same place.
             keep_refused(self.spec, shaped.refused, KINESIS_ERRORS)
             commit = self.ingest.commit(target.context, rows, self.place)

@@ -6,11 +6,15 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from hudi_table.codec.arrow_types import normalise
 from hudi_table.errors import InvalidSchemaError
 from hudi_table.model.job.schema_policy import SchemaPolicy
+from hudi_table.model.table.config import TableConfig, TableType
+from hudi_table.model.table.layouts import has_logical_types
 from hudi_table.write.checks.schema_evolution import evolve
-from hudi_table.write.checks.schema_policy import LISTED_MAX, check_policy, difference
+from hudi_table.write.checks.schema_policy import LISTED_MAX, check_policy, check_rows, difference
 from tests.support.arrow_types import tables
 from tests.support.scale import scaled
 
@@ -98,6 +102,14 @@ def test_widen_takes_just_what_a_write_takes_that_fills_missing_columns(table: p
     else:
         check_policy(WIDENS, *schemas)
     assert not difference(table.schema, table.schema)
+
+
+@settings(max_examples=scaled(50))
+@given(tables(), st.sampled_from([6, 9]))
+def test_rows_of_any_types_do_not_differ_from_the_table_that_they_made(rows: pa.Table, version: int) -> None:
+    config = TableConfig(name="t", type=TableType.COPY_ON_WRITE, record_key=("id",), version=version)
+    made = normalise(rows.schema, logical_types=has_logical_types(version))
+    check_rows(STRICT, config, made, rows.schema)
 
 
 def test_a_refusal_tells_the_whole_difference_and_the_policy_that_takes_it() -> None:
