@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from hudi_spark.jobs.target import find_table, has_unavailable, policy_of, storage_options
 from hudi_table.errors import InvalidRequestError, ObjectNotFoundError
-from hudi_table.model.job.jobspec import JobSpec
-from hudi_table.model.job.schema_policy import SchemaPolicy
+from hudi_table.model.job.jobspec import JobSpec, SchemaPolicy
 from hudi_table.sources.formats.avro import AvroDecoder, RegistryDecoder
 from hudi_table.sources.formats.avro_envelopes import AvroEnvelopes
 from hudi_table.sources.formats.debezium import DebeziumDecoder

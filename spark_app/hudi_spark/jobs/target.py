@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import HudiError, InvalidRequestError, TableNotFoundError
-from hudi_table.model.job.jobspec import JobSpec
-from hudi_table.model.job.schema_policy import SchemaPolicy
+from hudi_table.model.job.jobspec import JobSpec, SchemaPolicy
 from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.options.write_options import NULL_FOR_MISSING
 from hudi_table.model.table.config import MergeMode, TableType

@@ -11,7 +11,7 @@ from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecoda
 from hudi_operator.api.ingests.ranges import StartPosition
 from hudi_operator.api.ingests.source import FOLLOWED, MESSAGES, STREAMS, SourceSpec, SourceType
 from hudi_operator.api.schema import Rule, camel, prop
-from hudi_table.model.job.schema_policy import SchemaPolicy
+from hudi_table.model.job.jobspec import SchemaPolicy
 
 
 class IngestOperation(StrEnum):

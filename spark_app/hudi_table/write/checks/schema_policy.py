@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from hudi_table.codec.arrow_types import is_any_list, normalise
 from hudi_table.codec.logical_types.vectors import is_vector
 from hudi_table.errors import InvalidSchemaError
-from hudi_table.model.job.schema_policy import SchemaPolicy
+from hudi_table.model.job.jobspec import SchemaPolicy
 from hudi_table.model.names import IS_DELETED
 from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.layouts import has_logical_types

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hudi_table.codec.arrow_types import normalise
 from hudi_table.errors import InvalidSchemaError
-from hudi_table.model.job.schema_policy import SchemaPolicy
+from hudi_table.model.job.jobspec import SchemaPolicy
 from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.model.table.layouts import has_logical_types
 from hudi_table.write.checks.schema_evolution import evolve
