@@ -13,7 +13,7 @@ from typing import cast
 
 from hudi_spark.jobs.batch import Batch, commit_rows, next_batch, told_by_queue
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.target import check_columns, find_table, policy_of
+from hudi_spark.jobs.target import find_table, policy_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.codec.arrow_types import normalise
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError, WriteConflictError
@@ -27,6 +27,7 @@ from hudi_table.sources.files.reading import file_schema
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.write.checks.reserved_columns import own_columns
 from hudi_table.write.checks.schema_evolution import evolve
+from hudi_table.write.checks.schema_policy import check_rows
 
 Ingesting = Callable[[JobSpec, Progress], JobResult]
 _ELSEWHERE = {
@@ -84,7 +85,8 @@ def _misfit(spec: JobSpec, table: HudiTable | None, batch: Batch) -> InvalidSche
     none. It is to blame, wherever it stands among the others."""
     if table is None or batch.transform:
         return None
-    known, logical_types = table.schema(), has_logical_types(table.context.config.version)
+    known, policy = table.schema(), policy_of(spec)
+    logical_types = has_logical_types(table.context.config.version)
     source = batch.taken.source
     with contextlib.closing(Chain(Transforms.of(()), spec.work["source"].get("columns"))) as chain:
         types = chain.read_as(known)
@@ -92,7 +94,8 @@ def _misfit(spec: JobSpec, table: HudiTable | None, batch: Batch) -> InvalidSche
         try:
             own = own_columns(file_schema(source.storage, file.path, source.format, source.csv, types))
             stored = normalise(own, known=known, logical_types=logical_types)
-            check_columns(spec, table, own)
+            if policy is not None and known is not None:
+                check_rows(policy, table.context.config, known, own)
             evolve(known, stored, null_for_missing=True)
         except InvalidDataError:
             continue  # one that cannot be read is told of when its rows are
