@@ -87,6 +87,21 @@ def test_the_table_is_what_the_database_was_in_many_commits(feed: Feed, step: in
     assert orders(feed) == BEFORE_TRUNCATE
 
 
+def test_a_column_that_the_database_gets_or_renames_stops_the_ingest_as_the_policy_says(feed: Feed) -> None:
+    sample = messages("schema-orders")[:17]
+    said = []
+    for each in sample:
+        feed.broker.produce(feed.topic, [each])
+        refused = run(feed, {"schemaPolicy": "Refuse"}, source=WIDE)
+        if refused.error_class:
+            said.append((refused.error_class, refused.message.partition("correct the source. ")[2]))
+            assert run(feed, {"schemaPolicy": "AddColumns"}, source=WIDE).outcome == "Succeeded"
+    assert said[0] == ("InvalidSchema", "added: channel (string)"), "deletes and what is left alone are no difference"
+    assert said[1] == ("InvalidSchema", "added: remark (string); missing: note (string)")
+    assert {each for each, _ in said} == {"InvalidSchema"}
+    assert orders(feed) == BEFORE_TRUNCATE
+
+
 def test_events_that_come_again_behind_newer_ones_change_nothing(feed: Feed) -> None:
     """A connector that starts again repeats what it had not confirmed."""
     sample = messages("schema-orders")[:17]

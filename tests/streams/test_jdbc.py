@@ -87,6 +87,27 @@ def test_types_are_those_of_the_database(database: Database) -> None:
     assert (refused.error_class, "column free holds a number that decimal128(20, 4) does not" in refused.message) == ("InvalidData", True)  # fmt: skip
 
 
+@pytest.mark.parametrize("engine", ["Local", pytest.param("Spark", marks=pytest.mark.spark)])
+def test_a_column_that_the_database_gets_is_refused_or_taken_as_the_policy_says(
+    database: Database, engine: str
+) -> None:
+    database.engine = engine
+    strict, adds, split = {"schemaPolicy": "Refuse"}, {"schemaPolicy": "AddColumns"}, {"column": "id", "parts": 2}
+    database.do("create table $t (id int, n int, t text)", "insert into $t values (1, 1, 'x')")
+    database.good(work=strict, split=split)
+    database.do("alter table $t add column more date", "alter table $t drop column t", "insert into $t values (2, 2)")
+    refused = database.run(work=strict, split=split)
+    assert refused.error_class == "InvalidSchema", refused.message
+    assert "added: more (date32[day]); missing: t (string)" in refused.message
+    assert len(database.rows("id")) == 1
+    database.good(work=adds, split=split)
+    database.do("alter table $t alter column n type bigint", "update $t set n = 1::bigint << 40 where id = 2")
+    refused = database.run(work=adds, split=split)
+    assert (refused.error_class, "changed: n int32 -> int64" in refused.message) == ("InvalidSchema", True)
+    database.good(work={"schemaPolicy": "Widen"}, split=split)
+    assert [row["n"] for row in database.rows("id", "n")] == [1, 1 << 40]
+
+
 def test_dates_without_an_end_are_refused_or_null(database: Database) -> None:
     database.do("create table $t (id int, d date, ts timestamp)", "insert into $t values (1, 'infinity', '-infinity')")
     refused = database.run()

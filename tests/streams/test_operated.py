@@ -157,6 +157,17 @@ def test_a_poison_message_stalls_the_table_and_names_its_offset(place: Place) ->
     assert f"the message of topic {place.topic}, partition 1, offset 1 cannot be read as json" in stalled["message"]
 
 
+def test_columns_that_the_policy_refuses_stall_the_table_with_all_of_the_difference(place: Place) -> None:
+    place.broker.produce(place.topic, [row(1)])
+    place.apply(place.document({"schemaPolicy": "Refuse"}))
+    place.broker.produce(place.topic, [row(2, city="x")])
+    stalled = condition(place.apply(place.document({"schemaPolicy": "Refuse"})), "Stalled")
+    assert (stalled["reason"], place.count()) == ("InvalidSchema", 1), place.lines
+    assert "give schemaPolicy AddColumns, or correct the source. added: city (string)" in stalled["message"]
+    found = place.apply(place.document({"schemaPolicy": "AddColumns"}))
+    assert (condition(found, "Stalled"), place.count()) == ({}, 2), place.lines
+
+
 def test_what_is_quarantined_is_counted_in_the_status(place: Place) -> None:
     place.broker.produce(place.topic, [row(1), b"{", row(-2)], partition=0)
     checks = {

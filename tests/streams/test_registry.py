@@ -76,6 +76,28 @@ def test_schemas_come_from_the_registry_and_may_grow_and_refer_to_others(broker:
     assert (away.error_class, "does not answer" in away.message) == ("Unavailable", True)
 
 
+@pytest.mark.at_scale(2)
+@pytest.mark.parametrize("engine", ["Local", pytest.param("Spark", marks=pytest.mark.spark)])
+def test_a_schema_that_lacks_a_column_does_not_hide_behind_another_of_its_commit(
+    broker: Broker, tmp_path: Path, engine: str
+) -> None:
+    feed = Feed(tmp_path, broker, broker.topic(partitions=1), form="avro", engine=engine)
+    wider = {**FIRST, "fields": [*FIRST["fields"], {"name": "city", "type": "string"}]}
+    strict = {"schemaPolicy": "Refuse"}
+    with running_registry() as registry:
+        avro = {"avro": {"registry": registry.url}}
+        ids = [registry.register("orders-value", FIRST), registry.register("other-value", wider)]
+        broker.produce(feed.topic, [message(ids[1], wider, id="a", n=1, city="x")])
+        assert feed.run(strict, **avro).outcome == "Succeeded"
+        broker.produce(feed.topic, [message(ids[0], FIRST, id="b", n=2), message(ids[1], wider, id="c", n=3, city="y")])
+        refused = feed.run(strict, **avro)
+        assert refused.error_class == "InvalidSchema", refused.message
+        assert f"schema {ids[0]} of the registry: the columns" in refused.message
+        assert "missing: city (string)" in refused.message
+        assert feed.run({"schemaPolicy": "AddColumns"}, **avro).outcome == "Succeeded"
+        assert [each["city"] for each in feed.rows("id", "city")] == ["x", None, "y"]
+
+
 def keys_of(broker: Broker, url: str, topic: str) -> tuple[str, ...] | str:
     """The columns of a topic's key, or the words that tell why they are not known."""
     kafka = {"brokers": broker.address, "topics": [topic], "avro": {"registry": url}}

@@ -72,6 +72,18 @@ def test_both_engines_make_the_same_table_of_a_topic(broker: Broker, pair: Pair)
     assert pair.tasks.run().outcome == "NothingToDo"
 
 
+def test_both_engines_refuse_columns_alike(broker: Broker, pair: Pair) -> None:
+    broker.produce(pair.topic, [row(i) for i in range(20)])
+    pair.run({"schemaPolicy": "Refuse"})
+    broker.produce(pair.topic, [row(i, city="x") for i in range(20, 40)])
+    here, tasks = pair.run({"schemaPolicy": "Refuse"})
+    assert (here.error_class, tasks.error_class) == ("InvalidSchema", "InvalidSchema"), tasks.message
+    assert tasks.message == here.message
+    assert positions(pair.tasks) == positions(pair.here)
+    pair.run({"schemaPolicy": "AddColumns"})
+    pair.assert_equal()
+
+
 def test_a_value_is_of_one_type_whichever_task_reads_it(broker: Broker, pair: Pair) -> None:
     broker.produce(pair.topic, [row(i, x=i, at="2026-01-02") for i in range(10)], partition=0)
     broker.produce(pair.topic, [row(i, x=i / 4, at="today") for i in range(10, 20)], partition=1)

@@ -58,7 +58,9 @@ class Chain:
             "options": {},
         }
         changes: dict[str, Any] = {
-            name: hudi.pop(name) for name in ("operation", "transform", "mode", "commitIntervalSeconds") if name in hudi
+            name: hudi.pop(name)
+            for name in ("operation", "transform", "mode", "commitIntervalSeconds", "schemaPolicy")
+            if name in hudi
         }
         source = {"type": "Hudi", "hudi": {"location": f"file://{self.folder}/above", **hudi}}
         work = {"type": "Ingest", "name": "feed", "operation": "Upsert", "source": source, "transform": [], **changes}

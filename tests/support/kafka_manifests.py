@@ -52,6 +52,10 @@ KAFKA_GOOD = [
     kafka({"transform": [{"flatten": {"separator": "__"}}, {"sql": "select * from source"}]}, columns={"n": "bigint"}),
     kafka({"engine": "Spark", "mode": "Continuous", "transform": [{"sql": "select * from source"}]}),
     kafka({"engine": "Local"}),
+    kafka(
+        {"mode": "Scheduled", "schedule": "0 2 * * 1-5", "timeZone": "Europe/Berlin", "startingDeadlineSeconds": 600}
+    ),
+    kafka({"schemaPolicy": "AddColumns"}),
     kafka(startFrom={"position": "Timestamp", "timestamp": "2026-01-31T12:00:00.5+01:00"}, onDataLoss="Continue"),
     kafka(startFrom={"position": "Offsets", "offsets": ["orders,0:120,1:98"]}, brokers="k-0.kafka:9092,k-1.kafka:9092"),
 ]
@@ -115,6 +119,12 @@ KAFKA_BAD = [
     (kafka(security={"protocol": "SSL"}), "must be one of Plaintext"),
     (kafka({"mode": "Continuous", "activeDeadline": "1h"}), "activeDeadline does not go with mode Continuous"),
     (kafka({"commitInterval": "5s"}), "commitInterval belongs to mode Continuous"),
+    (kafka({"mode": "Scheduled"}), "mode Scheduled needs a schedule, and no other mode has one"),
+    (kafka({"schedule": "0 2 * * *"}), "mode Scheduled needs a schedule, and no other mode has one"),
+    (kafka({"mode": "Scheduled", "schedule": "hourly"}), "schedule"),
+    (kafka({"timeZone": "Europe/Berlin"}), "timeZone belongs to a schedule"),
+    (kafka({"startingDeadlineSeconds": 60}), "startingDeadlineSeconds belongs to a schedule"),
+    (kafka({"schemaPolicy": "Evolve"}), "must be one of Refuse, AddColumns, Widen"),
     (kafka({"operation": "Insert"}, tombstones="Delete"), "tombstones Delete goes with operation Upsert"),
     (
         kafka(tombstones="Delete", of={"orderingFields": ["ts"], "mergeMode": "EventTime"}),

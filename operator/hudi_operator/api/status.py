@@ -72,6 +72,17 @@ class UpkeepStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleStatus:
+    """The schedule that is followed, and where in it the service or ingest is."""
+
+    cron: str = prop("the five fields")
+    time_zone: str = prop("their time zone")
+    since: str = prop("moments after this one count, RFC 3339", format="date-time")
+    last: str | None = prop("the newest moment that was run or left out", None, format="date-time")
+    next: str | None = prop("the next moment", None, format="date-time")
+
+
+@dataclass(frozen=True, slots=True)
 class IngestStatus:
     """How far one ingest is."""
 
@@ -98,6 +109,7 @@ class IngestStatus:
     consumed_files: int = prop("files that the checkpoint holds", 0)
     checkpoint: str | None = prop("newest batch in the table; of a stream, name of its positions", None)
     last_commit: str | None = prop("instant that holds it", None)
+    schedule: ScheduleStatus | None = prop("of mode Scheduled: the schedule that is followed", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,17 +155,6 @@ class ActualStatus:
     bytes_read: int | None = prop("bytes that it read", None, format="int64")
     bytes_written: int | None = prop("bytes that it wrote", None, format="int64")
     seconds: float | None = prop("how long it took", None)
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleStatus:
-    """The schedule that is followed, and where in it the service is."""
-
-    cron: str = prop("the five fields")
-    time_zone: str = prop("their time zone")
-    since: str = prop("moments after this one count, RFC 3339", format="date-time")
-    last: str | None = prop("the newest moment that was run or left out", None, format="date-time")
-    next: str | None = prop("the next moment", None, format="date-time")
 
 
 @dataclass(frozen=True, slots=True)

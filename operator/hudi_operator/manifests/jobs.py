@@ -126,10 +126,13 @@ def ingest_job(
         work["source"] = {**body["source"], "kafka": kafka_document(ingest.source.kafka)}
     if ingest.source.kinesis is not None:
         work["source"] = {**body["source"], "kinesis": kinesis_document(ingest.source.kinesis)}
+    if ingest.schema_policy is not None:
+        work["schemaPolicy"] = ingest.schema_policy.value
     if ingest.source.type in MESSAGES:
         work |= _checks(ingest, body)
     if ingest.source.kafka is not None or ingest.mode is IngestMode.CONTINUOUS:
-        work["mode"] = ingest.mode.value
+        # At its moment a job takes what is there, once.
+        work["mode"] = (IngestMode.ONCE if ingest.mode is IngestMode.SCHEDULED else ingest.mode).value
         work["commitIntervalSeconds"] = seconds_of(ingest.commit_interval or COMMIT_INTERVAL)
     if ingest.source.jdbc is not None:
         work["source"] = {**body["source"], "jdbc": query_document(ingest.source.jdbc)}

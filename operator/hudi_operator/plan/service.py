@@ -8,7 +8,7 @@ the table.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.resources import DesiredService, DesiredTable
@@ -22,7 +22,7 @@ from hudi_operator.manifests.services import ServiceWork, work_of
 from hudi_operator.plan import checks, index, versions
 from hudi_operator.plan.effects import Effect, Emit, EventType, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import ObservedService, Problem, TableObservation
-from hudi_operator.plan.schedule import holds
+from hudi_operator.plan.schedule import holds, moments
 from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.schedule.cron import Cron, parse_cron
 from hudi_operator.plan.schedule.due import Due, due_now, extent
@@ -241,17 +241,10 @@ class _Judgement:
     def _moment(self, spec: TableServiceSpec, cron: Cron) -> datetime | None:
         """The moment of the schedule that is due; one that was missed by too much is left out."""
         moment = self.progress.due_moment(cron, self.now)
-        deadline = spec.starting_deadline_seconds
-        if moment is None or deadline is None or self.now - moment <= timedelta(seconds=deadline):
+        said = moments.left_out(moment, spec.starting_deadline_seconds, self.now) if moment is not None else ""
+        if moment is None or not said:
             return moment
-        late = (self.now - moment).total_seconds()
-        self.effects.append(
-            Emit(
-                EventType.WARNING,
-                "Missed",
-                f"{rfc3339(moment)} is {late:.0f} s ago, {deadline} s are allowed: left out",
-            )
-        )
+        self.effects.append(Emit(EventType.WARNING, moments.MISSED, said))
         self.progress.handled(moment)
         return None
 

@@ -18,7 +18,7 @@ from hudi_operator.api.fields.bootstrap import BootstrapSpec
 from hudi_operator.api.ingests.ingest import IngestSpec
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.schema import to_document
-from hudi_operator.api.status import HudiTableStatus, RunStatus
+from hudi_operator.api.status import HudiTableStatus, IngestStatus, RunStatus
 from hudi_operator.api.table import DeletionPolicy, HudiTableSpec
 from hudi_operator.errors import DeadlineExceededError
 from hudi_operator.manifests.jobs import bootstrap_job, ingest_job, options_of, service_job
@@ -27,11 +27,12 @@ from hudi_operator.manifests.services import maintenance_of
 from hudi_operator.plan import checks, index
 from hudi_operator.plan.effects import Effect, Hold, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import Observed, Problem
-from hudi_operator.plan.schedule import bootstraps, holds, streams
+from hudi_operator.plan.schedule import bootstraps, holds, scheduled, streams
 from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.schedule.due import Due, due_now
 from hudi_operator.plan.schedule.ingests import Asked, Look, asked
 from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, merged, rfc3339, run_line
+from hudi_operator.plan.schedule.scheduled import Followed
 from hudi_operator.plan.status import bootstrapped, callbacks, conditions, debts, events, report, versions
 from hudi_operator.plan.status.conditions import Finding, empty_sources
 from hudi_table.errors import AccessDeniedError
@@ -62,7 +63,8 @@ def plan_table(
     judgement.judge()
     status = _status(judgement)
     phases = {run.name: run.phase for run in desired.status.runs}
-    news = events.changes(phases, reversed(status.runs), desired.status.conditions, status.conditions)
+    news = scheduled.news(judgement.schedules)
+    news += events.changes(phases, reversed(status.runs), desired.status.conditions, status.conditions)
     news += events.switched_off(desired.status.conditions, status.conditions)
     news += bootstrapped.news(desired.status.conditions, status.conditions)
     news += versions.news(desired.status.conditions, status.conditions)
@@ -105,6 +107,7 @@ class _Judgement:
     busy: tuple[str, str] | None = None
     stops: list[Stop] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
+    schedules: dict[str, Followed | Problem] = field(default_factory=dict)
     requeues: list[RequeueAfter] = field(default_factory=list)
 
     def judge(self) -> None:
@@ -126,6 +129,9 @@ class _Judgement:
             self.requeues.append(RequeueAfter(LAUNCH_SECONDS, self.stalled.reason))
         if self.stalled is not None or spec is None:
             return
+        if self.observed.problem is None:
+            # Else no status would keep where a schedule is.
+            self.schedules = scheduled.schedules_of(self.desired, self.runs, self.now)
         if spec.deletion_policy is DeletionPolicy.PURGE and not self.observed.holdable:
             self.halted["Purge"] = Problem(AccessDeniedError.name(), NOT_HOLDABLE)
         if self.observed.problem is not None:
@@ -144,6 +150,7 @@ class _Judgement:
             for ingest in spec.ingest:
                 self._ingest(spec, ingest)
             self._maintenance(spec)
+            self.requeues += scheduled.appointments(self.schedules)
             if spec.ingest and running is None and not self.launches:
                 self.requeues.append(RequeueAfter(SOURCE_SECONDS, "Source", appointment=True))
 
@@ -219,7 +226,15 @@ class _Judgement:
             if halted is not None:
                 self.halted[work] = halted
             return
-        look = Look(source, self.observed.table, self.runs, self.desired.identity.generation, self.policy, self.now)
+        look = Look(
+            source,
+            self.observed.table,
+            self.runs,
+            self.desired.identity.generation,
+            self.policy,
+            self.now,
+            self.schedules.get(ingest.name),
+        )
         match asked(ingest, look):
             case Problem() as problem:
                 self.halted[work] = problem
@@ -322,7 +337,8 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
     # What cannot be seen now is not forgotten: the last figures stay, the conditions say how old they are.
     unseen = table is None and (observed.problem is not None or observed.refused is not None)
     if spec is not None and not unseen:
-        findings.append(conditions.fresh(spec, table, observed.sources, now))
+        coming = scheduled.coming(judgement.schedules)
+        findings.append(conditions.fresh(spec, table, observed.sources, now, coming))
         stalled = judgement.stalled.reason if judgement.stalled is not None else None
         findings += debts.findings(spec, observed, debts.Hindrance(stalled, judgement.busy), runs, judgement.now)
         findings += conditions.metadata_table(table)
@@ -348,12 +364,18 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         timeline=before.timeline if unseen else report.timeline(table, before.timeline),
         data=before.data if unseen else report.data(spec, table),
         index=before.index if unseen or desired.errors else index.known(before.index, observed.measured, table),
-        ingest=before.ingest if unseen or spec is None else report.ingests(spec, observed, now),
+        ingest=before.ingest if unseen or spec is None else _ingests(judgement, spec),
         callbacks=callbacks.statuses(desired, observed, now),
         services=before.services if unseen else report.services(table),
         runs=tuple(replace(run, plan=None, index=None) for run in runs[: report.RUNS_MAX]),
         notes=report.notes(spec, table),
     )
+
+
+def _ingests(judgement: _Judgement, spec: HudiTableSpec) -> tuple[IngestStatus, ...]:
+    started = (launch.run for launch in judgement.launches)
+    found = report.ingests(spec, judgement.observed, judgement.now)
+    return scheduled.told(spec, found, judgement.schedules, judgement.desired.status.ingest, started)
 
 
 def _ready(judgement: _Judgement) -> Finding:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_spark.jobs.target import storage_options, target_of
+from hudi_spark.jobs.target import ingest_options, storage_options, target_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.arguments import OperationName
 from hudi_table.errors import InvalidRequestError, WriteConflictError
@@ -127,7 +127,7 @@ def next_batch(spec: JobSpec, table: HudiTable | None, told: Notified | None = N
 def write_options(spec: JobSpec) -> dict[str, str]:
     """The table's options. A batch without rows commits too: its commit says that the files are
     taken."""
-    return {**spec.table.get("options", {}), "hoodie.allow.empty.commit": "true"}
+    return {**ingest_options(spec), "hoodie.allow.empty.commit": "true"}
 
 
 def refuse_taken(ingest: str, commit: CommitResult) -> None:

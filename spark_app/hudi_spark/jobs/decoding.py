@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from hudi_spark.jobs.target import find_table, has_unavailable, storage_options
+from hudi_spark.jobs.target import find_table, has_unavailable, policy_of, storage_options
 from hudi_table.errors import InvalidRequestError, ObjectNotFoundError
-from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.model.job.jobspec import JobSpec, SchemaPolicy
 from hudi_table.sources.formats.avro import AvroDecoder, RegistryDecoder
 from hudi_table.sources.formats.avro_envelopes import AvroEnvelopes
 from hudi_table.sources.formats.debezium import DebeziumDecoder
-from hudi_table.sources.formats.decoder import Decoder
+from hudi_table.sources.formats.decoder import Decoder, Judge
 from hudi_table.sources.formats.dialects import DIALECTS, Dialect
 from hudi_table.sources.formats.envelopes import Envelopes, JsonEnvelopes
 from hudi_table.sources.formats.json import JsonDecoder
@@ -24,6 +24,7 @@ from hudi_table.sources.kafka.rows import Decoding
 from hudi_table.sources.kafka.settings import KafkaSettings
 from hudi_table.sources.kinesis.settings import KinesisSettings
 from hudi_table.table.store.opening import open_storage
+from hudi_table.write.checks.schema_policy import check_alone
 
 
 def needed_of(spec: JobSpec) -> list[str]:
@@ -61,7 +62,7 @@ def decoding_of(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str
         raise InvalidRequestError(
             f"kafka.keyFormat raw holds one column, and a delete needs {', '.join(needed)}: give json or avro"
         )
-    values = decoder_of(spec, settings, settings.format, environment)
+    values = decoder_of(spec, settings, settings.format, environment, judge_of(spec))
     keys = (
         decoder_of(spec, settings, settings.key_format, environment)
         if deletes and settings.key_format != "raw"
@@ -89,8 +90,18 @@ def _events(
     )
 
 
+def judge_of(spec: JobSpec) -> Judge | None:
+    """Of each schema of messages alone, where none may differ from the table. What a transform
+    makes of them is judged together."""
+    return check_alone if policy_of(spec) is SchemaPolicy.REFUSE and not spec.work.get("transform") else None
+
+
 def decoder_of(
-    spec: JobSpec, settings: KafkaSettings | KinesisSettings, form: str, environment: Mapping[str, str]
+    spec: JobSpec,
+    settings: KafkaSettings | KinesisSettings,
+    form: str,
+    environment: Mapping[str, str],
+    judge: Judge | None = None,
 ) -> Decoder:
     """Of the format of values, or of keys. Raises InvalidRequestError."""
     field = "kinesis" if isinstance(settings, KinesisSettings) else "kafka"
@@ -103,8 +114,8 @@ def decoder_of(
     if settings.registry is not None:
         registry = Registry(settings.registry, environment)
         if form == "protobuf":
-            return ProtobufRegistryDecoder(registry.protobuf_texts)
-        return RegistryDecoder(registry.avro_schema)
+            return ProtobufRegistryDecoder(registry.protobuf_texts, judge)
+        return RegistryDecoder(registry.avro_schema, judge)
     if settings.schema_file is None:
         raise InvalidRequestError(f"format {form} needs {field}.{form}.registry or {field}.{form}.schemaFile")
     text = _schema_text(spec, settings.schema_file, f"{field}.{form}")

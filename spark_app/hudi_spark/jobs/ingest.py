@@ -13,7 +13,7 @@ from typing import cast
 
 from hudi_spark.jobs.batch import Batch, commit_rows, next_batch, told_by_queue
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.target import find_table
+from hudi_spark.jobs.target import find_table, policy_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.codec.arrow_types import normalise
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError, WriteConflictError
@@ -27,6 +27,7 @@ from hudi_table.sources.files.reading import file_schema
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.write.checks.reserved_columns import own_columns
 from hudi_table.write.checks.schema_evolution import evolve
+from hudi_table.write.checks.schema_policy import check_rows
 
 Ingesting = Callable[[JobSpec, Progress], JobResult]
 _ELSEWHERE = {
@@ -73,7 +74,8 @@ def _taken(spec: JobSpec, told: Notified | None, progress: Progress) -> tuple[Ba
         except (InvalidDataError, InvalidSchemaError) as caught:
             error = _misfit(spec, table, batch) or caught
             path = error.path or _named(batch, error.message)
-            if told is None or path is None or not told.set_aside(path, error.message):
+            stops = policy_of(spec) is not None and isinstance(error, InvalidSchemaError)
+            if told is None or path is None or stops or not told.set_aside(path, error.message):
                 raise error from caught.__cause__
             progress.say(f"set aside: {error.message}")
 
@@ -83,18 +85,18 @@ def _misfit(spec: JobSpec, table: HudiTable | None, batch: Batch) -> InvalidSche
     none. It is to blame, wherever it stands among the others."""
     if table is None or batch.transform:
         return None
-    known, logical_types = table.schema(), has_logical_types(table.context.config.version)
+    known, policy = table.schema(), policy_of(spec)
+    logical_types = has_logical_types(table.context.config.version)
     source = batch.taken.source
     with contextlib.closing(Chain(Transforms.of(()), spec.work["source"].get("columns"))) as chain:
         types = chain.read_as(known)
     for file in batch.files:
         try:
             own = own_columns(file_schema(source.storage, file.path, source.format, source.csv, types))
-            evolve(
-                known,
-                normalise(own, known=known, logical_types=logical_types),
-                null_for_missing=True,
-            )
+            stored = normalise(own, known=known, logical_types=logical_types)
+            if policy is not None and known is not None:
+                check_rows(policy, table.context.config, known, own)
+            evolve(known, stored, null_for_missing=True)
         except InvalidDataError:
             continue  # one that cannot be read is told of when its rows are
         except InvalidSchemaError as error:
@@ -110,6 +112,9 @@ def _named(batch: Batch, message: str) -> str | None:
 
 
 def _commit(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:
+    if policy_of(spec) is not None and (error := _misfit(spec, table, batch)) is not None:
+        # Of several files one that lacks a column is not to hide behind those that have it.
+        raise error
     progress.say(f"reading {counted(len(batch.files), 'file')}, {batch.size / 2**20:.1f} MiB, {_names(batch.files)}")
     if spec.engine == "Local":
         commit = _write_local(spec, table, batch, progress)

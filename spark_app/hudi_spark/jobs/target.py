@@ -11,14 +11,16 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_table.api import HudiTable, create_table, open_table
-from hudi_table.errors import HudiError, TableNotFoundError
-from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.errors import HudiError, InvalidRequestError, TableNotFoundError
+from hudi_table.model.job.jobspec import JobSpec, SchemaPolicy
 from hudi_table.model.job.variables import SOURCE_VARIABLES
+from hudi_table.model.options.write_options import NULL_FOR_MISSING
 from hudi_table.model.table.config import MergeMode, TableType
 from hudi_table.model.table.index_properties import CONNECTION
 from hudi_table.model.table.merge_settings import PartialUpdates
 from hudi_table.model.table.merging import fills_unavailable, payload_named
 from hudi_table.table.timeline.properties import remove_properties
+from hudi_table.write.checks.schema_policy import check_rows
 from hudi_table.write.checks.table_options import table_options
 
 NOT_OF_STORES = frozenset({CONNECTION, *SOURCE_VARIABLES})
@@ -49,23 +51,58 @@ def find_table(spec: JobSpec) -> HudiTable | None:
 
 
 @contextmanager
-def target_of(spec: JobSpec, stored: HudiTable | None, schema: pa.Schema) -> Iterator[HudiTable]:
+def target_of(spec: JobSpec, stored: HudiTable | None, schema: pa.Schema, *, rows: bool = True) -> Iterator[HudiTable]:
     """The table to write to, made if there was none, with the index of the spec. If the write
-    fails, a table made for it is gone again.
+    fails, a table made for it is gone again. Raises InvalidSchemaError where the ingest's policy
+    does not take rows of this schema. `rows`: whether there are any; a commit without one has no
+    columns of its source.
 
     Otherwise rows that are refused would leave an empty table behind whose key could no longer be
     corrected.
     """
     if stored is not None:
+        if rows:
+            check_columns(spec, stored, schema)
         _follow_index(stored, spec)
         yield stored
         return
     table = make_table(spec, schema)
+    # Another ingest may have made it meanwhile.
+    check_columns(spec, table, schema)
     try:
         yield table
     except BaseException as error:
         _unmake(table, error)
         raise
+
+
+def policy_of(spec: JobSpec) -> SchemaPolicy | None:
+    """What the ingest does with other columns than the table's; None: what the table's options
+    say. Raises InvalidRequestError."""
+    named = spec.work.get("schemaPolicy")
+    if named is None:
+        return None
+    try:
+        return SchemaPolicy(str(named))
+    except ValueError:
+        raise InvalidRequestError(f"schemaPolicy is {named!r}; give one of {', '.join(SchemaPolicy)}") from None
+
+
+def check_columns(spec: JobSpec, table: HudiTable, schema: pa.Schema) -> None:
+    """Judge rows by their schema, before any of them is written. Raises InvalidSchemaError."""
+    policy = policy_of(spec)
+    known = table.schema() if policy is not None else None
+    if policy is not None and known is not None:
+        check_rows(policy, table.context.config, known, schema)
+
+
+def ingest_options(spec: JobSpec) -> dict[str, str]:
+    """Options of the table's writes by an ingest, whose policy wins over what they say of missing
+    columns."""
+    options = dict(spec.table.get("options", {}))
+    if policy_of(spec) in (SchemaPolicy.ADD_COLUMNS, SchemaPolicy.WIDEN):
+        options[NULL_FOR_MISSING] = "true"
+    return options
 
 
 def _follow_index(table: HudiTable, spec: JobSpec) -> None:

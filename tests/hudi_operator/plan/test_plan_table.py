@@ -130,7 +130,7 @@ class TestTheManifest:
                 "spec.ingest[0].source.type: is 'Pulsar', must be one of Files, Kafka, Debezium",
             ),
             ({"ingest": [ingest(mode="Cron")]}, "spec.ingest[0].mode: is 'Cron', must be one of Once, Continuous"),
-            ({"ingest": [ingest(schedule="* * * * *")]}, "spec.ingest[0].schedule: unknown field"),
+            ({"ingest": [ingest(cron="* * * * *")]}, "spec.ingest[0].cron: unknown field"),
             ({"orderingFields": ["a", "b"]}, "spec.orderingFields: is ['a', 'b'], takes at most 1"),
         ],
     )

@@ -57,11 +57,13 @@ class Place:
         }
         return manifest(**(spec | changes))
 
-    def apply(self, *documents: dict[str, Any], policy: RetryPolicy = QUICK) -> Mapping[str, Any]:
+    def apply(
+        self, *documents: dict[str, Any], policy: RetryPolicy = QUICK, clock: SystemClock | None = None
+    ) -> Mapping[str, Any]:
         """The HudiTable after `hudictl local`."""
         path = self.folder / "manifest.yaml"
         path.write_text(yaml.safe_dump_all(documents))
-        runtime = LocalRuntime([path], self.folder / "state", SystemClock(), self.lines.append, policy)
+        runtime = LocalRuntime([path], self.folder / "state", clock or SystemClock(), self.lines.append, policy)
         return runtime.run()[0]
 
     def rows(self) -> list[dict[str, Any]]:

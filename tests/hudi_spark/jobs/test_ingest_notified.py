@@ -82,7 +82,7 @@ class Landing:
         depth = sqs.Queue(self.queue, credentials=_environment()).depth()
         return depth.waiting, depth.in_flight
 
-    def run(self, operation: str = "Insert", **changes: Any) -> JobResult:
+    def run(self, operation: str = "Insert", policy: str | None = None, **changes: Any) -> JobResult:
         table = {
             "name": "orders",
             "location": f"file://{self.lake}/orders",
@@ -97,7 +97,7 @@ class Landing:
             "notifications": {"type": "Sqs", "queue": self.queue},
             **changes,
         }
-        work = {"type": "Ingest", "name": "feed", "operation": operation, "source": source, "transform": []}
+        work = {"type": "Ingest", "name": "feed", "operation": operation, "source": source, "schemaPolicy": policy}
         storage = {"endpoint": self.store.endpoint, "region": "us-east-1", "credentials": [*_environment()]}
         spec = JobSpec(uuid.uuid4().hex[:8], table, work, engine="Local", storage=storage)
         self.lake.mkdir(exist_ok=True)

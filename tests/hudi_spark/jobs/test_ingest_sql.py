@@ -44,13 +44,14 @@ class Job:
         rows = [{"id": i, "customer": c, "amount": a, "seen": minute(m)} for i, c, a, m in found]
         self.table("orders").upsert(pa.Table.from_pylist(rows, ORDERS))
 
-    def run(self, attempt: str = "one", operation: str = "Upsert", **more: Any) -> JobResult:
+    def run(self, attempt: str = "one", operation: str = "Upsert", policy: str | None = None, **more: Any) -> JobResult:
         tables = [{"name": name, "location": f"file://{self.folder}/{name}"} for name in ("orders", "customers")]
         table = {
             "name": "made", "location": f"file://{self.folder}/made", "recordKey": [self.key], "index": {"type": "Simple"}, "options": {},
         }  # fmt: skip
         source = {"type": "Sql", "sql": {"query": self.query, "tables": tables, **more}}
         work = {"type": "Ingest", "name": "feed", "operation": operation, "transform": [], "source": source}
+        work |= {"schemaPolicy": policy} if policy is not None else {}
         (self.folder / "spec.json").write_text(JobSpec(attempt, table, work, engine="Local").to_json())
         main([str(self.folder / "spec.json"), str(self.folder / "result.json")])
         return JobResult.from_json((self.folder / "result.json").read_text())
@@ -165,3 +166,14 @@ def test_the_checkpoint_is_shown(job: Job, capsys: pytest.CaptureFixture[str]) -
     capsys.readouterr()
     hudictl(["checkpoint", "show", f"{job.folder}/made"])
     assert "2 tables" in capsys.readouterr().out
+
+
+def test_an_answer_of_other_columns_is_refused_or_taken_as_the_policy_says(job: Job) -> None:
+    assert job.run(policy="Refuse").outcome == "Succeeded"
+    job.query = TOTALS.replace("SELECT city,", "SELECT city, max(customer) AS most,")
+    job.order((3, "ann", 7, 3))
+    refused = job.run("two", policy="Refuse")
+    assert (refused.error_class, "added: most (string)" in refused.message) == ("InvalidSchema", True)
+    assert job.rows() == [{"city": "x", "total": 10}, {"city": "y", "total": 5}]
+    assert job.run("three", policy="AddColumns").outcome == "Succeeded"
+    assert [row["most"] for row in job.rows()] == ["ann", "bob"]

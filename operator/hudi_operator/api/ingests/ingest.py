@@ -10,7 +10,8 @@ from hudi_operator.api.fields.patterns import DURATION, NAME
 from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecodable, TransformSpec
 from hudi_operator.api.ingests.ranges import StartPosition
 from hudi_operator.api.ingests.source import FOLLOWED, MESSAGES, STREAMS, SourceSpec, SourceType
-from hudi_operator.api.schema import Rule, prop
+from hudi_operator.api.schema import Rule, camel, prop
+from hudi_table.model.job.jobspec import SchemaPolicy
 
 
 class IngestOperation(StrEnum):
@@ -27,6 +28,7 @@ class IngestMode(StrEnum):
     ONCE = "Once"
     CONTINUOUS = "Continuous"
     BACKFILL = "Backfill"
+    SCHEDULED = "Scheduled"
 
 
 class IngestEngine(StrEnum):
@@ -38,6 +40,16 @@ class IngestEngine(StrEnum):
 
 COMMIT_INTERVAL, FRESHNESS = "10s", "60s"
 MAX_ERROR_RATIO = "0.05"
+
+
+def _scheduled(field: str) -> Rule:
+    name = camel(field)
+    return Rule(
+        f"!has(self.{name}) || has(self.schedule)",
+        f"{name} belongs to a schedule",
+        name,
+        lambda i: getattr(i, field) is None or i.schedule is not None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +89,14 @@ class IngestSpec:
                 )
             ),
         ),
+        Rule(
+            "(self.mode == 'Scheduled') == has(self.schedule)",
+            "mode Scheduled needs a schedule, and no other mode has one",
+            "schedule",
+            lambda i: (i.mode is IngestMode.SCHEDULED) == (i.schedule is not None),
+        ),
+        _scheduled("time_zone"),
+        _scheduled("starting_deadline_seconds"),
         Rule(
             "!has(self.activeDeadline) || self.mode != 'Continuous'",
             "activeDeadline does not go with mode Continuous, which has no end",
@@ -153,8 +173,21 @@ class IngestSpec:
     source: SourceSpec = prop("where rows come from")
     operation: IngestOperation = prop("what is done with the rows", IngestOperation.UPSERT)
     mode: IngestMode = prop(
-        "Once takes what is there, whenever something is; Continuous keeps one driver at work; Backfill takes a range once, beside another ingest",
+        "Once takes what is there, whenever something is; Continuous keeps one driver at work; Backfill takes a range once, beside another ingest; Scheduled takes what is there at the moments of its schedule",
         IngestMode.ONCE,
+    )
+    schedule: str | None = prop(
+        "of mode Scheduled: five cron fields; a source that has `every` is asked at these moments instead",
+        None,
+        pattern=r"^(\S+ ){4}\S+$",
+        max_length=100,
+    )
+    time_zone: str | None = prop("zone of the schedule, such as Europe/Berlin; absent: UTC", None, max_length=64)
+    starting_deadline_seconds: int | None = prop(
+        "a moment of the schedule that was missed by more is left out; absent: it is made up for, once",
+        None,
+        minimum=1,
+        maximum=31_536_000,
     )
     engine: IngestEngine | None = prop(
         "of Kafka, Debezium and Jdbc: Local reads in the driver, Spark in tasks of its executors; Local if absent", None
@@ -185,6 +218,10 @@ class IngestSpec:
         None,
         pattern="^(0(\\.[0-9]{1,6})?|1(\\.0)?)$",
         max_length=8,
+    )
+    schema_policy: SchemaPolicy | None = prop(
+        "of columns that are not the table's: Refuse stops the ingest; AddColumns takes new ones and fills missing ones with nulls; Widen takes wider types too. If absent, Widen of messages; of other sources too, but missing columns are refused unless hoodie.write.set.null.for.missing.columns is true",
+        None,
     )
     active_deadline: str | None = prop(
         "a run that takes longer is stopped and failed, such as 2h", None, pattern=DURATION, max_length=32

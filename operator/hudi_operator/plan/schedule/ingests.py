@@ -16,6 +16,7 @@ from hudi_operator.plan.effects import RequeueAfter
 from hudi_operator.plan.observed import Problem, SourceObservation, TableObservation
 from hudi_operator.plan.schedule import queries, streams, upstreams
 from hudi_operator.plan.schedule.runs import RetryPolicy
+from hudi_operator.plan.schedule.scheduled import Followed
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import SourceFile, batch_id, waiting
 from hudi_table.model.job.positions import Extent, behind
@@ -48,11 +49,14 @@ class Look:
     generation: int
     policy: RetryPolicy
     now: datetime
+    schedule: Followed | Problem | None = None
 
 
 def asked(ingest: IngestSpec, look: Look) -> Asked | Problem | RequeueAfter | None:
     """The attempt that is wanted; why there can be none; when it is asked again; or nothing."""
     source = ingest.source
+    if look.schedule is not None:
+        return _at_moment(ingest, look.schedule, look)
     if source.kafka is not None:
         return _of_stream(ingest, source.kafka, look.source.extent, look)
     if source.kinesis is not None:
@@ -77,6 +81,26 @@ def asked(ingest: IngestSpec, look: Look) -> Asked | Problem | RequeueAfter | No
 def waiting_of(source: SourceObservation, table: TableObservation | None) -> tuple[SourceFile, ...]:
     """Files of a source that the table does not hold yet."""
     return waiting(source.files, table.files_held(source.ingest) if table is not None else None)
+
+
+def _at_moment(ingest: IngestSpec, schedule: Followed | Problem, look: Look) -> Asked | Problem | None:
+    """What is there once a moment has come, whether or not anything is seen to wait: the job looks
+    itself."""
+    if isinstance(schedule, Problem):
+        return schedule
+    if schedule.due is None:
+        return None
+    kafka, hudi, found = ingest.source.kafka, ingest.source.hudi, look.source
+    lost = None
+    if kafka is not None and found.extent is not None:
+        lost = streams.loss(kafka, found.extent, look.table.positions(ingest.name) if look.table is not None else None)
+    elif hudi is not None and found.upstream is not None:
+        lost = upstreams.loss(hudi, found.upstream)
+    if lost is not None:
+        return lost
+    size = sum(each.size for each in waiting_of(found, look.table))
+    size += found.upstream.size if found.upstream is not None else 0
+    return Asked(schedule.due, f"takes what is there: the schedule says {schedule.due}", size)
 
 
 def _of_stream(ingest: IngestSpec, kafka: KafkaSpec, extent: Extent | None, look: Look) -> Asked | Problem | None:

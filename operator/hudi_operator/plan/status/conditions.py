@@ -6,7 +6,7 @@ are True. The others say how the table is kept and are never the cause of an unr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -61,10 +61,25 @@ def conditions_of(
 
 
 def fresh(
+    spec: HudiTableSpec,
+    table: TableObservation | None,
+    sources: tuple[SourceObservation, ...],
+    now: datetime,
+    coming: Mapping[str, str],
+) -> Finding:
+    """Whether every file of the sources is in the table, and their messages, or those of lately;
+    `coming`: the next moments of ingests that have a schedule. The table's debt stands in
+    `debts`."""
+    found = _fresh(spec, table, sources, now)
+    if found.status == "True" or not coming:
+        return found
+    waits = ", ".join(f"{name} runs next at {moment}" for name, moment in coming.items())
+    return replace(found, message=f"{found.message}; {waits}")
+
+
+def _fresh(
     spec: HudiTableSpec, table: TableObservation | None, sources: tuple[SourceObservation, ...], now: datetime
 ) -> Finding:
-    """Whether every file of the sources is in the table, and their messages, or those of lately.
-    The table's debt stands in `debts`."""
     if not spec.ingest:
         return Finding("Fresh", "True", "NoIngest", "nothing is ingested here; other writers bring the rows")
     unseen = [s for s in sources if s.problem is not None]

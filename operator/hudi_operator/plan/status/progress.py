@@ -9,6 +9,7 @@ from dataclasses import replace as changed
 from datetime import datetime
 
 from hudi_operator.api.status import ActualStatus, PlanStatus, RunStatus, ScheduleStatus, TableServiceStatus
+from hudi_operator.plan.schedule import moments
 from hudi_operator.plan.schedule.cron import Cron
 from hudi_operator.plan.schedule.runs import DONE, rfc3339
 from hudi_operator.plan.status import predict
@@ -63,8 +64,8 @@ class Progress:
     def unfinished(self, generation: int) -> str | None:
         """The newest moment of the schedule, if its run failed."""
         last = self.schedule.last if self.schedule is not None else None
-        failed = any(run.batch == last and run.generation == generation for run in self.runs)
-        return last if failed and last is not None and not self.ended_well(last) else None
+        found = moments.unfinished(last, self.runs, generation)
+        return found if found != self.done else None
 
     def started(self, run: RunStatus) -> None:
         """A run begins. One for a moment of the schedule takes that moment."""
@@ -84,16 +85,11 @@ class Progress:
             self.schedule = None
             return
         known = self.schedule
-        if known is not None and (known.cron, known.time_zone) == (cron.expression, cron.zone.key):
-            return
-        since = rfc3339(now if known is not None else moment(created, now))
-        self.schedule = ScheduleStatus(cron.expression, cron.zone.key, since)
+        self.schedule = moments.followed(cron, known, now if known is not None else moment(created, now))
 
     def due_moment(self, cron: Cron, now: datetime) -> datetime | None:
         """The newest moment that has come and was neither run nor left out."""
-        if self.schedule is None:
-            return None
-        return cron.latest(moment(self.schedule.last or self.schedule.since, now), now)
+        return moments.due_moment(cron, self.schedule, now) if self.schedule is not None else None
 
     def handled(self, at: datetime) -> None:
         """A moment is run, or left out."""
@@ -104,9 +100,8 @@ class Progress:
         """The next moment of the schedule, which the status tells."""
         if cron is None or self.schedule is None:
             return None
-        moment = cron.next(now)
-        self.schedule = changed(self.schedule, next=rfc3339(moment) if moment is not None else None)
-        return moment
+        self.schedule, found = moments.appointed(cron, self.schedule, now)
+        return found
 
 
 def advanced(before: TableServiceStatus, runs: tuple[RunStatus, ...], others: Iterable[RunStatus]) -> Progress:

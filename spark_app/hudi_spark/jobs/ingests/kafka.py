@@ -23,7 +23,7 @@ from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, keep_refused, quarantines
 from hudi_spark.jobs.stopping import Stopping
-from hudi_spark.jobs.target import arrival_decides, find_table, target_of
+from hudi_spark.jobs.target import arrival_decides, find_table, ingest_options, target_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import DataLossError, InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
@@ -190,13 +190,14 @@ class _Driver:
 
     def _commit(self, shaped: Shaped[Positions], held: HeldPositions | None) -> HeldPositions | None:
         began, rows = self.clock.boot_seconds(), shaped.rows
-        # Before the checkpoint passes them: an attempt that ends between the two keeps them again, in the same place.
-        keep_refused(self.spec, shaped.refused)
         if self.table is None and not rows.count:
             # A table is made of the columns of its first rows.
+            keep_refused(self.spec, shaped.refused)
             self.done.read(shaped)
             return held
-        with target_of(self.spec, self.table, rows.schema) as target:
+        with target_of(self.spec, self.table, rows.schema, rows=rows.count > 0) as target:
+            # Before the checkpoint passes them: an attempt that ends between the two keeps them again, in the same place.
+            keep_refused(self.spec, shaped.refused)
             commit = self.way.commit(target, shaped, held)
         self.table = target
         if commit.replayed or not commit.instant:
@@ -219,8 +220,7 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
     bounded = settings.end is not None
     # A range has a checkpoint of its own: that of Hudi Streamer is of the ingest beside it.
     topic = None if bounded else settings.only_topic
-    options = dict(spec.table.get("options", {}))
-    ingest = Ingest(str(work["name"]), topic, operation_of(spec), options, shares=not bounded)
+    ingest = Ingest(str(work["name"]), topic, operation_of(spec), ingest_options(spec), shares=not bounded)
     source = KafkaSource(
         settings,
         os.environ,

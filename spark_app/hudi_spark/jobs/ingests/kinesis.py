@@ -13,13 +13,13 @@ import os
 from dataclasses import dataclass, field
 
 from hudi_spark.jobs.batch import operation_of
-from hudi_spark.jobs.decoding import decoder_of
+from hudi_spark.jobs.decoding import decoder_of, judge_of
 from hudi_spark.jobs.ingests.following import run
 from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import KINESIS_ERRORS, Shaped, Shaping, keep_refused
 from hudi_spark.jobs.stopping import Stopping
-from hudi_spark.jobs.target import arrival_decides, find_table, target_of
+from hudi_spark.jobs.target import arrival_decides, find_table, ingest_options, target_of
 from hudi_table.api import HudiTable
 from hudi_table.errors import DataLossError, InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
@@ -134,13 +134,14 @@ class _Driver:
 
     def _commit(self, shaped: Shaped[ShardPositions]) -> None:
         began, rows = self.clock.boot_seconds(), shaped.rows
-        # Before the checkpoint passes them: an attempt that ends between the two keeps them again, in the same place.
-        keep_refused(self.spec, shaped.refused, KINESIS_ERRORS)
         if self.table is None and not rows.count:
             # A table is made of the columns of its first rows.
+            keep_refused(self.spec, shaped.refused, KINESIS_ERRORS)
             self.done.read(shaped)
             return
-        with target_of(self.spec, self.table, rows.schema) as target:
+        with target_of(self.spec, self.table, rows.schema, rows=rows.count > 0) as target:
+            # Before the checkpoint passes them: an attempt that ends between the two keeps them again, in the same place.
+            keep_refused(self.spec, shaped.refused, KINESIS_ERRORS)
             commit = self.ingest.commit(target.context, rows, self.place)
         self.table = target
         if commit.replayed or not commit.instant:
@@ -160,9 +161,9 @@ def run_kinesis(spec: JobSpec, progress: Progress) -> JobResult:
     latest_wins = arrival_decides(spec) and work["operation"] == "Upsert"
     check_chain(work.get("transform", ()), arrival_decides=latest_wins)
     shaping = Shaping(work)
-    ingest = Ingest(str(work["name"]), settings.stream, operation_of(spec), dict(spec.table.get("options", {})))
+    ingest = Ingest(str(work["name"]), settings.stream, operation_of(spec), ingest_options(spec))
     ratio = float(work.get("maxErrorRatio", 0.0)) if work.get("onUndecodable") == "Quarantine" else None
-    decoding = Decoding(settings, decoder_of(spec, settings, settings.format, os.environ), ratio)
+    decoding = Decoding(settings, decoder_of(spec, settings, settings.format, os.environ, judge_of(spec)), ratio)
     source = KinesisSource(settings, os.environ, decoding, spec.attempt, ingest.name, clock)
     with Stopping() as stopping:
         driver = _Driver(spec, source, ingest, shaping, progress, stopping, clock)

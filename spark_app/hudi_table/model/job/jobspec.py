@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 from hudi_table.model.json_text import parse_json
@@ -17,6 +18,15 @@ from hudi_table.model.json_text import parse_json
 VERSION = "hudi.lakeops.dev/v1alpha1"
 MEASURE_INDEX = "measureIndex"
 """Key of a JobSpec's `work`: whether the job is also to measure the table's index."""
+
+
+class SchemaPolicy(StrEnum):
+    """What an ingest does where the columns of its source are not those of its table. The strictest
+    first: each takes all that those before it take."""
+
+    REFUSE = "Refuse"
+    ADD_COLUMNS = "AddColumns"
+    WIDEN = "Widen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +40,9 @@ class JobSpec:
     `hudi_table.sources.kafka.settings`}, "transform": [steps,
     see `hudi_table.services.transforming.steps`], of Kafka also "mode", "commitIntervalSeconds",
     "expectations": [{"name", "sql", "onFail": Fail, Quarantine or Drop}], "onUndecodable": Fail or
-    Quarantine, "maxErrorRatio"}, {"type": "Purge"}, {"type": "Bootstrap", "path", "mode":
-    MetadataOnly or FullRecord, "pattern"}, or of a table service {"type": a `ServiceType`,
+    Quarantine, "maxErrorRatio", of every source "schemaPolicy": a `SchemaPolicy`}, {"type":
+    "Purge"}, {"type": "Bootstrap", "path", "mode": MetadataOnly or FullRecord, "pattern"}, or of a
+    table service {"type": a `ServiceType`,
     "mode": Plan, Schedule, Execute or ScheduleAndExecute, "options": those of the service, which
     win over the table's, "plan": digest of an approved dry run or "", "instant": what it is about
     or "", "force": whether or not its own trigger says so, "comment"}; of every type but Purge and

@@ -22,7 +22,7 @@ from hudi_table.codec.avro.schema import avro_to_arrow
 from hudi_table.codec.avro.types import flat_fields
 from hudi_table.errors import CorruptTableError, InvalidDataError, UnsupportedTableError
 from hudi_table.model.bounded import Bounded
-from hudi_table.sources.formats.decoder import UndecodableError, first_bad, joined
+from hudi_table.sources.formats.decoder import Judge, UndecodableError, first_bad, joined
 
 FRAME = 5
 """Bytes before a record of a registry's schema."""
@@ -95,16 +95,16 @@ class AvroDecoder:
 
 class RegistryDecoder:
     """Records whose schemas a registry has: `schema_of` brings the text of an id, and raises
-    InvalidDataError where there is none."""
+    InvalidDataError where there is none. `judge`: of each schema alone."""
 
-    def __init__(self, schema_of: Callable[[int], str]) -> None:
+    def __init__(self, schema_of: Callable[[int], str], judge: Judge | None = None) -> None:
         self._schema_of = schema_of
+        self._judge = judge
         self._readers: Bounded[int, Reader] = Bounded(SCHEMAS_MAX)
 
     def decode(self, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
         """See `Decoder`. Messages of several schemas are one table with the union of their
         columns."""
-        del known
         ids = ids_of(messages)
         found, places = [], []
         for each in np.unique(ids).tolist():
@@ -116,6 +116,8 @@ class RegistryDecoder:
                 raise UndecodableError(int(rows[error.place]), error.why) from None
             except InvalidDataError as error:
                 raise UndecodableError(int(rows[0]), error.message) from error
+            if self._judge is not None and known is not None:
+                self._judge(f"schema {each} of the registry", known, found[-1].schema)
             places.append(rows)
         return joined(found, places)
 

@@ -21,6 +21,11 @@ class UndecodableError(ValueError):
         self.why = why
 
 
+Judge = Callable[[str, pa.Schema, pa.Schema], None]
+"""Of the columns of one schema of several, by its name, against those of the table that are known.
+Raises InvalidSchemaError."""
+
+
 class Decoder(Protocol):
     """One format."""
 

@@ -21,6 +21,7 @@ from hudi_table.sources.formats.avro import AvroDecoder, RegistryDecoder
 from hudi_table.sources.formats.decoder import UndecodableError, first_bad
 from hudi_table.sources.formats.json import JsonDecoder
 from hudi_table.sources.formats.registry import Registry, _inlined
+from hudi_table.write.checks.schema_policy import check_alone
 
 KNOWN = pa.schema([("id", pa.string()), ("n", pa.int64())])
 OBJECTS = st.fixed_dictionaries(
@@ -126,6 +127,17 @@ def test_messages_of_several_schemas_keep_their_order() -> None:
             ("c", None, None),
         ]
     assert sorted(asked) == [1, 2], "a schema is asked for once"
+
+
+def test_where_each_schema_is_judged_alone_one_does_not_hide_behind_the_others() -> None:
+    less = schema({"name": "id", "type": "string"})
+    decoder = RegistryDecoder({1: FLAT, 2: less}.__getitem__, check_alone)
+    messages = [record(FLAT, {"id": "a", "n": 1}, 1), record(less, {"id": "b"}, 2)]
+    assert len(decoder.decode(messages, None)) == 2, "the first rows make the table"
+    known = decoder.decode(messages[:1], None).schema
+    assert len(decoder.decode(messages[:1], known)) == 1
+    with pytest.raises(InvalidSchemaError, match=r"schema 2 of the registry: .* missing: n \(int64\)"):
+        decoder.decode(messages, known)
 
 
 @pytest.mark.parametrize("text", [FLAT, NESTED])

@@ -16,7 +16,7 @@ import pyarrow as pa
 from hudi_table.errors import InvalidDataError
 from hudi_table.model.bounded import Bounded
 from hudi_table.sources.formats.avro import FRAME, SCHEMAS_MAX, ids_of
-from hudi_table.sources.formats.decoder import UndecodableError, joined
+from hudi_table.sources.formats.decoder import Judge, UndecodableError, joined
 from hudi_table.sources.formats.protobuf.columns import Shapes, read, schema_of
 from hudi_table.sources.formats.protobuf.known import built_in
 from hudi_table.sources.formats.protobuf.text import ProtoFile, ProtoMessage, ProtoTextError, parsed, resolved
@@ -70,17 +70,17 @@ class ProtobufDecoder:
 
 class ProtobufRegistryDecoder:
     """Messages whose definitions a registry has: `texts_of` brings those of an id, and raises
-    InvalidDataError where there is none."""
+    InvalidDataError where there is none. `judge`: of each definition alone."""
 
-    def __init__(self, texts_of: Callable[[int], Texts]) -> None:
+    def __init__(self, texts_of: Callable[[int], Texts], judge: Judge | None = None) -> None:
         self._texts_of = texts_of
+        self._judge = judge
         self._files: Bounded[int, ProtoFile] = Bounded(SCHEMAS_MAX)
         self._readers: Bounded[bytes, Reader] = Bounded(SCHEMAS_MAX)
 
     def decode(self, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
         """See `Decoder`. Messages of several definitions are one table with the union of their
         columns."""
-        del known
         ids_of(messages)
         left = np.ones(len(messages), bool)
         found, places = [], []
@@ -97,6 +97,9 @@ class ProtobufRegistryDecoder:
                 raise UndecodableError(int(rows[error.place]), error.why) from None
             except InvalidDataError as error:
                 raise UndecodableError(first, error.message) from error
+            if self._judge is not None and known is not None:
+                number = int.from_bytes(head[1:FRAME])
+                self._judge(f"schema {number} of the registry", known, found[-1].schema)
             places.append(rows)
         return joined(found, places)
 

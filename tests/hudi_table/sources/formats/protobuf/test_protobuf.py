@@ -15,9 +15,10 @@ from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_table.errors import InvalidDataError
+from hudi_table.errors import InvalidDataError, InvalidSchemaError
 from hudi_table.sources.formats.decoder import UndecodableError
 from hudi_table.sources.formats.protobuf.decoder import ProtobufDecoder, ProtobufRegistryDecoder
+from hudi_table.write.checks.schema_policy import check_alone
 from tests.support.protoc import compiled, message_class, row
 from tests.support.scale import scaled
 
@@ -299,6 +300,16 @@ def test_messages_of_several_definitions_and_places_keep_their_order() -> None:
         with pytest.raises(UndecodableError, match=words) as refused:
             decoder.decode([*messages, bad], None)
         assert refused.value.place == len(messages)
+
+
+def test_where_each_definition_is_judged_alone_one_does_not_hide_behind_the_others() -> None:
+    texts = {1: (TWO, {}), 2: (WIDER, {"city.proto": CITY})}
+    decoder = ProtobufRegistryDecoder(texts.__getitem__, check_alone)
+    messages = [framed(2, (0,), b"\x0a\x01c\x12\x03\x0a\x01x"), framed(1, (1,), b"\x0a\x01a\x10\x07")]
+    known = decoder.decode(messages[:1], None).schema
+    assert len(decoder.decode(messages[:1], known)) == 1
+    with pytest.raises(InvalidSchemaError, match=r"schema 1 of the registry: .* added: n \(int32\); missing: city"):
+        decoder.decode(messages, known)
 
 
 def test_the_path_of_a_message_may_have_numbers_of_several_bytes() -> None:
