@@ -187,8 +187,8 @@ def finish_buildings(ctx: TableContext) -> bool:
 
 
 def _finished(ctx: TableContext, *, raises: bool) -> bool:
-    """Finish what others have planned. Rows that allow none end its plan, and are raised (`raises`)
-    for whoever wants one."""
+    """Finish what others have planned. Rows that allow none end its plan; `raises`: whoever asks
+    wants one."""
     try:
         return finish_buildings(ctx)
     except (InvalidDataError, UnkeptError):
@@ -199,10 +199,8 @@ def _finished(ctx: TableContext, *, raises: bool) -> bool:
 
 def _finish_or_forget(ctx: TableContext, partitions: Partitions) -> None:
     """Finish a building whose process seems dead, and forget one that never got a plan."""
-    timeline = load_timeline(ctx)
-    waiting = [i for i in timeline.pending if i.action is Action.INDEXING]
-    if not is_built(timeline):
-        # What was being built when it was read may have been ended since, which the properties tell before the plan's end does; then the next write finds out more.
+    if not is_built(timeline := load_timeline(ctx)):
+        # It may have been ended since, which the properties tell before the plan's end does; then the next write finds out more.
         if is_built(load_timeline(ctx)) or read_partitions(ctx) != partitions:
             return
         if partitions.ready:
@@ -211,7 +209,14 @@ def _finish_or_forget(ctx: TableContext, partitions: Partitions) -> None:
         else:
             drop_metadata_table(ctx, None)
         return
-    begun = [timeline.files[i.with_state(State.REQUESTED).file_name] for i in waiting]
+    finish_left(ctx, timeline)
+
+
+def finish_left(ctx: TableContext, timeline: Timeline) -> None:
+    """Finish the buildings whose process seems dead, ready or not: they hold the metadata table's
+    compaction."""
+    plans = (i.with_state(State.REQUESTED).file_name for i in timeline.pending if i.action is Action.INDEXING)
+    begun = [timeline.files[name] for name in plans if name in timeline.files]
     if begun and (store_now(ctx) - max(begun)).total_seconds() >= ctx.settings.suspect_after_seconds:
         _finished(ctx, raises=False)
 
@@ -224,9 +229,8 @@ def _execute(ctx: TableContext, building: Building) -> None:
     """
     own, begun = context_of(ctx), ctx.clock.boot_seconds()
     retry.put(ctx.storage, ctx.layout.timeline_path(building.instant.with_state(State.INFLIGHT).file_name), b"")
-    timeline, _ = caught_up(ctx)
-    derive = entries_of_table(ctx, timeline)
-    infos = own.storage.list()
+    timeline = caught_up(ctx)[0]
+    derive, infos = entries_of_table(ctx, timeline), own.storage.list()
     planned = {name: planned_groups(infos, name, instant) for name, instant in building.partitions.items()}
     if not is_whole(infos) or not all(planned[name] for name in planned if name is not _RECORD_INDEX):
         _complete(ctx, building, ())

@@ -16,6 +16,7 @@ from hudi_table.api import HudiTable
 from hudi_table.errors import HudiError
 from hudi_table.metadata.building_plans import pending_buildings
 from hudi_table.metadata.cleaning import SLICES_KEPT, oldest_needed
+from hudi_table.metadata.compaction import DELTAS_MAX
 from hudi_table.metadata.indexing import build_metadata, finish_buildings
 from hudi_table.metadata.table import MetadataTable, read_partitions
 from hudi_table.metadata.validate import differences
@@ -207,6 +208,30 @@ def test_a_building_that_died_is_finished_by_the_next_that_wants_it_and_meanwhil
     opened(store, suspect=0.0).write(rows(("e", "x", 4)), operation="upsert")
     assert agrees(store)
     assert not finish_buildings(ctx)
+
+
+@pytest.mark.parametrize("layout", [KINDS[0], KINDS[-1]], ids=str)
+def test_a_building_that_died_with_its_partitions_ready_is_finished_by_writes_and_holds_no_compaction(layout):
+    """Nothing is inflight, so no write looked for it, and the metadata table grew for ever."""
+    store = prepared(layout)
+
+    class DeadError(Exception):
+        pass
+
+    class Dying(AfterPut):
+        def put_if_absent(self, path: str, data: bytes) -> None:
+            if ".indexing" in path and ".requested" not in path:
+                raise DeadError
+            store.put_if_absent(path, data)
+
+    with pytest.raises(DeadError):
+        build_metadata(opened(Dying(store, "", lambda: None)).context)
+    assert [i.action for i in load_timeline(opened(store).context).pending] == [Action.INDEXING]
+    for number in range(DELTAS_MAX + 1):
+        opened(store, suspect=0.0).write(rows(("a", "x", number)), operation="upsert")
+    assert not load_timeline(opened(store).context).pending
+    assert any(i.action is Action.COMMIT for i in loaded(store).timeline.commits)
+    assert agrees(store)
 
 
 @kinds

@@ -12,6 +12,7 @@ from contextlib import suppress
 from hudi_table.errors import CorruptTableError, HudiError, UnsupportedTableError
 from hudi_table.metadata.cleaning import SLICES_KEPT, clean_metadata
 from hudi_table.metadata.compaction import DELTAS_MAX, compact_metadata
+from hudi_table.metadata.indexing import finish_left
 from hudi_table.metadata.lifecycle import drop, kept
 from hudi_table.metadata.table import ARCHIVING_LEAVES, MetadataTable
 from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition, is_defined
@@ -57,8 +58,9 @@ def keep_metadata_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
 
 
 def keep_metadata(ctx: TableContext, deltas: int = DELTAS_MAX) -> None:
-    """Compact if `deltas` came, then delete old slices and archive old instants. Raises what the
-    storage raises."""
+    """Compact if `deltas` came, once what holds that is finished; then delete old slices and archive
+    old instants. Raises what the storage raises."""
+    finish_left(ctx, load_timeline(ctx))
     if compact_metadata(ctx, deltas):
         timeline = load_timeline(ctx)
         table = MetadataTable.load(ctx, timeline) if timeline.has_metadata else None
