@@ -24,6 +24,7 @@ import pyarrow as pa
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.names import CHAIN
 from hudi_table.model.timeline.chain import sequence_of
+from hudi_table.table.store.errors import ObjectChangedError
 from hudi_table.table.store.ports import Names, ObjectInfo, Objects, Storage
 from tests.simulation.faults import Requests
 from tests.simulation.scheduler import Scheduler
@@ -49,6 +50,7 @@ class SimStore:
     resting_until: float = 0.0
     digest: Any = field(default_factory=hashlib.sha256)
     told: Callable[[str], None] | None = None
+    _etag: int = 0
     _names: list[str] = field(default_factory=list)
     _folders: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     _sub_folders: dict[str, list[str]] = field(default_factory=dict)
@@ -70,7 +72,8 @@ class SimStore:
             insort(self._folders[folder], self.place(path))
         self.objects[path] = data
         modified = EPOCH + timedelta(seconds=self.scheduler.now)
-        self.infos[path] = ObjectInfo(path, len(data), modified)
+        self._etag += 1
+        self.infos[path] = ObjectInfo(path, len(data), modified, f'"{self._etag}"')
 
     def create(self, path: str, data: bytes) -> None:
         if path in self.objects:
@@ -78,6 +81,12 @@ class SimStore:
         self.put(path, data)
         if path.startswith(CHAIN) and (number := sequence_of(path)) is not None:
             self.decided.append((self.scheduler.now, number, data))
+
+    def replace(self, seen: ObjectInfo, data: bytes) -> None:
+        found = self.infos.get(seen.path)
+        if found is None or found.etag != seen.etag:
+            raise ObjectChangedError(f"{seen.path} was replaced", path=seen.path)
+        self.put(seen.path, data)
 
     def delete(self, path: str) -> None:
         if self.objects.pop(path, None) is None:
@@ -166,6 +175,9 @@ class SimStorage:
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         self._put("put_if_absent", path, self.store.create, data)
+
+    def replace(self, seen: ObjectInfo, data: bytes) -> None:
+        self._put("replace", seen.path, lambda _, new: self.store.replace(seen, new), data)
 
     def delete(self, path: str) -> None:
         self.requests.write("delete", path, lambda: self.store.delete(path))

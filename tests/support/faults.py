@@ -141,6 +141,12 @@ class FaultyStorage:
 
         self._call("put_if_absent", path, create, foreign=lambda: self.inner.put_if_absent(path, b"somebody else's"))
 
+    def replace(self, seen: ObjectInfo, data: bytes) -> None:
+        torn = data[: len(data) // 2]
+        self._call(
+            "put", seen.path, lambda: self.inner.replace(seen, data), torn=lambda: self.inner.put(seen.path, torn)
+        )
+
     def delete(self, path: str) -> None:
         self._call("delete", path, lambda: self.inner.delete(path))
 

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from hudi_table.table.store.clock import SystemClock
-from hudi_table.table.store.ports import Names, Objects, Storage
+from hudi_table.table.store.ports import Names, ObjectInfo, Objects, Storage
 from hudi_table.table.timeline.layout import TIMELINE_FOLDER
 
-CALLS = frozenset(["get", "head", "list", "list_dir", "put", "put_if_absent", "delete", "delete_all", "open_read"])
+CALLS = frozenset(
+    ["get", "head", "list", "list_dir", "put", "put_if_absent", "replace", "delete", "delete_all", "open_read"]
+)
 
 
 class Sleeper(SystemClock):
@@ -94,6 +96,13 @@ class AfterPut:
 
     def put(self, path: str, data: bytes) -> None:
         self.inner.put(path, data)
+        self._happens(path)
+
+    def replace(self, seen: ObjectInfo, data: bytes) -> None:
+        self.inner.replace(seen, data)
+        self._happens(seen.path)
+
+    def _happens(self, path: str) -> None:
         if self.part in path and self.happen is not None:
             happen, self.happen = self.happen, None
             happen()
@@ -107,19 +116,19 @@ class AfterCreate(AfterPut):
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         self.inner.put_if_absent(path, data)
-        if self.part in path and self.happen is not None:
-            happen, self.happen = self.happen, None
-            happen()
+        self._happens(path)
 
 
 class BeforePut(AfterPut):
     """The same, right before that write."""
 
     def put(self, path: str, data: bytes) -> None:
-        if self.part in path and self.happen is not None:
-            happen, self.happen = self.happen, None
-            happen()
+        self._happens(path)
         self.inner.put(path, data)
+
+    def replace(self, seen: ObjectInfo, data: bytes) -> None:
+        self._happens(seen.path)
+        self.inner.replace(seen, data)
 
 
 class BeforeGet:

@@ -112,6 +112,9 @@ class RecordingStorage:
             condition="absent",
         )
 
+    def replace(self, seen: ObjectInfo, data: bytes) -> None:
+        self._note("put", seen.path, lambda: self.inner.replace(seen, data), lambda _: _of_put(seen.path, data))
+
     def delete(self, path: str) -> None:
         self._note("delete", path, lambda: self.inner.delete(path), lambda _: {})
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, BinaryIO
 
+from hudi_table.table.store.errors import ObjectChangedError
 from hudi_table.table.store.ports import Clock, Names, ObjectInfo, Objects, Storage
 
 
@@ -65,6 +66,11 @@ class SimulatedStorage:
     def put_if_absent(self, path: str, data: bytes) -> None:
         self.inner.put_if_absent(path, data)
         self._changed(path, len(data))
+
+    def replace(self, seen: ObjectInfo, data: bytes) -> None:
+        if self.infos.get(seen.path) != seen:
+            raise ObjectChangedError("changed", path=seen.path)
+        self.put(seen.path, data)
 
     def delete(self, path: str) -> None:
         self.inner.delete(path)

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from hudi_table.api import HudiTable
 from hudi_table.metadata.port import open_context
 from hudi_table.table.store.clock import SystemClock
-from hudi_table.table.store.ports import Storage
+from hudi_table.table.store.ports import ObjectInfo, Storage
 
 
 class Killed(BaseException):
@@ -54,6 +54,12 @@ class Sleeps:
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         self._request("put_if_absent", path, data)
+
+    def replace(self, seen: ObjectInfo, data: bytes) -> None:
+        first = self._is_first("put", seen.path, data)
+        self.inner.replace(seen, data)
+        if first:
+            self._wakes()
 
     def delete(self, path: str) -> None:
         self._request("delete", path, b"")

@@ -65,6 +65,12 @@ class SlowDownError(UnavailableError):
     internal = True
 
 
+class ObjectChangedError(UnavailableError):
+    """An object that was to be replaced is not as it was seen: nothing was done."""
+
+    internal = True
+
+
 def translate(error: Exception, *, path: str, where: str, scheme: str, writes: bool) -> HudiError:
     """The error to raise for one of obstore's. `where` names bucket and endpoint, `scheme` the kind
     of store (s3, gs, az, …); `writes`: it was a mutating request."""
@@ -79,7 +85,7 @@ def translate(error: Exception, *, path: str, where: str, scheme: str, writes: b
         return ObjectExistsError(f"{path!r} exists already in {where}", path=path)
     if status == 409:
         return ConflictingCreateError(f"{where} was just being asked to create {path!r} by another writer", path=path)
-    if kind == "AlreadyExistsError" or status == 412:
+    if kind in ("AlreadyExistsError", "PreconditionError") or status == 412:
         return ObjectExistsError(f"{path!r} exists already in {where}", path=path)
     if any(place in text for place in _NO_CREDENTIALS):
         return AccessDeniedError(f"no credentials for {where}: {_GIVE.get(scheme, _GIVE_AZURE)}")

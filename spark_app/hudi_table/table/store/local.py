@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, BinaryIO
 
-from hudi_table.errors import CorruptTableError, InvalidRequestError, OutcomeUnknownError
-from hudi_table.table.store.errors import local_error
+from hudi_table.errors import CorruptTableError, InvalidRequestError, ObjectNotFoundError, OutcomeUnknownError
+from hudi_table.table.store.errors import ObjectChangedError, local_error
 from hudi_table.table.store.local_files import NewFile, delete_file, replace_file, sync_folder, write_all
 from hudi_table.table.store.paths import STAGING_SUFFIX, check_folder, check_path
 from hudi_table.table.store.ports import Names, ObjectInfo, Objects, Storage
@@ -123,6 +123,14 @@ class LocalStorage:
             finally:
                 file.close()
             self._sync_name(full, path)
+
+    def replace(self, seen: ObjectInfo, data: bytes) -> None:
+        """Replace by rename what is still as it was seen."""
+        with contextlib.suppress(ObjectNotFoundError):
+            if self.head(seen.path) == seen:
+                self.put(seen.path, data)
+                return
+        raise ObjectChangedError(f"{seen.path!r} was just replaced or deleted; try again", path=seen.path)
 
     @contextlib.contextmanager
     def open_write(self, path: str) -> Iterator[BinaryIO]:

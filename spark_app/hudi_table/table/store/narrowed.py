@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 from hudi_table.model.names import join
@@ -61,6 +61,10 @@ class StorageBelow:
         """Create exclusively."""
         self.outer.put_if_absent(self._out(path), data)
 
+    def replace(self, seen: ObjectInfo, data: bytes) -> None:
+        """Replace what is still as it was seen."""
+        self.outer.replace(replace(seen, path=self._out(seen.path)), data)
+
     def delete(self, path: str) -> None:
         """Delete; no error if it is absent already."""
         self.outer.delete(self._out(path))
@@ -88,4 +92,4 @@ class StorageBelow:
         return path.removeprefix(f"{self.folder}/")
 
     def _in(self, info: ObjectInfo) -> ObjectInfo:
-        return ObjectInfo(self._inner(info.path), info.size, info.modified, info.etag)
+        return replace(info, path=self._inner(info.path))

@@ -19,12 +19,13 @@ R = TypeVar("R")
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
     """One object: `path` relative to the base path, `size` in bytes, the store's own `modified`
-    (UTC), `etag` if any."""
+    (UTC), `etag` and `version` if any."""
 
     path: str
     size: int
     modified: datetime
     etag: str | None = None
+    version: str | None = None
 
 
 Objects = list[ObjectInfo]
@@ -73,6 +74,15 @@ class Storage(Protocol):
     def put_if_absent(self, path: str, data: bytes) -> None:
         """Create exclusively. Raises ObjectExistsError if there is an object, OutcomeUnknownError
         if the reply was lost."""
+        ...
+
+    def replace(self, seen: ObjectInfo, data: bytes) -> None:
+        """Replace an object that is still as it was seen. Raises ObjectChangedError if it is not,
+        OutcomeUnknownError if the reply was lost.
+
+        A request that comes late replaces nothing newer, on stores that take conditions. The local
+        one looks first, which is no condition, but its requests are never late.
+        """
         ...
 
     def delete(self, path: str) -> None:

@@ -17,8 +17,22 @@ from typing import Any, BinaryIO, TypeVar
 import obstore
 from obstore.exceptions import BaseError
 
-from hudi_table.errors import HudiError, InvalidRequestError, ObjectNotFoundError, OutcomeUnknownError, UnavailableError
-from hudi_table.table.store.errors import is_range_of_nothing, panicked, translate, unpanicked
+from hudi_table.errors import (
+    HudiError,
+    InvalidRequestError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    OutcomeUnknownError,
+    UnavailableError,
+)
+from hudi_table.table.store.errors import (
+    ConflictingCreateError,
+    ObjectChangedError,
+    is_range_of_nothing,
+    panicked,
+    translate,
+    unpanicked,
+)
 from hudi_table.table.store.paths import MAX_KEY_BYTES, check_folder, check_path
 from hudi_table.table.store.ports import Names, ObjectInfo, Objects, Storage
 from hudi_table.table.store.ranged_reads import RangeFile
@@ -132,6 +146,19 @@ class ObjectStorage:
         key = self._key(path)
         self._request(path, lambda: obstore.put(self._once, key, data, mode="create"), writes=True, exclusive=True)
 
+    def replace(self, seen: ObjectInfo, data: bytes) -> None:
+        """Replace by one request under a condition, which is not sent again after a lost reply."""
+        key = self._key(seen.path)
+        given = {"e_tag": seen.etag, "version": seen.version}
+        mode: Any = {name: value for name, value in given.items() if value is not None}
+        if not mode:
+            self.put(seen.path, data)
+            return
+        try:
+            self._request(seen.path, lambda: obstore.put(self._once, key, data, mode=mode), writes=True, exclusive=True)
+        except (ObjectExistsError, ConflictingCreateError) as error:
+            raise ObjectChangedError(f"{seen.path!r} was just replaced; try again", path=seen.path) from error
+
     @contextlib.contextmanager
     def open_write(self, path: str) -> Iterator[BinaryIO]:
         """A sink: one request up to 8 MiB, beyond that an upload in parts, several at once, which
@@ -197,7 +224,11 @@ class ObjectStorage:
 
     def _info(self, meta: Any) -> ObjectInfo:
         return ObjectInfo(
-            str(meta["path"])[len(self._prefix) :], int(meta["size"]), meta["last_modified"], meta["e_tag"]
+            str(meta["path"])[len(self._prefix) :],
+            int(meta["size"]),
+            meta["last_modified"],
+            meta["e_tag"],
+            meta["version"],
         )
 
 

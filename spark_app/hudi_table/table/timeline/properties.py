@@ -7,6 +7,7 @@ that finds no valid file uses the backup and tries again. We replace it by one a
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -17,6 +18,7 @@ from hudi_table.errors import (
     ObjectNotFoundError,
     OutcomeUnknownError,
     TableNotFoundError,
+    UnavailableError,
 )
 from hudi_table.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hudi_table.model.table.config import TableConfig
@@ -32,13 +34,15 @@ from hudi_table.model.timeline.instants import parse_instant
 from hudi_table.table.store import retry
 from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.errors import ObjectChangedError
 from hudi_table.table.store.local_files import is_file
-from hudi_table.table.store.ports import Clock, Storage
+from hudi_table.table.store.ports import Clock, ObjectInfo, Storage
 from hudi_table.table.timeline import kept_properties
 from hudi_table.table.timeline.context import MetadataPort, TableContext, TxnSettings
 from hudi_table.table.timeline.lsm import empty_archive
 
 READ_ATTEMPTS_MAX = 5
+REPLACE_ATTEMPTS_MAX, REPLACE_PAUSE_SECONDS = 8, 0.2
 READ_PAUSE_SECONDS = 1.0
 
 
@@ -122,16 +126,48 @@ def replace_properties(ctx: TableContext, updates: Mapping[str, str | None]) -> 
     is. What another engine has dropped meanwhile stays lost: the config has it from the copy, as
     `load_context`."""
     storage = ctx.storage
-    current = read_properties(storage, ctx.clock)
-    wanted = {k: v for k, v in {**current, **updates}.items() if v is not None}
-    if wanted != current:
-        kept_properties.forget(storage, {key for key, value in updates.items() if value is None})
-        retry.put(storage, PROPERTIES_BACKUP, render_properties(current, ("Backup of hoodie.properties",)).encode())
-        retry.put(storage, PROPERTIES, render_properties(wanted, ("Hudi table properties",)).encode())
-        retry.delete(storage, PROPERTIES_BACKUP)
-        kept_properties.note(storage, {key: value for key, value in updates.items() if value is not None})
+    wanted = _replaced(ctx, updates)
     ctx.lost = kept_properties.compare(kept_properties.read(storage), wanted) or {}
     ctx.config = from_properties(wanted | {key: value for key, (value, _) in ctx.lost.items()}, storage.base_path)
+
+
+def _replaced(ctx: TableContext, updates: Mapping[str, str | None]) -> dict[str, str]:
+    """The properties once they have the updates. Each put has the condition that the file is as it
+    was read: so one whose reply was lost and that comes late brings back nothing older, an earlier
+    version of the table perhaps. Who finds it changed merges the updates into what is there now."""
+    storage = ctx.storage
+    for attempt in range(REPLACE_ATTEMPTS_MAX):
+        if attempt:
+            ctx.clock.sleep(random.uniform(0.5, 1) * REPLACE_PAUSE_SECONDS)  # noqa: S311 - no secret
+        seen = _seen(storage)
+        current = read_properties(storage, ctx.clock)
+        wanted = {k: v for k, v in {**current, **updates}.items() if v is not None}
+        if wanted == current and not attempt:
+            return wanted
+        if wanted != current:
+            kept_properties.forget(storage, {key for key, value in updates.items() if value is None})
+            retry.put(storage, PROPERTIES_BACKUP, render_properties(current, ("Backup of hoodie.properties",)).encode())
+            data = render_properties(wanted, ("Hudi table properties",)).encode()
+            # Another writer's change, or a lost reply to ours, which the next look tells.
+            with suppress(ObjectChangedError, ObjectExistsError, OutcomeUnknownError):
+                storage.put_if_absent(PROPERTIES, data) if seen is None else storage.replace(seen, data)
+                current = wanted
+        if wanted == current:
+            retry.delete(storage, PROPERTIES_BACKUP)
+            kept_properties.note(storage, {key: value for key, value in updates.items() if value is not None})
+            return wanted
+    raise UnavailableError(
+        f"{PROPERTIES} was changed by others, or the store did not confirm, in each of {REPLACE_ATTEMPTS_MAX} attempts; try again",
+        base_path=storage.base_path,
+        path=PROPERTIES,
+    )
+
+
+def _seen(storage: Storage) -> ObjectInfo | None:
+    """The file before it is read, None if it is not there."""
+    with suppress(ObjectNotFoundError):
+        return storage.head(PROPERTIES)
+    return None
 
 
 def keep_properties(ctx: TableContext) -> None:
