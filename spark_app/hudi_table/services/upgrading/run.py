@@ -273,8 +273,9 @@ def _rewrite(ctx: TableContext, change: Change, right: ChangeRight) -> tuple[int
     older = older_than_archived(timeline, change.layout, archive)
     right.renew_if_due()
     bring_older(ctx, new, timeline, older, times)
-    gone = {(i.time, i.grouped_action) for i in older}
-    staying = (name for name in timeline.files if _of(name) not in gone)
+    # What has not completed is the claim of a writer that is about to find the note, and to take it back.
+    stays = {(i.time, i.grouped_action) for i in timeline.completed} - {(i.time, i.grouped_action) for i in older}
+    staying = (name for name in timeline.files if _of(name) in stays)
     names = renamed(staying, change.layout, times)
     LocalEngine(FILES_AT_ONCE).map(lambda name: _copy(right, change.layout, name, names[name]), sorted(names))
     return len(names), archived + len(older)

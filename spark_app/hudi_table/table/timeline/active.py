@@ -101,7 +101,8 @@ def list_timeline(ctx: TableContext) -> Timeline:
     is pending or new alone."""
     listed_at = ctx.clock.boot_seconds()
     timeline = _newly_listed(ctx, listed_at)
-    if ctx.layout.other_folder in timeline.folders:
+    if ctx.layout.other_folder in timeline.folders or not timeline.completed:
+        # Of a table without a commit the other version's timeline may have no file, and its folder be gone.
         _look_at_version(ctx)
     ctx.newest_listed = max(ctx.newest_listed, comparable_time(timeline.newest_time))
     ctx.no_metadata_at = None if timeline.has_metadata else listed_at
