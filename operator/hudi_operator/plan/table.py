@@ -64,6 +64,7 @@ def plan_table(
     phases = {run.name: run.phase for run in desired.status.runs}
     news = events.changes(phases, reversed(status.runs), desired.status.conditions, status.conditions)
     news += events.switched_off(desired.status.conditions, status.conditions)
+    news += events.at_risk(desired.status.conditions, status.conditions)
     news += bootstrapped.news(desired.status.conditions, status.conditions)
     news += versions.news(desired.status.conditions, status.conditions)
     news += callbacks.news(desired.status.conditions, status.conditions)
@@ -325,6 +326,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         findings.append(conditions.fresh(spec, table, observed.sources, now))
         stalled = judgement.stalled.reason if judgement.stalled is not None else None
         findings += debts.findings(spec, observed, debts.Hindrance(stalled, judgement.busy), runs, judgement.now)
+        findings += conditions.at_risk(spec, table, observed.sources, now)
         findings += conditions.metadata_table(table)
         findings += conditions.foreign_writers(spec, table)
         findings += versions.findings(spec, observed)
@@ -332,6 +334,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
     else:
         # Else it would be told again as soon as the table is seen again.
         kept = (
+            conditions.AT_RISK,
             conditions.METADATA_TABLE,
             conditions.FOREIGN_WRITERS,
             conditions.PROPERTIES_LOST,
@@ -348,7 +351,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         timeline=before.timeline if unseen else report.timeline(table, before.timeline),
         data=before.data if unseen else report.data(spec, table),
         index=before.index if unseen or desired.errors else index.known(before.index, observed.measured, table),
-        ingest=before.ingest if unseen or spec is None else report.ingests(spec, observed, now),
+        ingest=before.ingest if unseen or spec is None else report.ingests(spec, observed, now, before.ingest),
         callbacks=callbacks.statuses(desired, observed, now),
         services=before.services if unseen else report.services(table),
         runs=tuple(replace(run, plan=None, index=None) for run in runs[: report.RUNS_MAX]),

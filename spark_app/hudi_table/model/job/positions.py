@@ -248,13 +248,17 @@ def words_of(losses: Iterable[Lost]) -> str:
 def behind(extent: Extent, positions: Positions | None) -> int | None:
     """At most so many messages wait; None before the first commit, when it depends on where the
     ingest begins."""
-    if positions is None:
-        return None
-    total = 0
+    return None if positions is None else sum(count for _, count in unread(extent, positions).values())
+
+
+def unread(extent: Extent, positions: Positions) -> dict[tuple[str, int], tuple[int, int]]:
+    """Of each (topic, partition) the first offset that was not read and is there, and at most how
+    many messages wait from it on."""
+    found = {}
     for topic, there in extent.topics.items():
         held = known_of(extent, positions, topic)
         for partition, end in there.end.items():
             begin = there.begin.get(partition, 0)
-            at = held.offsets.get(partition, begin) if held is not None else begin
-            total += max(0, end - max(at, begin))
-    return total
+            at = max(begin, held.offsets.get(partition, begin) if held is not None else begin)
+            found[topic, partition] = at, max(0, end - at)
+    return found

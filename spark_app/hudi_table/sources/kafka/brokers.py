@@ -7,6 +7,7 @@ from typing import Any
 
 from hudi_table.errors import InvalidRequestError, UnavailableError
 from hudi_table.model.job.positions import Extent, Positions, TopicExtent
+from hudi_table.model.job.retention import Limits
 from hudi_table.sources.kafka.client import QUIET, TIMEOUT_SECONDS, Complaints, as_hudi, load_client, result, results
 from hudi_table.sources.kafka.settings import KafkaSettings, client_config
 
@@ -119,6 +120,16 @@ class Brokers:
             found[name] = (str(one.topic_id), tuple(sorted(each.id for each in one.partitions)))
         return found
 
+    def limits(self, topics: Collection[str]) -> dict[str, Limits]:
+        """How long each topic keeps messages; all of them where its `cleanup.policy` does not
+        delete. Raises AccessDeniedError where its configuration may not be asked for."""
+        import confluent_kafka.admin as admin
+
+        wanted = [admin.ConfigResource(admin.ConfigResource.Type.TOPIC, name) for name in sorted(topics)]  # type: ignore[attr-defined]
+        asked = self._admin.describe_configs(wanted, request_timeout=TIMEOUT_SECONDS)
+        found = results(self._admin, asked, self._settings.brokers, self._complaints)
+        return {resource.name: _limits({k: e.value for k, e in each.items()}) for resource, each in found.items()}
+
     def at_time(self, places: Iterable[Place], millis: int) -> dict[Place, int]:
         """The first offset of each partition with that timestamp or a later one, -1 where there is
         none. It may be that of a control marker."""
@@ -143,6 +154,17 @@ class Brokers:
         )
         found = results(self._admin, asked, self._settings.brokers, self._complaints)
         return {(place.topic, place.partition): each.offset for place, each in found.items()}
+
+
+def _limits(config: Mapping[str, Any]) -> Limits:
+    if "delete" not in str(config.get("cleanup.policy", "delete")):
+        return Limits()
+
+    def of(name: str) -> int | None:
+        number = int(config.get(name) or -1)
+        return number if number >= 0 else None
+
+    return Limits(of("retention.ms"), of("retention.bytes"))
 
 
 def _specs() -> Any:
