@@ -1,9 +1,9 @@
 """How long brokers keep what an ingest has not read.
 
-Facts (Kafka, `UnifiedLog.deleteRetentionMsBreachedSegments`, `deleteRetentionSizeBreachedSegments`):
-a segment is deleted once its greatest timestamp is older than `retention.ms`, and the oldest ones
-while what is left is no smaller than `retention.bytes`. So the moments that are told here are the
-earliest ones: the last message of a segment keeps all others of it.
+Facts (Kafka's `UnifiedLog`, `deleteRetentionMsBreachedSegments` and
+`deleteRetentionSizeBreachedSegments`): a segment is deleted once its greatest timestamp is older
+than `retention.ms`, and the oldest ones while what is left is no smaller than `retention.bytes`. So
+this is about the earliest moments: the last message of a segment keeps all others of it.
 """
 
 from __future__ import annotations
