@@ -40,6 +40,7 @@ def step_of(ingest: str, text: str, commit: CommitMetadata) -> Step:
     try:
         raw = json.loads(text)
         attempt = str(raw["attempt"])
+        jumps = jumps or "skipped" in raw
         if raw.get("source") != "Kafka":
             return Step(ingest, attempt, rows, jumps=jumps, event_times=times)
         topics = {str(name): (str(each["id"]), each["offsets"]) for name, each in raw["topics"].items()}

@@ -109,7 +109,8 @@ class _Driver:
         self.table = self.table or find_table(self.spec)
         if self.table is None:
             return None
-        return current_positions(self.table.context, self.ingest.name, self.ingest.topic)
+        held = current_positions(self.table.context, self.ingest.name, self.ingest.topic)
+        return HeldPositions(held.positions.recorded, held.instant) if held is not None else None
 
     def once(self) -> None:
         """Everything that is there now, of a range once."""
@@ -129,7 +130,7 @@ class _Driver:
             shaped = self._read(batch)
             held = self._commit(shaped, held)
             # What only markers fill of a topic is passed over without a table, too.
-            positions = shaped.rows.checkpoint
+            positions = held.positions if held is not None else shaped.rows.checkpoint
 
     def renew(self) -> None:
         """See `Turns`."""
@@ -158,8 +159,11 @@ class _Driver:
         self, held: HeldPositions | None, at: Positions, deadline: float
     ) -> tuple[HeldPositions | None, Positions]:
         shaped = self._read(self.way.following(at, deadline, self.stopping.told))
+        before = held
         if shaped.messages:
             held = self._commit(shaped, held)
+        if held is not None and held is not before:
+            return held, held.positions
         # Positions that moved over markers alone are not worth a commit: a successor passes them again.
         return held, shaped.rows.checkpoint
 
@@ -205,7 +209,7 @@ class _Driver:
         self.done.add(shaped, commit)
         seconds = self.clock.boot_seconds() - began
         self.progress.say(f"{commit.instant}: {counted(shaped.messages, 'message')} committed in {seconds:.1f} s")
-        return HeldPositions(rows.checkpoint, commit.instant)
+        return HeldPositions(rows.checkpoint.recorded, commit.instant)
 
 
 def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:

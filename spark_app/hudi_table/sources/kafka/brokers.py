@@ -87,6 +87,10 @@ class Brokers:
             return self._settings.topics
         return tuple(sorted(name for name in self._listed().topics if self._settings.matches(name)))
 
+    def named(self) -> tuple[str, ...]:
+        """All topics that there are."""
+        return tuple(self._listed().topics)
+
     def _listed(self) -> Any:
         """What the cluster says of itself. A call goes on to its end though credentials are
         refused, so the first one is short."""

@@ -129,7 +129,8 @@ class KafkaSource:
 
     def start(self, found: Extent, before: Positions | None) -> Positions:
         """Where to read on: at the positions before; at the beginning of partitions and topics that
-        came since; at first where `startFrom` says."""
+        came since; at first where `startFrom` says. What is passed over stands in them until a
+        commit holds it."""
         losses = lost(found, before if before is not None else self.settings.offsets)
         if losses and not self.settings.continues:
             raise DataLossError(f"{words_of(losses)}; {_REMEDY}")
@@ -146,7 +147,9 @@ class KafkaSource:
                 offsets[partition] = begin if not begin <= at <= high else at
             topics[name] = TopicPositions(there.id, offsets)
         held_before = before or Positions("", {})
-        return replace(held_before, cluster=found.cluster, topics=topics, attempt=self.attempt, ended="")
+        skipped = (*held_before.skipped, *(each.skipped for each in losses))
+        place = replace(held_before, cluster=found.cluster, topics=topics, attempt=self.attempt)
+        return replace(place, ended="", skipped=skipped)
 
     def confirm(self, start: Positions) -> None:
         """Raise DataLossError if a topic was made again since it was planned: what was read may be
