@@ -134,6 +134,21 @@ class Brokers:
         found = results(self._admin, asked, self._settings.brokers, self._complaints)
         return {resource.name: _limits({k: e.value for k, e in each.items()}) for resource, each in found.items()}
 
+    def committed(self, group: str, places: Iterable[Place]) -> dict[Place, int]:
+        """The offsets that a consumer group has committed, without partitions of which it has
+        none. Raises AccessDeniedError where the group may not be looked at."""
+        kafka = load_client()
+        asked = [kafka.TopicPartition(topic, partition) for topic, partition in places]
+        if not asked:
+            return {}
+        wanted = [kafka.ConsumerGroupTopicPartitions(group, asked)]
+        futures = self._admin.list_consumer_group_offsets(wanted, require_stable=True, request_timeout=TIMEOUT_SECONDS)
+        found = result(self._admin, futures[group], self._settings.brokers, self._complaints).topic_partitions
+        for each in found:
+            if each.error is not None:
+                raise as_hudi(each.error, self._settings.brokers, self._complaints)
+        return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+
     def at_time(self, places: Iterable[Place], millis: int) -> dict[Place, int]:
         """The first offset of each partition with that timestamp or a later one, -1 where there is
         none. It may be that of a control marker."""
