@@ -38,7 +38,7 @@ def commit(broker: Broker, group: str, topic: str, offsets: Mapping[int, int]) -
 def committed(broker: Broker, group: str, topic: str) -> dict[int, int]:
     import confluent_kafka as kafka
 
-    (future,) = broker.admin.list_consumer_group_offsets([kafka.ConsumerGroupTopicPartitions(group)]).values()  # type: ignore[attr-defined]
+    (future,) = broker.admin.list_consumer_group_offsets([kafka.ConsumerGroupTopicPartitions(group)]).values()
     return {each.partition: each.offset for each in future.result(30).topic_partitions if each.topic == topic}
 
 

@@ -125,6 +125,15 @@ def test_it_is_reported_once_when_it_turns_true() -> None:
     assert risk(unseen)[0] == "True", "what was known stays while the table is not seen"
 
 
+def test_event_times_stay_with_the_table_and_begin_anew_with_another() -> None:
+    known = {"ingest": [{"name": "feed", "newestEventTime": "2026-01-03T00:00:00Z", "watermark": "2026-01-03T00:00:00Z"}]}  # fmt: skip
+    (feed,) = status_of(planned(kept(DAY), status=known)).ingest
+    assert (feed.newest_event_time, feed.watermark) == ("2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z")
+    gone = Observed(sources=(SourceObservation("feed", extent=EXTENT),))
+    (feed,) = status_of(plan_table(desired(known, ingest=[ingest(source=KAFKA)]), gone, NOW)).ingest
+    assert (feed.newest_event_time, feed.watermark) == (None, None)
+
+
 def test_why_tells_of_it() -> None:
     condition = {"type": "AtRisk", "status": "True", "message": "soon", "lastTransitionTime": "2026-01-02T00:00:00Z"}
     document = {"kind": "HudiTable", "metadata": {"name": "a", "namespace": "n"}, "spec": {}, "status": {"conditions": [condition]}}  # fmt: skip

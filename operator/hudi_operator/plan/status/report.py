@@ -101,7 +101,7 @@ def ingests(
 ) -> tuple[IngestStatus, ...]:
     """How far each ingest is. `before`: as it was reported last; event times stay as those of the
     timeline do."""
-    known = {each.name: each for each in before}
+    known = {each.name: each for each in before} if observed.table is not None else {}
     paces = observed.table.paces if observed.table is not None else {}
     return tuple(
         _paced(status, paces.get(status.name) or Pace(), known.get(status.name) or IngestStatus(status.name))

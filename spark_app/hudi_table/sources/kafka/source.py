@@ -78,8 +78,8 @@ def rows_of(
 
 @dataclass(slots=True)
 class KafkaSource:
-    """The topics of an ingest, as its attempt `attempt` sees them. Ended by `close`. `elsewhere`: how
-    what others have left is opened, None where nobody begins there."""
+    """The topics of an ingest, as its attempt `attempt` sees them. Ended by `close`. `elsewhere`:
+    how what others have left is opened, None where nobody begins there."""
 
     settings: KafkaSettings
     environment: Mapping[str, str] = field(repr=False)
