@@ -14,7 +14,7 @@ from hudi_table.api import create_table, write_hudi
 from hudi_table.model.job.positions import Skipped, SkipReason
 from hudi_table.sources.checkpoints import current_positions
 from tests.support.feeds import Feed, row
-from tests.support.kafka import Broker
+from tests.support.kafka import GUEST, GUEST_PASSWORD, Broker
 from tests.support.kubelet import eventually
 from tests.support.operated import Place, condition
 
@@ -126,6 +126,21 @@ def test_a_manifest_begins_at_a_group(broker: Broker, tmp_path: Path) -> None:
     commit(broker, "shop", place.topic, {0: 4})
     found = place.apply(place.document(startFrom={"position": "ConsumerGroup", "group": "shop"}))
     assert (condition(found, "Ready")["status"], place.count()) == ("True", 6), place.lines
+
+
+def test_a_group_that_may_not_be_looked_at_is_refused(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    produce(feed)
+    feed.broker.allow_reading(feed.topic)
+    secret = {"KAFKA_SASL_USERNAME": GUEST, "KAFKA_SASL_PASSWORD": GUEST_PASSWORD}
+    for name, value in {**secret, "KAFKA_CA": feed.broker.certificate.decode()}.items():
+        monkeypatch.setenv(name, value)
+    secure: dict[str, Any] = {
+        "brokers": feed.broker.secure_address,
+        "security": {"protocol": "SaslTls", "mechanism": "PLAIN"},
+    }
+    refused = feed.run(startFrom=of_group(feed), **secure)
+    assert (refused.outcome, refused.error_class) == ("Failed", "AccessDenied"), refused.message
+    assert feed.run(**secure).outcome == "Succeeded", "the topic alone it may read"
 
 
 def files(feed: Feed, *names: str) -> dict[str, Any]:

@@ -14,6 +14,10 @@ import yaml
 from hudi_table.cli.program import main as hudictl
 from hudi_table.model.job.positions import Skipped, SkipReason
 from hudi_table.sources.checkpoints import current_positions
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.timeline.active import load_timeline
+from tests.support.aged import AgedStorage
+from tests.support.crashes import opened
 from tests.support.feeds import Feed, row
 from tests.support.kafka import Broker
 from tests.support.kubelet import eventually
@@ -151,6 +155,21 @@ def test_what_is_read_again_after_a_step_back_is_no_gap(place: Place, capsys: py
         assert hudictl(["checkpoint", "set", base, "feed", f"{place.topic},0:{offset}"]) == 0
     found = planned(capsys, base)
     assert [(each["from"], each["to"]) for each in found] == [(10, 20)]
+
+
+def test_commits_that_are_archived_tell_of_it_too(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    place.broker.produce(place.topic, [row(i) for i in range(10)], partition=0)
+    place.apply(place.document())
+    base = f"file://{place.location}"
+    for offset in (20, 30, 31, 32, 33, 34):
+        assert hudictl(["checkpoint", "set", base, "feed", f"{place.topic},0:{offset}"]) == 0
+    before = planned(capsys, base)
+    held = len(load_timeline(place.table().context).commits)
+    keep = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+    assert opened(AgedStorage(open_storage(base))).archive(keep)
+    assert len(load_timeline(place.table().context).commits) < held
+    assert planned(capsys, base) == before
+    assert [(each["from"], each["to"]) for each in before][:2] == [(10, 20), (20, 30)]
 
 
 def test_what_stands_still_is_planned_and_what_is_gone_is_said_to_be(

@@ -9,18 +9,18 @@ did not record what they passed over tell nothing of it.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.positions import Extent, Positions, Skipped, SkipReason, lost
-from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.services.ingesting import SET_KEY
-from hudi_table.sources.checkpoints import read_positions
+from hudi_table.sources.checkpoints import current_positions, read_positions
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import archived_commits
 from hudi_table.table.timeline.context import TableContext
@@ -57,11 +57,11 @@ def gaps_of(ctx: TableContext, ingest: str) -> list[Gap]:
     Raises InvalidRequestError where the ingest has no checkpoint, CorruptTableError."""
     gaps: list[Gap] = []
     before: tuple[str, Positions] | None = None
-    for time, commit in _commits(ctx, ingest):
-        held = read_positions(ctx, ingest, time, commit.extra_metadata[key_of(ingest)])
+    for step in _steps(ctx, ingest):
+        time, held = step.time, read_positions(ctx, ingest, step.time, step.text)
         after, known = before if before is not None else ("", Positions("", {}))
         found = list(held.skipped)
-        if _is_set(commit, ingest):
+        if step.is_set:
             gaps = [left for gap in gaps for left in _unread(gap, held)]
             found += _set_past(known, held)
         for each in found:
@@ -77,13 +77,13 @@ def gaps_of(ctx: TableContext, ingest: str) -> list[Gap]:
 
 def standing_gaps(ctx: TableContext, ingest: str, extent: Extent) -> list[Gap]:
     """What the brokers no longer have of what comes next, and no commit has passed over yet."""
-    last = list(_commits(ctx, ingest))[-1:]
-    found = []
-    for time, commit in last:
-        held = read_positions(ctx, ingest, time, commit.extra_metadata[key_of(ingest)])
-        for each in lost(extent, held):
-            topic = held.topics.get(each.skipped.topic)
-            found.append(Gap(each.skipped, topic.id if topic is not None else "", time, "", held.newest))
+    last = current_positions(ctx, ingest, None)
+    if last is None:
+        return []
+    held, found = last.positions, []
+    for each in lost(extent, held):
+        topic = held.topics.get(each.skipped.topic)
+        found.append(Gap(each.skipped, topic.id if topic is not None else "", last.instant, "", held.newest))
     return found
 
 
@@ -126,20 +126,29 @@ def _backfill(ingest: Mapping[str, Any], ranges: Mapping[str, Mapping[int, tuple
     return {"name": name, "mode": "Backfill", "source": {**source, "kafka": kafka}, **kept}
 
 
-def _commits(ctx: TableContext, ingest: str) -> Iterator[tuple[str, CommitMetadata]]:
-    """(instant, metadata) of the commits that hold its checkpoint, the oldest first."""
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A commit that holds a checkpoint: its instant, the text, and whether somebody set it."""
+
+    time: str
+    text: str
+    is_set: bool
+
+
+def _steps(ctx: TableContext, ingest: str) -> list[_Step]:
+    """Of the commits that hold a checkpoint of the ingest, the oldest first."""
     key = key_of(ingest)
-    found = {time: commit for time, commit in archived_commits(ctx) if key in commit.extra_metadata}
-    for instant in load_timeline(ctx).commits:
-        commit = commit_metadata(ctx, instant)
-        if key in commit.extra_metadata:
-            found[instant.time] = commit
-    for time in sorted(found, key=comparable_time):
-        yield time, found[time]
+    commits = ((instant.time, commit_metadata(ctx, instant)) for instant in load_timeline(ctx).commits)
+    found = {
+        time: _Step(time, commit.extra_metadata[key], _is_set(commit.extra_metadata, ingest))
+        for time, commit in itertools.chain(archived_commits(ctx), commits)
+        if key in commit.extra_metadata
+    }
+    return sorted(found.values(), key=lambda step: comparable_time(step.time))
 
 
-def _is_set(commit: CommitMetadata, ingest: str) -> bool:
-    text = commit.extra_metadata.get(SET_KEY)
+def _is_set(extra: Mapping[str, str], ingest: str) -> bool:
+    text = extra.get(SET_KEY)
     try:
         return text is not None and json.loads(text)["ingest"] == ingest
     except (ValueError, KeyError, TypeError):
