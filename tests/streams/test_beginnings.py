@@ -128,7 +128,10 @@ def test_a_manifest_begins_at_a_group(broker: Broker, tmp_path: Path) -> None:
     assert (condition(found, "Ready")["status"], place.count()) == ("True", 6), place.lines
 
 
-def test_a_group_that_may_not_be_looked_at_is_refused(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_may_not_be_looked_at_is_refused(
+    guarded_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = Feed(tmp_path, guarded_broker, guarded_broker.topic())
     produce(feed)
     feed.broker.allow_reading(feed.topic)
     secret = {"KAFKA_SASL_USERNAME": GUEST, "KAFKA_SASL_PASSWORD": GUEST_PASSWORD}

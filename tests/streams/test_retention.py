@@ -136,7 +136,10 @@ def test_limits_are_those_of_the_topic(broker: Broker) -> None:
     assert found == {first: Limits(5000, 70000), second: Limits(), both: Limits(7000)}
 
 
-def test_brokers_that_do_not_tell_their_configuration_keep_no_ingest_from_its_work(place: Place) -> None:
+def test_brokers_that_do_not_tell_their_configuration_keep_no_ingest_from_its_work(
+    guarded_broker: Broker, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, guarded_broker, guarded_broker.topic(partitions=2, **{"retention.ms": str(HOUR)}))
     place.broker.allow_reading(place.topic)
     secret: dict[str, Any] = {
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "kafka"},

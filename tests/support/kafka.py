@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 JARS = ROOT / ".cache" / "kafka" / "jars"
 USER, PASSWORD = "hudi", "se-cret-of-the-broker"
 GUEST, GUEST_PASSWORD = "guest", "another-se-cret"
-"""One who may do what it is allowed to; all others may do everything."""
+"""Of a guarded broker: one who may do what it is allowed to. All others may do everything."""
 _SETTINGS = """
 process.roles=broker,controller
 node.id=1
@@ -45,8 +45,6 @@ listener.security.protocol.map=PLAIN:PLAINTEXT,SECURE:SASL_SSL,CONTROLLER:PLAINT
 listener.name.secure.sasl.enabled.mechanisms=PLAIN
 listener.name.secure.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
 user_{user}="{password}" user_{guest}="{guest_password}";
-authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
-super.users=User:ANONYMOUS;User:{user}
 listener.name.secure.ssl.keystore.type=PEM
 listener.name.secure.ssl.keystore.location={folder}/keystore.pem
 log.dirs={folder}/data
@@ -67,16 +65,21 @@ log.segment.delete.delay.ms=100
 broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=300
 """
+_GUARDED = f"""
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS;User:{USER}
+"""
 
 
 @dataclass
 class Broker:
-    """One broker with a folder of its own."""
+    """One broker with a folder of its own. `guarded`: it asks who may do what."""
 
     folder: Path
     plain: int
     secure: int
     controller: int
+    guarded: bool = False
     certificate: bytes = b""
     _process: ServerProcess = field(init=False, repr=False)
     _admin: Any = field(default=None, repr=False)
@@ -106,7 +109,7 @@ class Broker:
             plain=self.plain, secure=self.secure, controller=self.controller, folder=self.folder,
             user=USER, password=PASSWORD, guest=GUEST, guest_password=GUEST_PASSWORD,
         )  # fmt: skip
-        (self.folder / "server.properties").write_text(settings)
+        (self.folder / "server.properties").write_text(settings + (_GUARDED if self.guarded else ""))
         # The tool takes one that begins with a dash for an option.
         number = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().strip("=")[1:]
         arguments = ["kafka.tools.StorageTool", "format", "-t", number, "-c", str(self.folder / "server.properties")]
@@ -212,13 +215,13 @@ class Broker:
 
 
 @contextlib.contextmanager
-def running_broker() -> Iterator[Broker]:
+def running_broker(*, guarded: bool = False) -> Iterator[Broker]:
     """A broker, gone at the end."""
     if not JARS.is_dir():
         pytest.fail("Kafka's jars are not there: make setup-kafka")
     with tempfile.TemporaryDirectory(prefix="kafka-") as folder:
         plain, secure, controller = free_ports(3)
-        broker = Broker(Path(folder), plain, secure, controller)
+        broker = Broker(Path(folder), plain, secure, controller, guarded)
         broker.make()
         try:
             broker.start()
