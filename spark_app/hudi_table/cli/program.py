@@ -22,8 +22,12 @@ from typing import Any
 
 from hudi_table.cli import exits
 from hudi_table.cli.added_verbs import ENGINES, VERBS_ELSEWHERE, AddedVerb, added_verbs, entry_points
-from hudi_table.cli.checkpoint_arguments import checkpoint_action, checkpoint_arguments
-from hudi_table.cli.import_arguments import bootstrap_arguments, import_arguments
+from hudi_table.cli.import_arguments import (
+    bootstrap_arguments,
+    checkpoint_action,
+    checkpoint_arguments,
+    import_arguments,
+)
 from hudi_table.cli.output import FORMATS, note
 from hudi_table.cli.service_verbs import SERVICE_VERBS
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError
