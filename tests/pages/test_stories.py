@@ -31,11 +31,12 @@ ON_SPARK = {"docs/reference/spark-sql.md", "docs/how-to/coming-from-hudi.md", "d
 SPARK_BLOCKS = {"docs/how-to/reading.md#5", "docs/reference/compatibility.md#1"}
 """Blocks that tests/hudi_spark/test_page_blocks.py runs."""
 ON_KAFKA = {
+    "docs/how-to/backfill.md",
     "docs/tutorials/kafka.md",
     "docs/tutorials/cdc.md",
     "docs/tutorials/migrate-from-hudi-streamer.md",
 }
-"""Pages that tests/streams/test_page.py runs, beside a broker."""
+"""Pages that tests/streams runs, beside a broker."""
 FINDINGS = {"hudictl doctor lake/flights": 3}
 """Commands that end with another exit code than 0."""
 

@@ -18,6 +18,13 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="session")
+def guarded_broker() -> Iterator[Broker]:
+    """One that asks who may do what."""
+    with running_broker(guarded=True) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
 def mariadb_server() -> Iterator[mariadb.Server]:
     """A server that thinks three hours behind UTC, and takes every value."""
     with mariadb.running_mariadb("--default-time-zone=-03:00", "--sql-mode=", "--max-allowed-packet=64M") as found:

@@ -18,6 +18,7 @@ import pytest
 from hudi_table.api import open_table
 from hudi_table.errors import HudiError
 from hudi_table.model.job.jobspec import JobResult
+from hudi_table.model.job.positions import Skipped, SkipReason
 from hudi_table.sources.checkpoints import current_positions
 from tests.streams.test_debezium import BEFORE_TRUNCATE, WIDE, messages, orders
 from tests.streams.test_debezium import run as run_events
@@ -172,6 +173,20 @@ def test_records_of_avro_are_read_by_a_schema_file(broker: Broker, tmp_path: Pat
     _, tasks = pair.run(avro={"schemaFile": f"file://{tmp_path}/r.avsc"})
     assert tasks.figures["messagesRead"] == 20, tasks.message
     pair.assert_equal()
+
+
+def test_a_commit_of_tasks_says_what_it_passes_over(broker: Broker, pair: Pair) -> None:
+    feed = pair.tasks
+    feed.engine = "Local"
+    broker.produce(pair.topic, [row(i) for i in range(10)], partition=0)
+    feed.run()
+    broker.produce(pair.topic, [row(i) for i in range(10, 25)], partition=0)
+    broker.forget(pair.topic, 0, 20)
+    feed.engine = "Spark"
+    assert feed.run(onDataLoss="Continue").outcome == "Succeeded"
+    held = current_positions(feed.open().context, "feed", feed.topic)
+    assert held is not None
+    assert held.positions.skipped == (Skipped(SkipReason.DELETED, pair.topic, 0, 10, 20),)
 
 
 def test_change_events_of_a_database_make_the_same_table(broker: Broker, tmp_path: Path) -> None:

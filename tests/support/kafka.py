@@ -31,6 +31,8 @@ from tests.support.server_process import ServerProcess, free_ports
 ROOT = Path(__file__).resolve().parents[2]
 JARS = ROOT / ".cache" / "kafka" / "jars"
 USER, PASSWORD = "hudi", "se-cret-of-the-broker"
+GUEST, GUEST_PASSWORD = "guest", "another-se-cret"
+"""Of a guarded broker: one who may do what it is allowed to. All others may do everything."""
 _SETTINGS = """
 process.roles=broker,controller
 node.id=1
@@ -42,7 +44,7 @@ inter.broker.listener.name=PLAIN
 listener.security.protocol.map=PLAIN:PLAINTEXT,SECURE:SASL_SSL,CONTROLLER:PLAINTEXT
 listener.name.secure.sasl.enabled.mechanisms=PLAIN
 listener.name.secure.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
-user_{user}="{password}";
+user_{user}="{password}" user_{guest}="{guest_password}";
 listener.name.secure.ssl.keystore.type=PEM
 listener.name.secure.ssl.keystore.location={folder}/keystore.pem
 log.dirs={folder}/data
@@ -63,16 +65,21 @@ log.segment.delete.delay.ms=100
 broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=300
 """
+_GUARDED = f"""
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS;User:{USER}
+"""
 
 
 @dataclass
 class Broker:
-    """One broker with a folder of its own."""
+    """One broker with a folder of its own. `guarded`: it asks who may do what."""
 
     folder: Path
     plain: int
     secure: int
     controller: int
+    guarded: bool = False
     certificate: bytes = b""
     _process: ServerProcess = field(init=False, repr=False)
     _admin: Any = field(default=None, repr=False)
@@ -100,9 +107,9 @@ class Broker:
         (self.folder / "keystore.pem").write_bytes(pem + self.certificate)
         settings = _SETTINGS.format(
             plain=self.plain, secure=self.secure, controller=self.controller, folder=self.folder,
-            user=USER, password=PASSWORD,
+            user=USER, password=PASSWORD, guest=GUEST, guest_password=GUEST_PASSWORD,
         )  # fmt: skip
-        (self.folder / "server.properties").write_text(settings)
+        (self.folder / "server.properties").write_text(settings + (_GUARDED if self.guarded else ""))
         # The tool takes one that begins with a dash for an option.
         number = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().strip("=")[1:]
         arguments = ["kafka.tools.StorageTool", "format", "-t", number, "-c", str(self.folder / "server.properties")]
@@ -153,6 +160,24 @@ class Broker:
         wanted = admin.NewPartitions(topic, total)  # type: ignore[attr-defined]
         self.admin.create_partitions([wanted])[topic].result(30)
 
+    def allow_reading(self, topic: str) -> None:
+        """Let the guest read a topic and say what it holds, but not how it is configured."""
+        import confluent_kafka.admin as admin
+
+        kinds, can = admin.ResourceType, admin.AclOperation  # type: ignore[attr-defined]
+        literal, allow = admin.ResourcePatternType.LITERAL, admin.AclPermissionType.ALLOW  # type: ignore[attr-defined]
+        allowed = [
+            (kinds.TOPIC, topic, can.READ),
+            (kinds.TOPIC, topic, can.DESCRIBE),
+            (kinds.GROUP, "hudi-table", can.READ),
+            (kinds.BROKER, "kafka-cluster", can.DESCRIBE),
+        ]
+        made = self.admin.create_acls(
+            [admin.AclBinding(kind, name, literal, f"User:{GUEST}", "*", what, allow) for kind, name, what in allowed]  # type: ignore[attr-defined]
+        )
+        for future in made.values():
+            future.result(30)
+
     def forget(self, topic: str, partition: int, before: int) -> None:
         """Delete what lies before an offset, as retention does."""
         import confluent_kafka as kafka
@@ -190,13 +215,13 @@ class Broker:
 
 
 @contextlib.contextmanager
-def running_broker() -> Iterator[Broker]:
+def running_broker(*, guarded: bool = False) -> Iterator[Broker]:
     """A broker, gone at the end."""
     if not JARS.is_dir():
         pytest.fail("Kafka's jars are not there: make setup-kafka")
     with tempfile.TemporaryDirectory(prefix="kafka-") as folder:
         plain, secure, controller = free_ports(3)
-        broker = Broker(Path(folder), plain, secure, controller)
+        broker = Broker(Path(folder), plain, secure, controller, guarded)
         broker.make()
         try:
             broker.start()

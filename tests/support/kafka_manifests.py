@@ -110,6 +110,16 @@ KAFKA_BAD = [
     (kafka(startFrom={"timestamp": "2026-01-31T12:00:00Z"}), "position Timestamp needs timestamp"),
     (kafka(startFrom={"position": "Timestamp", "timestamp": "yesterday"}), "a moment such as"),
     (kafka(startFrom={"position": "Offsets"}), "position Offsets needs offsets"),
+    (kafka(startFrom={"position": "ConsumerGroup"}), "position ConsumerGroup needs group"),
+    (kafka(startFrom={"group": "shop"}), "position ConsumerGroup needs group, and no other has one"),
+    (kafka(startFrom={"fallback": "Latest"}), "fallback belongs to position ConsumerGroup"),
+    (
+        kafka(startFrom={"position": "ConsumerGroup", "group": "shop", "fallback": "Timestamp"}),
+        "must be one of Earliest",
+    ),
+    (kafka(startFrom={"position": "ConnectFiles"}), "positions ConnectFiles and Table need location"),
+    (kafka(startFrom={"position": "Table", "location": "orders"}), "location"),
+    (kafka(startFrom={"location": "s3://b/topics"}), "need location, and no other has one"),
     (kafka(startFrom={"position": "Offsets", "offsets": ["orders"]}), "texts such as orders,0:120,1:98"),
     (kafka(tombstones="Drop"), "must be one of Refuse"),
     (kafka(metadata=["time"]), "must be one of topic"),
@@ -325,6 +335,12 @@ def backfill(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tupl
     return kafka({"mode": "Backfill", **(of_ingest or {})}, **{"endAt": end, **changes})
 
 
+KAFKA_GOOD += [
+    kafka(startFrom={"position": "ConsumerGroup", "group": "shop"}),
+    kafka(startFrom={"position": "ConsumerGroup", "group": "shop", "fallback": "Latest"}),
+    kafka(startFrom={"position": "ConnectFiles", "location": "s3://landing/topics/orders"}),
+    kafka(startFrom={"position": "Table", "location": "s3://lake/orders-before"}),
+]
 KAFKA_GOOD += [
     backfill(),
     backfill({"activeDeadline": "2h"}, endAt={"position": "Offsets", "offsets": ["orders,0:120,1:98"]}),

@@ -109,6 +109,22 @@ class IngestStatus:
     consumed_files: int = prop("files that the checkpoint holds", 0)
     checkpoint: str | None = prop("newest batch in the table; of a stream, name of its positions", None)
     last_commit: str | None = prop("instant that holds it", None)
+    rate: float | None = prop(
+        "messages of Kafka, else rows, that its commits took in a second: of the 20 newest of the last hour; absent where these are fewer than two",
+        None,
+    )
+    newest_event_time: str | None = prop(
+        "largest event time of the newest of its commits that records any (hoodie.write.track.event.time.watermark), RFC 3339",
+        None,
+        format="date-time",
+    )
+    watermark: str | None = prop(
+        "largest event time that its commits have recorded, RFC 3339; it never falls", None, format="date-time"
+    )
+    retention_remaining: str | None = prop(
+        "of Kafka: for how long at least the brokers keep the oldest message that is not in the table; absent where none waits, nothing deletes it, or they do not tell",
+        None,
+    )
     schedule: ScheduleStatus | None = prop("of mode Scheduled: the schedule that is followed", None)
 
 
@@ -208,7 +224,7 @@ class HudiTableStatus:
     observed_generation: int = prop("generation that the status speaks of", 0, minimum=0)
     conditions: tuple[Condition, ...] = prop(
         "Ready; Reconciling and Stalled while they are so; Fresh, Compacted, WellSized, Clean, Archived; MetadataTable, "
-        "ForeignWriters, PropertiesLost, ResizeNeedsApproval, UpgradeNeedsApproval, Upgrading, ReadersServed and CallbacksDelivered where there is something to say",
+        "AtRisk, ForeignWriters, PropertiesLost, ResizeNeedsApproval, UpgradeNeedsApproval, Upgrading, ReadersServed and CallbacksDelivered where there is something to say",
         (),
         list_key="type",
     )

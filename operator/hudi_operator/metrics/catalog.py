@@ -94,6 +94,14 @@ TABLES = (
         "at most so many messages of the source are not in the table",
     ),
     _gauge(
+        "hudi_table_ingest_retention_remaining_seconds",
+        (*TABLE, "ingest"),
+        "for how long at least the brokers keep the oldest message that waits; absent where none waits or they do not tell",
+    ),
+    _gauge(
+        "hudi_table_ingest_rate", (*TABLE, "ingest"), "messages of Kafka, else rows, in a second, of its newest commits"
+    ),
+    _gauge(
         "hudi_table_callback_lag_seconds",
         (*TABLE, "callback"),
         "age of the oldest commit that a receiver does not have, as of the last reconcile",
@@ -149,7 +157,7 @@ SERVICES = (
 )
 
 TABLE_CONDITIONS = (
-    "Ready", "Reconciling", "Stalled", "Fresh", "Compacted", "WellSized", "Clean", "Archived", "ResizeNeedsApproval",
+    "Ready", "Reconciling", "Stalled", "Fresh", "AtRisk", "Compacted", "WellSized", "Clean", "Archived", "ResizeNeedsApproval",
     "MetadataTable", "ForeignWriters", "PropertiesLost", "UpgradeNeedsApproval", "Upgrading", "ReadersServed",
     "CallbacksDelivered",
 )  # fmt: skip

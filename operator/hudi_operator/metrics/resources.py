@@ -117,6 +117,10 @@ def table_samples(key: Key, document: Mapping[str, Any], now: datetime) -> Itera
         if "pendingMessages" in ingest:
             yield "hudi_table_ingest_pending_messages", of, ingest["pendingMessages"]
         yield "hudi_table_ingest_pending_bytes", of, ingest.get("pendingBytes", 0)
+        if "retentionRemaining" in ingest:
+            yield "hudi_table_ingest_retention_remaining_seconds", of, seconds_of(ingest["retentionRemaining"])
+        if "rate" in ingest:
+            yield "hudi_table_ingest_rate", of, ingest["rate"]
     for callback in status.get("callbacks", ()):
         of = (*labels, callback["name"])
         yield "hudi_table_callback_lag_seconds", of, seconds_of(callback.get("lag", "0s"))

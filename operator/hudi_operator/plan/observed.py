@@ -14,6 +14,7 @@ from hudi_table.model.job.custom import CustomMark
 from hudi_table.model.job.marks import Mark
 from hudi_table.model.job.positions import Extent, Positions
 from hudi_table.model.job.query_mark import QueryMark
+from hudi_table.model.job.retention import Retention
 from hudi_table.model.job.shards import ShardPositions, StreamLag
 from hudi_table.model.job.upstream import Upstream, UpstreamExtent
 from hudi_table.model.service.debt import ArchivingDebt, CompactionDebt
@@ -62,6 +63,17 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """How an ingest goes on, as its newest commits tell: messages of Kafka, else rows, in a second,
+    None where that is not known; the largest event time of the newest commit that records any, and
+    of all of them, in milliseconds since 1970."""
+
+    rate: float | None = None
+    newest: int | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TableObservation:
     """A table as its timeline shows it. `attempts` maps attempt names to the instants that they
     completed.
@@ -74,7 +86,7 @@ class TableObservation:
     `foreign`: those of the newest commits that other engines made; `lost`: properties that one of
     them dropped or changed. `changing`: from which version to which a change of the table has begun
     that has not ended. `event_times`: the smallest of the newest commit that records any and the
-    largest of the newest commits, in milliseconds since 1970.
+    largest of the newest commits, in milliseconds since 1970. `paces`: of each ingest.
     """
 
     config: TableConfig
@@ -96,6 +108,7 @@ class TableObservation:
     foreign: tuple[Instant, ...] = ()
     lost: tuple[str, ...] = ()
     event_times: tuple[int, int] | None = None
+    paces: Mapping[str, Pace] = field(default_factory=dict)
     changing: tuple[int, int] | None = None
 
     def files_held(self, ingest: str) -> Checkpoint | None:
@@ -154,7 +167,8 @@ class SourceObservation:
     """Files of an ingest's source, or how far its topics go, or what another table holds behind its
     checkpoint (None where there is no table), or how many messages a queue has that tells of files;
     or why that could not be seen. `lag`: since when records of a stream wait, or why that is not
-    known, which keeps no job from being started; None where nobody looks."""
+    known, which keeps no job from being started; None where nobody looks. `retention`: how long the
+    brokers keep what waits, in the same way."""
 
     ingest: str
     files: tuple[SourceFile, ...] = ()
@@ -163,6 +177,7 @@ class SourceObservation:
     upstream: UpstreamExtent | None = None
     queue: QueueDepth | None = None
     lag: StreamLag | Problem | None = None
+    retention: Retention | Problem | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,7 @@ def plan_table(
     news = scheduled.news(judgement.schedules)
     news += events.changes(phases, reversed(status.runs), desired.status.conditions, status.conditions)
     news += events.switched_off(desired.status.conditions, status.conditions)
+    news += events.at_risk(desired.status.conditions, status.conditions)
     news += bootstrapped.news(desired.status.conditions, status.conditions)
     news += versions.news(desired.status.conditions, status.conditions)
     news += callbacks.news(desired.status.conditions, status.conditions)
@@ -341,6 +342,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         findings.append(conditions.fresh(spec, table, observed.sources, now, coming))
         stalled = judgement.stalled.reason if judgement.stalled is not None else None
         findings += debts.findings(spec, observed, debts.Hindrance(stalled, judgement.busy), runs, judgement.now)
+        findings += conditions.at_risk(spec, table, observed.sources, now)
         findings += conditions.metadata_table(table)
         findings += conditions.foreign_writers(spec, table)
         findings += versions.findings(spec, observed)
@@ -348,6 +350,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
     else:
         # Else it would be told again as soon as the table is seen again.
         kept = (
+            conditions.AT_RISK,
             conditions.METADATA_TABLE,
             conditions.FOREIGN_WRITERS,
             conditions.PROPERTIES_LOST,
@@ -374,8 +377,9 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
 
 def _ingests(judgement: _Judgement, spec: HudiTableSpec) -> tuple[IngestStatus, ...]:
     started = (launch.run for launch in judgement.launches)
-    found = report.ingests(spec, judgement.observed, judgement.now)
-    return scheduled.told(spec, found, judgement.schedules, judgement.desired.status.ingest, started)
+    before = judgement.desired.status.ingest
+    found = report.ingests(spec, judgement.observed, judgement.now, before)
+    return scheduled.told(spec, found, judgement.schedules, before, started)
 
 
 def _ready(judgement: _Judgement) -> Finding:

@@ -9,15 +9,17 @@ a restore has taken back is looked for again.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
-from hudi_operator.plan.observed import CommittedCheckpoint, Problem
+from hudi_operator.plan.observed import CommittedCheckpoint, Pace, Problem
+from hudi_operator.runtime.observing.paces import Step, pace_of, step_of
+from hudi_operator.runtime.observing.problems import problem_of
 from hudi_table.errors import HudiError
 from hudi_table.model.job.checkpoint import KEY_PREFIX, key_of
-from hudi_table.model.timeline.instants import Instant, comparable_time
+from hudi_table.model.timeline.instants import Instant, comparable_time, parse_instant_time
 from hudi_table.sources.checkpoints import archived_checkpoints, read_any
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
@@ -30,11 +32,11 @@ checkpoints."""
 
 @dataclass(frozen=True, slots=True)
 class CommitFact:
-    """`operation`: the commit's operation type. `attempts`: (ingest, attempt) of the checkpoints
-    that it holds. `event_times`: of its rows."""
+    """`operation`: the commit's operation type. `steps`: of the checkpoints that it holds.
+    `event_times`: of its rows."""
 
     operation: str
-    attempts: tuple[tuple[str, str], ...]
+    steps: tuple[Step, ...]
     event_times: tuple[int, int] | None = None
 
 
@@ -71,8 +73,8 @@ class KnownTable:
         for place, instant in enumerate(reversed(timeline.commits)):
             if place >= COMMITS_READ_MAX and all(name in found for name in ingests):
                 break
-            for name, _ in self._fact(ctx, instant, with_rows=place < COMMITS_READ_MAX).attempts:
-                found.setdefault(name, instant)
+            for step in self._fact(ctx, instant, with_rows=place < COMMITS_READ_MAX).steps:
+                found.setdefault(step.ingest, instant)
         for name, instant in found.items():
             held = self._held.get(name)
             if held is None or held.time != instant.time:
@@ -111,13 +113,13 @@ class KnownTable:
         known = self._commits.get(instant.file_name)
         if known is None:
             commit = commit_metadata(ctx, instant)
-            attempts = tuple(
-                (key.removeprefix(KEY_PREFIX), _attempt(text))
+            steps = tuple(
+                step_of(key.removeprefix(KEY_PREFIX), text, commit)
                 for key, text in commit.extra_metadata.items()
                 if key.startswith(KEY_PREFIX)
             )
             known = self._commits[instant.file_name] = CommitFact(
-                commit.operation_type or "", attempts, commit.event_times
+                commit.operation_type or "", steps, commit.event_times
             )
             if with_rows:
                 self.rows |= {stat.path: stat.num_writes for stat in commit.stats}
@@ -144,7 +146,17 @@ class KnownTable:
         """Attempt → instant of the newest commits."""
         newest = timeline.commits[-COMMITS_READ_MAX:]
         facts = [(i, self._commits[i.file_name]) for i in newest if i.file_name in self._commits]
-        return {attempt: i.time for i, fact in facts for _, attempt in fact.attempts if attempt}
+        return {step.attempt: i.time for i, fact in facts for step in fact.steps if step.attempt}
+
+    def paces(self, ctx: TableContext, timeline: Timeline) -> dict[str, Pace]:
+        """Of each ingest that the newest commits tell of."""
+        newest = timeline.commits[-COMMITS_READ_MAX:]
+        found: dict[str, list[tuple[datetime, Step]]] = {}
+        for instant in newest:
+            fact = self._commits.get(instant.file_name)
+            for step in fact.steps if fact is not None else ():
+                found.setdefault(step.ingest, []).append((moment_of(ctx, instant.time), step))
+        return {name: pace_of(steps, ctx.clock.now()) for name, steps in found.items()}
 
     def checkpoints(self, ctx: TableContext) -> tuple[dict[str, CommittedCheckpoint], dict[str, Problem]]:
         """(newest checkpoint of each ingest, why that of others cannot be read)."""
@@ -158,14 +170,7 @@ class KnownTable:
         return found, damaged
 
 
-def problem_of(error: HudiError) -> Problem:
-    """An error of the library as a finding."""
-    return Problem(error.name(), str(error), error.retryable)
-
-
-def _attempt(text: str) -> str:
-    """The attempt that a checkpoint names; nothing if it is damaged, which its reader reports."""
-    try:
-        return str(json.loads(text)["attempt"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return ""
+def moment_of(ctx: TableContext, time: str) -> datetime:
+    """When an instant began, in UTC."""
+    naive = parse_instant_time(time)
+    return naive.replace(tzinfo=UTC) if ctx.config.timezone == "UTC" else naive.astimezone(UTC)

@@ -3,22 +3,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from hudi_operator.api.ingests.ingest import IngestSpec
 from hudi_operator.api.ingests.kinesis import KinesisSpec
-from hudi_operator.api.ingests.source import KafkaSpec
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.jobs import options_of
 from hudi_operator.manifests.services import ServiceWork
-from hudi_operator.manifests.sources import kafka_document, kinesis_document
+from hudi_operator.manifests.sources import kinesis_document
 from hudi_operator.plan.observed import FileFact, Problem, QueueDepth, SourceObservation, TableObservation
 from hudi_operator.runtime.foreseen import refuse_ingest, refuse_service, refuse_table
-from hudi_operator.runtime.known import KnownTable, problem_of
+from hudi_operator.runtime.known import KnownTable, moment_of
+from hudi_operator.runtime.observing.problems import problem_of
+from hudi_operator.runtime.observing.topics import topics_of
 from hudi_operator.runtime.observing.traces import traces
 from hudi_operator.runtime.observing.unchanged import Answers, Look
 from hudi_operator.runtime.observing.upkeep import archiving_of, check_maintenance
@@ -26,7 +26,6 @@ from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import HudiError, InvalidRequestError, ObjectNotFoundError, TableNotFoundError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.bounded import Bounded, Shelf
-from hudi_table.model.job.positions import Extent, Positions
 from hudi_table.model.job.shards import ShardPositions, StreamLag
 from hudi_table.model.job.upstream import Upstream
 from hudi_table.model.job.variables import SOURCE_VARIABLES
@@ -34,7 +33,7 @@ from hudi_table.model.names import HOODIE
 from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.index_properties import CONNECTION
 from hudi_table.model.timeline.chain import ChainEntry
-from hudi_table.model.timeline.instants import PLANNED_ACTIONS, parse_instant_time
+from hudi_table.model.timeline.instants import PLANNED_ACTIONS
 from hudi_table.services.cleaning.debt import bytes_to_clean
 from hudi_table.services.compaction.debt import compaction_debt
 from hudi_table.sources.files.source import list_source
@@ -158,7 +157,7 @@ class Observer:
         table behind the checkpoint that `table` holds."""
         if ingest.source.kafka is not None:
             positions = table.positions(ingest.name) if table is not None else None
-            return self._topics(ingest, ingest.source.kafka, secret, positions)
+            return topics_of(ingest, ingest.source.kafka, secret, positions, self.clock)
         source = ingest.source
         if source.kinesis is not None:
             shards = table.shards(ingest.name) if table is not None else None
@@ -175,23 +174,6 @@ class Observer:
             return SourceObservation(ingest.name, list_source(open_storage(path, storage_options(spec, path, secret))))
         except HudiError as error:
             return SourceObservation(ingest.name, problem=problem_of(error))
-
-    def _topics(
-        self, ingest: IngestSpec, kafka: KafkaSpec, secret: Mapping[str, str], held: Positions | None
-    ) -> SourceObservation:
-        # The client is loaded by tables that have such an ingest.
-        from hudi_table.sources.kafka.brokers import Brokers
-        from hudi_table.sources.kafka.settings import KafkaSettings
-
-        document = {"format": ingest.source.format, "kafka": kafka_document(kafka)}
-        try:
-            settings = KafkaSettings.of(document)
-            if settings.end is not None and held is not None and held.ended == settings.end.text:
-                return SourceObservation(ingest.name, extent=Extent("", {}))  # the range is in the table
-            extent = Brokers(settings, secret or os.environ).extent()
-        except HudiError as error:
-            return SourceObservation(ingest.name, problem=problem_of(error))
-        return SourceObservation(ingest.name, extent=extent)
 
     def _lag(
         self, spec: HudiTableSpec, kinesis: KinesisSpec, secret: Mapping[str, str], held: ShardPositions | None
@@ -293,6 +275,7 @@ class Observer:
             unknown_checkpoints=unknown | damaged,
             attempts=known.attempts(timeline),
             event_times=known.event_times(timeline),
+            paces=known.paces(context, timeline),
             colon_keys=self._colon_keys(owner, context, files),
             suspects=_suspects(context, timeline, clusterings),
             compaction=compaction_debt(view, options_of(spec)),
@@ -364,10 +347,7 @@ def _owner(spec: HudiTableSpec, location: str, secret: Mapping[str, str]) -> Has
 
 
 def _moment(context: TableContext, timeline: Timeline) -> datetime | None:
-    if timeline.last_commit is None:
-        return None
-    naive = parse_instant_time(timeline.last_commit.time)
-    return naive.replace(tzinfo=UTC) if context.config.timezone == "UTC" else naive.astimezone(UTC)
+    return moment_of(context, timeline.last_commit.time) if timeline.last_commit is not None else None
 
 
 def _suspects(context: TableContext, timeline: Timeline, clusterings: Collection[str]) -> tuple[str, ...]:

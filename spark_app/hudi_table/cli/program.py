@@ -22,7 +22,12 @@ from typing import Any
 
 from hudi_table.cli import exits
 from hudi_table.cli.added_verbs import ENGINES, VERBS_ELSEWHERE, AddedVerb, added_verbs, entry_points
-from hudi_table.cli.import_arguments import bootstrap_arguments, import_arguments
+from hudi_table.cli.import_arguments import (
+    bootstrap_arguments,
+    checkpoint_action,
+    checkpoint_arguments,
+    import_arguments,
+)
 from hudi_table.cli.output import FORMATS, note
 from hudi_table.cli.service_verbs import SERVICE_VERBS
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError
@@ -43,7 +48,7 @@ VERBS = {
     **{name: verb.help for name, verb in SERVICE_VERBS.items()},
     "events": "the commits after an instant, in the order in which callbacks send them",
     "wait": "the first commits after an instant, once there are any",
-    "checkpoint": "how far its ingests are; sets where one from Kafka or Kinesis goes on",
+    "checkpoint": "how far its ingests are; sets where one from Kafka or Kinesis goes on; what one has passed over",
     "explain": "what an error means and what to do",
     "completion": "a script by which the shell completes verbs and options",
 }
@@ -185,7 +190,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     for name, entry in added.items():
         if not entry.missing():
             verbs.add_parser(name, help=_first_line(entry))
-    parsers["checkpoint"].add_argument("action", choices=("show", "set"), help="set needs INGEST and OFFSETS")
+    checkpoint_action(parsers["checkpoint"])
     for name in (*_OF_TABLES, *SERVICE_VERBS):
         _table_arguments(parsers[name], optional=name == "query")
     for name in ("import", "checkpoint", *SERVICE_VERBS):
@@ -193,7 +198,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
             "--lock", metavar="KEY=VALUE", action="append", default=[],
             help="option of the lock that the table's writers share: hoodie.write.lock.provider=…",
         )  # fmt: skip
-    _checkpoint_arguments(parsers["checkpoint"])
+    checkpoint_arguments(parsers["checkpoint"])
     for name in (*_LISTS, *SERVICE_VERBS):
         parsers[name].add_argument("-o", "--output", choices=FORMATS, default="table", help="format (table)")
     parsers["info"].add_argument(
@@ -283,21 +288,6 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     _selection_arguments(parser)
     parser.add_argument("--limit", type=_count, metavar="N", help="at most N rows")
-
-
-def _checkpoint_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ingest", metavar="INGEST", nargs="?", help="name of the ingest; show: only this one")
-    parser.add_argument(
-        "offsets",
-        metavar="OFFSETS",
-        nargs="?",
-        help="set: of one topic, the next to read, as orders,0:120,1:98; of a stream of Kinesis, the last that was read, as orders,shardId-000000000000:495",
-    )
-    parser.add_argument(
-        "--yes",
-        action="store_true",
-        help="set: go back, though the ingest inserts, and rows that come again are there twice",
-    )
 
 
 def _selection_arguments(parser: argparse.ArgumentParser) -> None:

@@ -172,7 +172,7 @@ def _offsets_of(ctx: TableContext, ingest: str, text: str) -> _Place:
     back = ""
     if found:
         back = f"partition {found[0]} of topic {topic} is at offset {known.offsets[found[0]]}, and {offsets[found[0]]} lies before it"
-    positions = replace(before, topics=topics, attempt="", newest=-1, ended="")
+    positions = replace(before, topics=topics, attempt="", newest=-1, ended="", skipped=())
     return held, positions, back, topic if len(topics) == 1 else None
 
 

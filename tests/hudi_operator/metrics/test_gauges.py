@@ -27,7 +27,16 @@ STATUS = {
     "timeline": {"commits": 12, "files": 40, "pending": ["a", "b"], "lastTime": "2026-01-01T00:00:00Z"},
     "data": {"files": 24, "partitions": 3, "bytes": 1000, "smallFileRatio": "0.08", "logBytes": 5},
     "services": [{"type": "Cleaning", "commitsSince": 7, "pending": ["x"]}],
-    "ingest": [{"name": "feed", "lag": "5m12s", "pendingFiles": 2, "pendingBytes": 90}],
+    "ingest": [
+        {
+            "name": "feed",
+            "lag": "5m12s",
+            "pendingFiles": 2,
+            "pendingBytes": 90,
+            "retentionRemaining": "2d3h",
+            "rate": 7.5,
+        }
+    ],
     "callbacks": [{"name": "hook", "lag": "1m5s", "lastError": "the receiver answered 503"}, {"name": "well"}],
     "runs": [{"name": "r2", "phase": "Running"}, {"name": "r1", "phase": "Failed"}],
 }
@@ -94,6 +103,8 @@ def test_a_table_is_told_as_its_status_says(documents: Documents) -> None:
     assert found["hudi_table_callback_lag_seconds"] == {("flights", "hook"): 65, ("flights", "well"): 0}
     assert found["hudi_table_callback_failing"] == {("flights", "hook"): 1, ("flights", "well"): 0}
     assert found["hudi_table_ingest_lag_seconds"] == {("flights", "feed"): 312}
+    assert found["hudi_table_ingest_retention_remaining_seconds"] == {("flights", "feed"): 2 * 86_400 + 3 * 3_600}
+    assert found["hudi_table_ingest_rate"] == {("flights", "feed"): 7.5}
     assert found["hudi_table_ingest_pending_files"] == {("flights", "feed"): 2}
     assert found["hudi_table_ingest_pending_bytes"] == {("flights", "feed"): 90}
 
@@ -103,7 +114,7 @@ def test_every_condition_of_ours_is_one_or_zero_and_those_of_others_are_no_serie
     assert {name for (table, name), value in conditions.items() if table == "flights" and value} == {"Ready"}
     assert {value for (table, _), value in conditions.items() if table == "new"} == {0}
     assert ("flights", "Somebody/Else") not in conditions
-    assert len(conditions) == 2 * 16
+    assert len(conditions) == 2 * 17
 
 
 def test_what_a_status_does_not_say_has_no_series(documents: Documents) -> None:

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
+from hudi_operator.api.fields.patterns import LOCATION
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.job.positions import parse_streamer
 
@@ -21,6 +22,16 @@ class StartPosition(StrEnum):
     LATEST = "Latest"
     TIMESTAMP = "Timestamp"
     OFFSETS = "Offsets"
+    CONSUMER_GROUP = "ConsumerGroup"
+    CONNECT_FILES = "ConnectFiles"
+    TABLE = "Table"
+
+
+class StartFallback(StrEnum):
+    """Where partitions begin of which a consumer group has committed no offset."""
+
+    EARLIEST = "Earliest"
+    LATEST = "Latest"
 
 
 class EndPosition(StrEnum):
@@ -75,6 +86,27 @@ _RULES = (
     ),
 )
 """Of a beginning and of an end alike: positions of the two are equal as texts."""
+_START_RULES = (
+    Rule(
+        "(self.position == 'ConsumerGroup') == has(self.group)",
+        "position ConsumerGroup needs group, and no other has one",
+        "group",
+        lambda s: (s.position == StartPosition.CONSUMER_GROUP) == (s.group is not None),
+    ),
+    Rule(
+        "!has(self.fallback) || self.position == 'ConsumerGroup'",
+        "fallback belongs to position ConsumerGroup",
+        "fallback",
+        lambda s: s.fallback is None or s.position == StartPosition.CONSUMER_GROUP,
+    ),
+    Rule(
+        "(self.position in ['ConnectFiles', 'Table']) == has(self.location)",
+        "positions ConnectFiles and Table need location, and no other has one",
+        "location",
+        lambda s: (s.position in (StartPosition.CONNECT_FILES, StartPosition.TABLE)) == (s.location is not None),
+    ),
+)
+"""Of a beginning alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +114,30 @@ class StartFromSpec:
     """Where an ingest begins that has no checkpoint. Partitions and topics that come later are read
     from their beginning."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = _RULES
+    RULES: ClassVar[tuple[Rule, ...]] = (*_RULES, *_START_RULES)
 
-    position: StartPosition = prop("at which end, moment or offsets", StartPosition.EARLIEST)
+    position: StartPosition = prop(
+        "at which end, moment or offsets; where a consumer group has committed, the files of a Kafka Connect sink end, or the checkpoint of another table stands",
+        StartPosition.EARLIEST,
+    )
     timestamp: str | None = prop("messages of this moment and later, RFC 3339", None, max_length=40)
     offsets: tuple[str, ...] = prop(
         "of each topic partition:offset, …: the next to read, such as orders,0:120,1:98",
         (),
         max_items=16,
         item_max_length=4096,
+    )
+    group: str | None = prop(
+        "of position ConsumerGroup: its name; nothing of it is changed", None, min_length=1, max_length=255
+    )
+    fallback: StartFallback | None = prop(
+        "of position ConsumerGroup: where partitions begin of which it has committed nothing, Earliest if absent", None
+    )
+    location: str | None = prop(
+        "of position ConnectFiles: folder of the files of Kafka Connect's HDFS sink, named topic+partition+start+end; of position Table: the other table, whose ingest has the same name, or is Hudi Streamer's of the same topic",
+        None,
+        pattern=LOCATION,
+        max_length=1024,
     )
 
 

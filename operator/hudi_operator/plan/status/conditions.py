@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from hudi_operator.api.ingests.source import SourceType
+from hudi_operator.api.ingests.source import MESSAGES, STREAMS, SourceType
 from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.words import one_line
-from hudi_operator.plan.observed import SourceObservation, TableObservation
-from hudi_operator.plan.schedule import shards, streams, upstreams
+from hudi_operator.plan.observed import Problem, SourceObservation, TableObservation
+from hudi_operator.plan.schedule import retention, shards, streams, upstreams
 from hudi_operator.plan.schedule.ingests import waiting_of
 from hudi_operator.plan.schedule.runs import rfc3339
+from hudi_operator.plan.status.report import YEARS, human_duration
 from hudi_table.model.counts import counted
+from hudi_table.model.job.retention import Retention
 from hudi_table.model.table.properties import METADATA_DROPPED, PARTITION_DROPPED
 
+AT_RISK = "AtRisk"
 METADATA_TABLE = "MetadataTable"
 PARTITION_GONE = "PartitionDropped"
 SHARED = "SharedLocation"
@@ -30,6 +33,7 @@ UPGRADING = "Upgrading"
 CALLBACKS_DELIVERED = "CallbacksDelivered"
 READERS_SERVED = "ReadersServed"
 UPGRADE_WANTED = "UpgradeNeedsApproval"
+RISKS_TOLD = 5
 _WITHOUT_METADATA = "; readers list the folders; a TableService of type Indexing builds it again"
 
 
@@ -126,6 +130,73 @@ def _fresh(
     if any(each.source.type is not SourceType.FILES or each.source.notifications is not None for each in spec.ingest):
         return Finding("Fresh", "True", "UpToDate", "what the sources hold is in the table, but for what came just now")
     return Finding("Fresh", "True", "AllConsumed", "every file of the sources is in the table")
+
+
+def at_risk(
+    spec: HudiTableSpec, table: TableObservation | None, sources: tuple[SourceObservation, ...], now: datetime
+) -> tuple[Finding, ...]:
+    """Whether messages that wait in streams will be deleted before they are read; nothing of a
+    table without streams."""
+    streamed = [each for each in spec.ingest if each.source.type in MESSAGES]
+    if not streamed:
+        return ()
+    seen = {each.ingest: each for each in sources}
+    dangers, unknown = [], []
+    for ingest in streamed:
+        name, source = ingest.name, seen.get(ingest.name)
+        if source is None or source.problem is not None:
+            why = (
+                source.problem.message if source is not None and source.problem is not None else "it was not looked at"
+            )
+            unknown.append(("SourceNotSeen", f"{name}: {why}"))
+        elif ingest.source.type not in STREAMS:
+            unknown.append(
+                ("SourceNotAsked", f"the operator does not ask how long the stream of {name} keeps its records")
+            )
+        elif table is None or table.positions(name) is None:
+            unknown.append(("NothingCommitted", f"{name} has committed nothing yet"))
+        elif source.retention is None or isinstance(source.retention, Problem):
+            why = source.retention.message if source.retention is not None else "they were not asked"
+            unknown.append(
+                ("RetentionNotTold", f"the brokers of {name} do not tell how long they keep what waits: {why}")
+            )
+        else:
+            dangers += _dangers(name, retention.standing_of(source, table, now) or retention.Standing())
+            unknown += _silent(name, source.retention)
+    if dangers:
+        rest = "; read faster, or have the topic keep more: docs/runbooks/HudiTableAtRisk.md"
+        message = one_line("; ".join(dangers), CONDITION_LENGTH_MAX - len(rest)) + rest
+        return (Finding(AT_RISK, "True", "DeletedUnread", message),)
+    if unknown:
+        return (Finding(AT_RISK, "Unknown", unknown[0][0], "; ".join(said for _, said in unknown)),)
+    return (Finding(AT_RISK, "False", "KeptLongEnough", "what waits in the topics is kept until it is read"),)
+
+
+def _silent(name: str, kept: Retention) -> list[tuple[str, str]]:
+    if not kept.silent:
+        return []
+    return [("RetentionNotTold", f"{counted(kept.silent, 'partition')} of {name} did not tell what waits")]
+
+
+def _dangers(name: str, standing: retention.Standing) -> list[str]:
+    """One sentence for each partition at risk, the most urgent ones."""
+    took = standing.catch_up
+    pace = f"reading all that waits takes {_for(took)}" if took is not None else "how fast it reads is not known"
+    found = []
+    for risk in standing.risks[:RISKS_TOLD]:
+        where = f"topic {risk.waits.topic}, partition {risk.waits.partition}"
+        many = f"at most {counted(risk.waits.messages, 'message')}"
+        found.append(
+            f"{name}: of {where} {many} are not in the table, and the oldest can be deleted in {_for(risk.left.seconds)}"
+        )
+    if found:
+        more = len(standing.risks) - len(found)
+        found.append(f"{pace}{f', and {more} partitions more are so' if more else ''}")
+    return found
+
+
+def _for(seconds: float) -> str:
+    return human_duration(timedelta(seconds=min(seconds, YEARS)))
 
 
 def metadata_table(table: TableObservation | None) -> tuple[Finding, ...]:

@@ -8,7 +8,7 @@ from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition, RunStatus
 from hudi_operator.api.words import one_line
 from hudi_operator.plan.effects import Emit, EventType
 from hudi_operator.plan.schedule.runs import DONE
-from hudi_operator.plan.status.conditions import METADATA_TABLE, PARTITION_GONE
+from hudi_operator.plan.status.conditions import AT_RISK, METADATA_TABLE, PARTITION_GONE
 
 
 def changes(
@@ -49,3 +49,10 @@ def switched_off(before: Iterable[Condition], after: Iterable[Condition]) -> lis
     if new.reason == PARTITION_GONE and (old is None or old.reason != PARTITION_GONE):
         return [Emit(EventType.WARNING, "MetadataPartitionDropped", new.message)]
     return []
+
+
+def at_risk(before: Iterable[Condition], after: Iterable[Condition]) -> list[Emit]:
+    """An event where messages that wait have come to be at risk since the last status."""
+    known = any(c.type == AT_RISK and c.status == "True" for c in before)
+    found = [c for c in after if c.type == AT_RISK and c.status == "True"]
+    return [] if known else [Emit(EventType.WARNING, c.reason, c.message) for c in found]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hudi_operator.api.options import ignored
@@ -18,8 +19,8 @@ from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.words import one_line
 from hudi_operator.manifests.quantities import human_bytes
 from hudi_operator.plan.figures import small_files
-from hudi_operator.plan.observed import CommittedCheckpoint, Observed, TableObservation
-from hudi_operator.plan.schedule import shards, streams
+from hudi_operator.plan.observed import CommittedCheckpoint, Observed, Pace, TableObservation
+from hudi_operator.plan.schedule import retention, shards, streams
 from hudi_operator.plan.schedule.ingests import waiting_of
 from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_table.model.counts import counted
@@ -29,6 +30,9 @@ from hudi_table.model.job.upstream import Upstream, UpstreamExtent
 from hudi_table.model.options.write_options import COLON_RULE
 
 __all__ = ["RUNS_MAX", "data", "human_duration", "ingests", "notes", "services", "summary", "timeline"]
+
+YEARS = 100 * 365 * 86_400.0
+"""What is kept for longer is kept for so many seconds, in words."""
 
 
 def timeline(table: TableObservation | None, before: TimelineStatus | None = None) -> TimelineStatus | None:
@@ -92,8 +96,29 @@ def services(table: TableObservation | None) -> tuple[UpkeepStatus, ...]:
     return tuple(UpkeepStatus(kind.value, trace.last, trace.commits_since, trace.pending) for kind, trace in found)
 
 
-def ingests(spec: HudiTableSpec, observed: Observed, now: datetime) -> tuple[IngestStatus, ...]:
-    """How far each ingest is."""
+def ingests(
+    spec: HudiTableSpec, observed: Observed, now: datetime, before: tuple[IngestStatus, ...] = ()
+) -> tuple[IngestStatus, ...]:
+    """How far each ingest is. `before`: as it was reported last; event times stay as those of the
+    timeline do."""
+    known = {each.name: each for each in before} if observed.table is not None else {}
+    paces = observed.table.paces if observed.table is not None else {}
+    return tuple(
+        _paced(status, paces.get(status.name) or Pace(), known.get(status.name) or IngestStatus(status.name))
+        for status in _positions(spec, observed, now)
+    )
+
+
+def _paced(status: IngestStatus, pace: Pace, before: IngestStatus) -> IngestStatus:
+    return replace(
+        status,
+        rate=pace.rate,
+        newest_event_time=_event_time(pace.newest) or before.newest_event_time,
+        watermark=max(_event_time(pace.most) or "", before.watermark or "") or None,
+    )
+
+
+def _positions(spec: HudiTableSpec, observed: Observed, now: datetime) -> tuple[IngestStatus, ...]:
     statuses, table = [], observed.table
     for ingest in spec.ingest:
         source = observed.source(ingest.name)
@@ -134,6 +159,8 @@ def _stream(name: str, observed: Observed, now: datetime) -> IngestStatus:
     positions = table.positions(name) if table is not None else None
     waits = behind(source.extent, positions) if source is not None and source.extent is not None else None
     age = streams.age_of(positions, now)
+    standing = retention.standing_of(source, table, now)
+    kept = standing.seconds if standing is not None else None
     return IngestStatus(
         name=name,
         pending_messages=waits,
@@ -141,6 +168,7 @@ def _stream(name: str, observed: Observed, now: datetime) -> IngestStatus:
         refused_messages=positions.refused if positions is not None else 0,
         checkpoint=held.checkpoint.batch if held is not None else None,
         last_commit=held.instant if held is not None else None,
+        retention_remaining=human_duration(timedelta(seconds=min(kept, YEARS))) if kept is not None else None,
     )
 
 

@@ -246,6 +246,10 @@ def _debts(table: Document, services: Sequence[Document]) -> Iterator[Cause]:
     elif fresh.get("status") == "Unknown":
         next_ = f"hudictl explain {fresh.get('reason')}" if fresh.get("reason") != "SourceNotSeen" else ""
         yield Cause(Level.BLOCKS, "a source cannot be seen", str(fresh.get("message")), next_ or _get(table, "-o yaml"))
+    if documents.is_true(table, "AtRisk"):
+        risk = documents.condition_of(table, "AtRisk")
+        why, since = str(risk.get("message")), risk.get("lastTransitionTime")
+        yield Cause(Level.FAILED, "messages will be deleted unread", why, _hudi(table, "logs"), since)
     for kind, service in _SERVICE_OF.items():
         condition = documents.condition_of(table, kind)
         if condition.get("status") != "False":

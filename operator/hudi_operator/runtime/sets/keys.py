@@ -13,8 +13,8 @@ from hudi_operator.api.resources import DesiredSet, Key
 from hudi_operator.api.table_set import HudiTableSetSpec
 from hudi_operator.manifests.sources import kafka_document
 from hudi_operator.plan.observed import Problem
-from hudi_operator.runtime.known import problem_of
 from hudi_operator.runtime.masking import masked_problem
+from hudi_operator.runtime.observing.problems import problem_of
 from hudi_table.errors import HudiError
 from hudi_table.model.bounded import Bounded
 from hudi_table.table.store.clock import SystemClock

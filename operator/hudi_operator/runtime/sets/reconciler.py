@@ -34,8 +34,8 @@ from hudi_operator.plan.effects import (
 from hudi_operator.plan.observed import Problem
 from hudi_operator.plan.table_sets.plan import AGAIN_SECONDS, LISTED_SECONDS, ObservedSet, plan_set, topics_of
 from hudi_operator.plan.table_sets.wanted import keyless, names_of
-from hudi_operator.runtime.known import problem_of
 from hudi_operator.runtime.masking import masked_problem
+from hudi_operator.runtime.observing.problems import problem_of
 from hudi_operator.runtime.parse_cache import Parsed
 from hudi_operator.runtime.ports import TableCluster
 from hudi_operator.runtime.sets.keys import SetKeys

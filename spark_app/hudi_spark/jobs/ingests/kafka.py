@@ -23,8 +23,8 @@ from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, keep_refused, quarantines
 from hudi_spark.jobs.stopping import Stopping
-from hudi_spark.jobs.target import arrival_decides, find_table, ingest_options, target_of
-from hudi_table.api import CommitResult, HudiTable
+from hudi_spark.jobs.target import arrival_decides, find_table, ingest_options, storage_options, target_of
+from hudi_table.api import CommitResult, HudiTable, open_table
 from hudi_table.errors import DataLossError, InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobResult, JobSpec
@@ -33,10 +33,14 @@ from hudi_table.services.ingesting import Ingest
 from hudi_table.services.transforming.chain_check import check_chain
 from hudi_table.sources.checkpoints import HeldPositions, current_positions
 from hudi_table.sources.formats.dialects import OPERATION
+from hudi_table.sources.kafka.beginnings import Elsewhere
 from hudi_table.sources.kafka.consume import Until
 from hudi_table.sources.kafka.settings import End, KafkaSettings
 from hudi_table.sources.kafka.source import KafkaBatch, KafkaSource
 from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.context import TableContext
 
 DISCOVER_SECONDS = 60.0
 """How often a continuous driver looks for new partitions, topics and losses."""
@@ -109,7 +113,8 @@ class _Driver:
         self.table = self.table or find_table(self.spec)
         if self.table is None:
             return None
-        return current_positions(self.table.context, self.ingest.name, self.ingest.topic)
+        held = current_positions(self.table.context, self.ingest.name, self.ingest.topic)
+        return HeldPositions(held.positions.recorded, held.instant) if held is not None else None
 
     def once(self) -> None:
         """Everything that is there now, of a range once."""
@@ -120,6 +125,11 @@ class _Driver:
         if held is None and self.source.settings.position == "Latest":
             self._begin_at_end(found)
             return
+        if held is None and self.table is None and self.source.falls_back_to_ends(found):
+            raise InvalidRequestError(
+                "there is no table yet, and partitions without a committed offset would begin at their ends again at each run: "
+                "give kafka.startFrom.fallback Earliest, or mode Continuous"
+            )
         positions = held.positions if held is not None else None
         while not self.stopping.told():
             batch = self.source.plan(found, positions)
@@ -129,7 +139,7 @@ class _Driver:
             shaped = self._read(batch)
             held = self._commit(shaped, held)
             # What only markers fill of a topic is passed over without a table, too.
-            positions = shaped.rows.checkpoint
+            positions = held.positions if held is not None else shaped.rows.checkpoint
 
     def renew(self) -> None:
         """See `Turns`."""
@@ -158,8 +168,11 @@ class _Driver:
         self, held: HeldPositions | None, at: Positions, deadline: float
     ) -> tuple[HeldPositions | None, Positions]:
         shaped = self._read(self.way.following(at, deadline, self.stopping.told))
+        before = held
         if shaped.messages:
             held = self._commit(shaped, held)
+        if held is not None and held is not before:
+            return held, held.positions
         # Positions that moved over markers alone are not worth a commit: a successor passes them again.
         return held, shaped.rows.checkpoint
 
@@ -206,7 +219,7 @@ class _Driver:
         self.done.add(shaped, commit)
         seconds = self.clock.boot_seconds() - began
         self.progress.say(f"{commit.instant}: {counted(shaped.messages, 'message')} committed in {seconds:.1f} s")
-        return HeldPositions(rows.checkpoint, commit.instant)
+        return HeldPositions(rows.checkpoint.recorded, commit.instant)
 
 
 def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
@@ -227,6 +240,7 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
         decoding_of(spec, settings, os.environ, shaping.chain.columns),
         spec.attempt,
         ingest.name,
+        _elsewhere(spec),
         clock,
     )
     with Stopping() as stopping:
@@ -239,6 +253,18 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
             source.close()
             shaping.close()
     return driver.done.result(spec, clock.boot_seconds() - start)
+
+
+def _elsewhere(spec: JobSpec) -> Elsewhere:
+    """Other locations are opened with the credentials of the table."""
+
+    def folder(location: str) -> Storage:
+        return open_storage(location, storage_options(spec, location))
+
+    def table(location: str) -> TableContext:
+        return open_table(location, storage_options=storage_options(spec, location)).context
+
+    return Elsewhere(folder, table)
 
 
 def _way(spec: JobSpec, source: KafkaSource, ingest: Ingest, shaping: Shaping, progress: Progress) -> Way:

@@ -1,5 +1,5 @@
-"""`hudictl checkpoint show|set BASE`: how far the ingests of a table are, as its commits say; and
-where one from Kafka or Kinesis is to go on."""
+"""`hudictl checkpoint show|set|replay-plan BASE`: how far the ingests of a table are, as its
+commits say; where one from Kafka or Kinesis is to go on; and what one has passed over."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from hudi_table.cli import exits
 from hudi_table.cli.opened import opened
 from hudi_table.cli.output import Column, Document, emit, note
+from hudi_table.cli.queries import replay_plan
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import KEY_PREFIX, Checkpoint
@@ -47,6 +48,8 @@ def run(args: argparse.Namespace) -> int:
         if args.ingest not in before:
             others = ", ".join(sorted(filter(None, before)))
             note(f"it had no checkpoint before{f'; those of {others} stay as they are' if others else ''}")
+    elif args.action == "replay-plan":
+        return replay_plan.show(table.context, args)
     elif args.offsets:
         raise InvalidOptionError("OFFSETS belongs to checkpoint set; leave it out")
     rows = with_relists(table.context, lambda: _rows(table.context, args.ingest))

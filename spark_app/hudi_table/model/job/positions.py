@@ -16,7 +16,8 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 from hudi_table.model.job.checkpoint_text import parsed, written
@@ -41,12 +42,48 @@ class TopicPositions:
     offsets: Offsets
 
 
+class SkipReason(StrEnum):
+    """Why messages were passed over: the brokers deleted them, the partition ends before the
+    checkpoint or is gone, the topic is another one of its name, or somebody set the checkpoint."""
+
+    DELETED = "Deleted"
+    CUT_BACK = "CutBack"
+    PARTITION_GONE = "PartitionGone"
+    RECREATED = "Recreated"
+    SET = "Set"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Messages that were passed over: offsets `start` to `stop` of a partition; -1 each where that
+    is not known, or all partitions are meant."""
+
+    reason: SkipReason
+    topic: str
+    partition: int = -1
+    start: int = -1
+    stop: int = -1
+
+    def to_document(self) -> dict[str, Any]:
+        """As a checkpoint keeps it."""
+        found = {"reason": self.reason.value, "topic": self.topic}
+        places = {"partition": self.partition, "from": self.start, "to": self.stop}
+        return {**found, **{name: number for name, number in places.items() if number >= 0}}
+
+    @classmethod
+    def of(cls, raw: Mapping[str, Any]) -> Skipped:
+        """Raises ValueError, KeyError."""
+        places = (int(raw.get(name, -1)) for name in ("partition", "from", "to"))
+        return cls(SkipReason(raw["reason"]), str(raw["topic"]), *places)
+
+
 @dataclass(frozen=True, slots=True)
 class Positions:
     """What an ingest has read, as of the commit that holds this. `cluster`: the cluster's id, ""
     where it is not known. `newest`: the greatest timestamp of a message that was read, in
     milliseconds since 1970, -1 where none is known. `refused`: messages in all that went to the
-    error table. `ended`: the end of a range that was read to it, "" else."""
+    error table. `ended`: the end of a range that was read to it, "" else. `skipped`: what this very
+    commit has passed over since the one before, for the brokers no longer had it."""
 
     cluster: str
     topics: Mapping[str, TopicPositions]
@@ -54,6 +91,12 @@ class Positions:
     newest: int = -1
     refused: int = 0
     ended: str = ""
+    skipped: tuple[Skipped, ...] = ()
+
+    @property
+    def recorded(self) -> Positions:
+        """These positions once a commit holds them: what it passes over is told once."""
+        return replace(self, skipped=()) if self.skipped else self
 
     @property
     def batch(self) -> str:
@@ -79,6 +122,8 @@ class Positions:
             document["refused"] = self.refused
         if self.ended:
             document["ended"] = self.ended
+        if self.skipped:
+            document["skipped"] = [each.to_document() for each in self.skipped]
         return written(POSITIONS_FORMAT, document)
 
     @classmethod
@@ -88,7 +133,8 @@ class Positions:
         def read(raw: Mapping[str, Any]) -> Positions:
             topics = {str(name): _topic(each) for name, each in raw["topics"].items()}
             refused, ended = int(raw.get("refused", 0)), str(raw.get("ended", ""))
-            return cls(str(raw["cluster"]), topics, str(raw["attempt"]), int(raw["newest"]), refused, ended)
+            skipped = tuple(Skipped.of(each) for each in raw.get("skipped", ()))
+            return cls(str(raw["cluster"]), topics, str(raw["attempt"]), int(raw["newest"]), refused, ended, skipped)
 
         return parsed(text, POSITIONS_FORMAT, "positions in Kafka", read)
 
@@ -183,10 +229,11 @@ def _until(topic: TopicExtent, name: str, ends: Mapping[tuple[str, int], int]) -
 @dataclass(frozen=True, slots=True)
 class Lost:
     """What can no more be read: a sentence about it, and at most how many messages, None where that
-    cannot be known."""
+    cannot be known; and which they are."""
 
     why: str
     messages: int | None
+    skipped: Skipped
 
 
 def known_of(extent: Extent, positions: Positions | None, topic: str) -> TopicPositions | None:
@@ -216,20 +263,22 @@ def lost(extent: Extent, positions: Positions | None) -> tuple[Lost, ...]:
     for topic, there in extent.topics.items():
         why = recreated(extent, positions, topic) if positions is not None else ""
         if why:
-            found.append(Lost(why, None))
+            found.append(Lost(why, None, Skipped(SkipReason.RECREATED, topic)))
             continue
         held = known_of(extent, positions, topic)
         for partition, offset in sorted(held.offsets.items()) if held is not None else ():
             begin = there.begin.get(partition)
             if begin is None:
-                found.append(Lost(f"topic {topic} has no partition {partition} any more", None))
+                gone = Skipped(SkipReason.PARTITION_GONE, topic, partition, offset)
+                found.append(Lost(f"topic {topic} has no partition {partition} any more", None, gone))
             elif offset < begin:
                 why = f"partition {partition} of topic {topic} begins at offset {begin}, and the ingest is at {offset}"
-                found.append(Lost(why, begin - offset))
+                deleted = Skipped(SkipReason.DELETED, topic, partition, offset, begin)
+                found.append(Lost(why, begin - offset, deleted))
             elif offset > max(there.high.get(partition, 0), there.end[partition]):
                 end = max(there.high.get(partition, 0), there.end[partition])
                 why = f"partition {partition} of topic {topic} ends at offset {end}, and the ingest is at {offset}: it was cut back"
-                found.append(Lost(why, None))
+                found.append(Lost(why, None, Skipped(SkipReason.CUT_BACK, topic, partition, offset)))
     return tuple(found)
 
 
@@ -248,13 +297,17 @@ def words_of(losses: Iterable[Lost]) -> str:
 def behind(extent: Extent, positions: Positions | None) -> int | None:
     """At most so many messages wait; None before the first commit, when it depends on where the
     ingest begins."""
-    if positions is None:
-        return None
-    total = 0
+    return None if positions is None else sum(count for _, count in unread(extent, positions).values())
+
+
+def unread(extent: Extent, positions: Positions) -> dict[tuple[str, int], tuple[int, int]]:
+    """Of each (topic, partition) the first offset that was not read and is there, and at most how
+    many messages wait from it on."""
+    found = {}
     for topic, there in extent.topics.items():
         held = known_of(extent, positions, topic)
         for partition, end in there.end.items():
             begin = there.begin.get(partition, 0)
-            at = held.offsets.get(partition, begin) if held is not None else begin
-            total += max(0, end - max(at, begin))
-    return total
+            at = max(begin, held.offsets.get(partition, begin) if held is not None else begin)
+            found[topic, partition] = at, max(0, end - at)
+    return found

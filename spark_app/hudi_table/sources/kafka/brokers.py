@@ -7,6 +7,7 @@ from typing import Any
 
 from hudi_table.errors import InvalidRequestError, UnavailableError
 from hudi_table.model.job.positions import Extent, Positions, TopicExtent
+from hudi_table.model.job.retention import Limits
 from hudi_table.sources.kafka.client import QUIET, TIMEOUT_SECONDS, Complaints, as_hudi, load_client, result, results
 from hudi_table.sources.kafka.settings import KafkaSettings, client_config
 
@@ -86,6 +87,10 @@ class Brokers:
             return self._settings.topics
         return tuple(sorted(name for name in self._listed().topics if self._settings.matches(name)))
 
+    def named(self) -> tuple[str, ...]:
+        """All topics that there are."""
+        return tuple(self._listed().topics)
+
     def _listed(self) -> Any:
         """What the cluster says of itself. A call goes on to its end though credentials are
         refused, so the first one is short."""
@@ -119,6 +124,31 @@ class Brokers:
             found[name] = (str(one.topic_id), tuple(sorted(each.id for each in one.partitions)))
         return found
 
+    def limits(self, topics: Collection[str]) -> dict[str, Limits]:
+        """How long each topic keeps messages; all of them where its `cleanup.policy` does not
+        delete. Raises AccessDeniedError where its configuration may not be asked for."""
+        import confluent_kafka.admin as admin
+
+        wanted = [admin.ConfigResource(admin.ConfigResource.Type.TOPIC, name) for name in sorted(topics)]  # type: ignore[attr-defined]
+        asked = self._admin.describe_configs(wanted, request_timeout=TIMEOUT_SECONDS)
+        found = results(self._admin, asked, self._settings.brokers, self._complaints)
+        return {resource.name: _limits({k: e.value for k, e in each.items()}) for resource, each in found.items()}
+
+    def committed(self, group: str, places: Iterable[Place]) -> dict[Place, int]:
+        """The offsets that a consumer group has committed, without partitions of which it has
+        none. Raises AccessDeniedError where the group may not be looked at."""
+        kafka = load_client()
+        asked = [kafka.TopicPartition(topic, partition) for topic, partition in places]
+        if not asked:
+            return {}
+        wanted = [kafka.ConsumerGroupTopicPartitions(group, asked)]
+        futures = self._admin.list_consumer_group_offsets(wanted, require_stable=True, request_timeout=TIMEOUT_SECONDS)
+        found = result(self._admin, futures[group], self._settings.brokers, self._complaints).topic_partitions
+        for each in found:
+            if each.error is not None:
+                raise as_hudi(each.error, self._settings.brokers, self._complaints)
+        return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+
     def at_time(self, places: Iterable[Place], millis: int) -> dict[Place, int]:
         """The first offset of each partition with that timestamp or a later one, -1 where there is
         none. It may be that of a control marker."""
@@ -143,6 +173,17 @@ class Brokers:
         )
         found = results(self._admin, asked, self._settings.brokers, self._complaints)
         return {(place.topic, place.partition): each.offset for place, each in found.items()}
+
+
+def _limits(config: Mapping[str, Any]) -> Limits:
+    if "delete" not in str(config.get("cleanup.policy", "delete")):
+        return Limits()
+
+    def of(name: str) -> int | None:
+        number = int(config.get(name) or -1)
+        return number if number >= 0 else None
+
+    return Limits(of("retention.ms"), of("retention.bytes"))
 
 
 def _specs() -> Any:

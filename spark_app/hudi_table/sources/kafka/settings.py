@@ -23,7 +23,9 @@ PREFETCH_KIB = 32 << 10
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
     """A source of type Kafka. `topics` or `pattern`; `position` is Earliest, Latest, Timestamp
-    (`timestamp`, milliseconds since 1970) or Offsets (`offsets`). `end`: before which moment or
+    (`timestamp`, milliseconds since 1970), Offsets (`offsets`), ConsumerGroup (`group`, and for
+    partitions of which it has committed none `fallback`, Earliest or Latest), ConnectFiles or Table
+    (`location`). `end`: before which moment or
     offsets reading ends, None if it does not. `format` is json, avro, protobuf
     or raw, `key_format` that of the keys of tombstones. `schema_file`: URI of an Avro schema, or of
     a definition of Protocol Buffers, of which `message` names one. `keeps_keys`: keys are wanted in
@@ -37,6 +39,9 @@ class KafkaSettings:
     position: str = "Earliest"
     timestamp: int = 0
     offsets: Positions | None = None
+    group: str = ""
+    fallback: str = "Earliest"
+    location: str = ""
     tombstones: str = "Refuse"
     key_format: str = "raw"
     metadata: tuple[str, ...] = ()
@@ -86,8 +91,13 @@ class KafkaSettings:
             position=_one_of(
                 "kafka.startFrom.position",
                 str(start.get("position", "Earliest")),
-                ("Earliest", "Latest", "Timestamp", "Offsets"),
+                ("Earliest", "Latest", "Timestamp", "Offsets", "ConsumerGroup", "ConnectFiles", "Table"),
             ),
+            group=_needed(start, "group", "ConsumerGroup"),
+            fallback=_one_of(
+                "kafka.startFrom.fallback", str(start.get("fallback") or "Earliest"), ("Earliest", "Latest")
+            ),
+            location=_needed(start, "location", "ConnectFiles", "Table"),
             timestamp=int(start.get("timestampMillis", 0)),
             offsets=explicit_offsets(start.get("offsets", ())),
             end=End.of(raw.get("endAt")),
@@ -223,6 +233,14 @@ def consumer_config(settings: KafkaSettings, environment: Mapping[str, str]) -> 
             "fetch.wait.max.ms": 100,
         }
     )
+
+
+def _needed(start: Mapping[str, Any], name: str, *positions: str) -> str:
+    """A field that some positions of `kafka.startFrom` need."""
+    found = str(start.get(name) or "")
+    if start.get("position") in positions and not found:
+        raise InvalidRequestError(f"kafka.startFrom.position {start['position']} needs kafka.startFrom.{name}")
+    return found
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:

@@ -18,6 +18,7 @@ from hudi_table.model.job.positions import (
     words_of,
 )
 from hudi_table.sources.base import Rows
+from hudi_table.sources.kafka.beginnings import GIVEN, Elsewhere, beginning_of
 from hudi_table.sources.kafka.brokers import Brokers, Place, by_place
 from hudi_table.sources.kafka.consume import Consumer, Messages, Until
 from hudi_table.sources.kafka.refusing import KafkaOrigin
@@ -77,13 +78,15 @@ def rows_of(
 
 @dataclass(slots=True)
 class KafkaSource:
-    """The topics of an ingest, as its attempt `attempt` sees them. Ended by `close`."""
+    """The topics of an ingest, as its attempt `attempt` sees them. Ended by `close`. `elsewhere`:
+    how what others have left is opened, None where nobody begins there."""
 
     settings: KafkaSettings
     environment: Mapping[str, str] = field(repr=False)
     decoding: Decoding
     attempt: str
     ingest: str = ""
+    elsewhere: Elsewhere | None = None
     clock: SystemClock = field(default_factory=SystemClock)
     _brokers: Brokers | None = None
     _consumer: Consumer | None = None
@@ -129,12 +132,14 @@ class KafkaSource:
 
     def start(self, found: Extent, before: Positions | None) -> Positions:
         """Where to read on: at the positions before; at the beginning of partitions and topics that
-        came since; at first where `startFrom` says."""
-        losses = lost(found, before if before is not None else self.settings.offsets)
+        came since; at first where `startFrom` says. What is passed over stands in them until a
+        commit holds it."""
+        given = before if before is not None else self._given(found)
+        losses = lost(found, given)
         if losses and not self.settings.continues:
             raise DataLossError(f"{words_of(losses)}; {_REMEDY}")
         first = before is None
-        begins = self._first(found) if first else {}
+        begins = self._first(found, given) if first else {}
         topics = {}
         for name, there in found.topics.items():
             held = known_of(found, before, name)
@@ -146,7 +151,17 @@ class KafkaSource:
                 offsets[partition] = begin if not begin <= at <= high else at
             topics[name] = TopicPositions(there.id, offsets)
         held_before = before or Positions("", {})
-        return replace(held_before, cluster=found.cluster, topics=topics, attempt=self.attempt, ended="")
+        skipped = (*held_before.skipped, *(each.skipped for each in losses))
+        place = replace(held_before, cluster=found.cluster, topics=topics, attempt=self.attempt)
+        return replace(place, ended="", skipped=skipped)
+
+    def falls_back_to_ends(self, found: Extent) -> bool:
+        """Whether an ingest without a checkpoint begins at the end of some partition, for its
+        consumer group has committed nothing there."""
+        if (self.settings.position, self.settings.fallback) != ("ConsumerGroup", "Latest"):
+            return False
+        given = self._given(found)
+        return given is not None and bool(by_place(found.ends).keys() - by_place(given).keys())
 
     def confirm(self, start: Positions) -> None:
         """Raise DataLossError if a topic was made again since it was planned: what was read may be
@@ -163,7 +178,21 @@ class KafkaSource:
             self._consumer.close()
         self._consumer, self._brokers = None, None
 
-    def _first(self, found: Extent) -> dict[Place, int]:
+    def _given(self, found: Extent) -> Positions | None:
+        """Where an ingest without a checkpoint begins, if offsets say so."""
+        settings = self.settings
+        if settings.position == "Offsets" and settings.offsets is not None:
+            unknown = [name for name in settings.offsets.topics if name not in found.topics]
+            if unknown:
+                raise InvalidRequestError(
+                    f"kafka.startFrom.offsets names topic {unknown[0]}, which is none of the source's"
+                )
+            return settings.offsets
+        if settings.position in GIVEN and self.elsewhere is not None:
+            return beginning_of(settings, self.ingest, found, self.brokers, self.elsewhere)
+        return None
+
+    def _first(self, found: Extent, given: Positions | None) -> dict[Place, int]:
         ends = by_place(found.ends)
         settings = self.settings
         if settings.position == "Latest":
@@ -171,11 +200,8 @@ class KafkaSource:
         if settings.position == "Timestamp":
             at = self.brokers.at_time(ends, settings.timestamp)
             return {place: offset if offset >= 0 else ends[place] for place, offset in at.items()}
-        if settings.position == "Offsets" and settings.offsets is not None:
-            unknown = [name for name in settings.offsets.topics if name not in found.topics]
-            if unknown:
-                raise InvalidRequestError(
-                    f"kafka.startFrom.offsets names topic {unknown[0]}, which is none of the source's"
-                )
-            return by_place(settings.offsets)
-        return {}
+        known = {name: known_of(found, given, name) for name in found.topics}
+        begins = by_place(Positions("", {name: each for name, each in known.items() if each is not None}))
+        if settings.position == "ConsumerGroup" and settings.fallback == "Latest":
+            return {**ends, **begins}
+        return begins

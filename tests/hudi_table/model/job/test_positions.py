@@ -15,6 +15,8 @@ from hudi_table.model.job.positions import (
     STREAMER_KEY_V2,
     Extent,
     Positions,
+    Skipped,
+    SkipReason,
     TopicExtent,
     TopicPositions,
     behind,
@@ -34,6 +36,11 @@ POSITIONS = st.builds(
     st.dictionaries(TOPICS, st.builds(TopicPositions, st.text(max_size=10), OFFSETS), max_size=3),
     st.text(max_size=10),
     st.integers(-1, 2**60),
+    st.integers(0, 9),
+    st.text(max_size=9),
+    st.lists(
+        st.builds(Skipped, st.sampled_from(SkipReason), TOPICS, *[st.integers(-1, OFFSET_MAX)] * 3), max_size=3
+    ).map(tuple),
 )
 
 

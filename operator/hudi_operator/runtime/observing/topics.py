@@ -1,0 +1,45 @@
+"""What the topics of an ingest hold, and how long the brokers keep what it has not read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from hudi_operator.api.ingests.ingest import IngestSpec
+from hudi_operator.api.ingests.source import KafkaSpec
+from hudi_operator.manifests.sources import kafka_document
+from hudi_operator.plan.observed import Problem, SourceObservation
+from hudi_operator.runtime.observing.problems import problem_of
+from hudi_table.errors import HudiError
+from hudi_table.model.job.positions import Extent, Positions, unread
+from hudi_table.model.job.retention import Retention
+from hudi_table.table.store.ports import Clock
+
+
+def topics_of(
+    ingest: IngestSpec, kafka: KafkaSpec, secret: Mapping[str, str], held: Positions | None, clock: Clock
+) -> SourceObservation:
+    """How far topics go, as the brokers tell; `held`: where the ingest is."""
+    # The client is loaded by tables that have such an ingest.
+    from hudi_table.sources.kafka.brokers import Brokers
+    from hudi_table.sources.kafka.keeping import retention_of
+    from hudi_table.sources.kafka.settings import KafkaSettings
+
+    name, environment = ingest.name, secret or os.environ
+    document = {"format": ingest.source.format, "kafka": kafka_document(kafka)}
+    try:
+        settings = KafkaSettings.of(document)
+        if settings.end is not None and held is not None and held.ended == settings.end.text:
+            return SourceObservation(name, extent=Extent("", {}), retention=Retention({}))  # it is in the table
+        brokers = Brokers(settings, environment)
+        extent = brokers.extent()
+    except HudiError as error:
+        return SourceObservation(name, problem=problem_of(error))
+    if held is None:
+        return SourceObservation(name, extent=extent)
+    try:
+        kept: Retention | Problem = retention_of(settings, environment, brokers, unread(extent, held), clock)
+    except HudiError as error:
+        # What jobs may, the operator may not; and a look that fails keeps no job from being started.
+        kept = problem_of(error)
+    return SourceObservation(name, extent=extent, retention=kept)
