@@ -12,20 +12,16 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.arguments import OperationName
-from hudi_table.errors import ObjectNotFoundError, WriteConflictError
+from hudi_table.errors import WriteConflictError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.table.layouts import layout_of
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.upgrading.run import bring_to
-from hudi_table.table.commit import recovery
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Names, Objects, Storage
 from hudi_table.table.timeline import active
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.timeline import Timeline
-from hudi_table.table.view.clustering_plans import ClusteringPlan, pending_clusterings
 from hudi_table.write.checks.create_table import create
 from tests.support.aged import HOURS, AgedStorage
 from tests.support.crashes import FIRST, LAYOUTS, Layout, copied, new_store, opened, prepared, read, rows, spec
@@ -151,26 +147,6 @@ def test_a_clustering_that_a_dead_overwrites_claim_at_its_instant_hides_is_given
     opened(store).cluster(force=True)
     assert not load_timeline(opened(store).context).pending
     assert read(store) == set(FIRST[:2])
-
-
-def test_a_change_of_version_lists_again_where_a_listed_plan_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside a recovery that gave a clustering up it ended in a fault."""
-    store = new_store()
-    HudiTable(create(store, replace(spec(SIMPLE), version=8)))
-    opened(store).write(rows(FIRST[0]), operation="upsert")
-    inner, missed = pending_clusterings, list[str]()
-
-    def once(ctx: TableContext, timeline: Timeline) -> dict[Instant, ClusteringPlan]:
-        if ctx.changes_version and timeline.planner_claims and not missed:
-            missed.append("20990101000000000.clustering.requested")
-            raise ObjectNotFoundError("listed and gone", path=missed[0])
-        return inner(ctx, timeline)
-
-    monkeypatch.setattr(recovery, "pending_clusterings", once)
-    died = begin(opened(store).context, Action.COMMIT)
-    assert bring_to(opened(AgedStorage(store, HOURS)).context, 9).target == 9
-    assert missed
-    assert died.time not in {instant.time for instant in load_timeline(opened(store).context).pending}
 
 
 class Slow(SystemClock):
