@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_table.errors import InvalidRequestError, ObjectExistsError, ObjectNotFoundError
+from hudi_table.table.store.errors import ObjectChangedError
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage
 from tests.support.s3 import S3Server, running_s3
@@ -190,6 +191,39 @@ def test_an_exclusive_create_finds_what_is_there(storage: Storage) -> None:
     storage.delete("x")
     storage.put_if_absent("x", b"third")
     assert storage.get("x") == b"third"
+
+
+def test_only_what_is_as_it_was_seen_is_replaced(place: Place) -> None:
+    storage = place.storage
+    storage.put("f/x", b"first")
+    seen = storage.head("f/x")
+    storage.replace(seen, b"the second")
+    assert storage.get("f/x") == b"the second"
+    with pytest.raises(ObjectChangedError):
+        storage.replace(seen, b"third")
+    last = storage.head("f/x")
+    storage.delete("f/x")
+    with pytest.raises(ObjectChangedError):
+        storage.replace(last, b"fourth")
+    assert place.names() == []
+
+
+@pytest.mark.parametrize("place", ["memory", pytest.param("s3", marks=pytest.mark.s3)], indirect=True)
+def test_of_eight_racing_replacements_of_one_state_one_is_done(place: Place) -> None:
+    """On an object store: a local disk looks first, which is no condition."""
+    place.storage.put("x", b"first")
+    seen = place.storage.head("x")
+
+    def replaced(number: int) -> bool:
+        try:
+            place.storage.replace(seen, str(number).encode())
+        except ObjectChangedError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        won = [number for number, done in enumerate(pool.map(replaced, range(8))) if done]
+    assert [str(number).encode() for number in won] == [place.storage.get("x")]
 
 
 def test_of_eight_racing_creates_exactly_one_wins(storage: Storage) -> None:
