@@ -68,7 +68,7 @@ class SimulatedStorage:
         self._changed(path, len(data))
 
     def replace(self, seen: ObjectInfo, data: bytes) -> None:
-        if self.infos.get(seen.path) != seen:
+        if self.head(seen.path) != seen:
             raise ObjectChangedError("changed", path=seen.path)
         self.put(seen.path, data)
 

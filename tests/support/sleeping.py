@@ -57,9 +57,11 @@ class Sleeps:
 
     def replace(self, seen: ObjectInfo, data: bytes) -> None:
         first = self._is_first("put", seen.path, data)
-        self.inner.replace(seen, data)
-        if first:
-            self._wakes()
+        try:
+            self.inner.replace(seen, data)
+        finally:
+            if first:
+                self._wakes()
 
     def delete(self, path: str) -> None:
         self._request("delete", path, b"")

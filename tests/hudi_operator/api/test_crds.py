@@ -21,7 +21,8 @@ from hudi_operator.api.parsing import parse
 from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.table_set import HudiTableSetSpec
-from tests.support.kafka_manifests import KAFKA_BAD, KAFKA_GOOD
+from tests.support.kafka_manifests import KAFKA_BAD, KAFKA_GOOD, table
+from tests.support.kinesis_manifests import KINESIS_BAD, KINESIS_GOOD
 from tests.support.manifests import PARTS, ingest, spec
 from tests.support.refused_manifests import REFUSED_BAD, REFUSED_GOOD
 from tests.support.set_manifests import SET_BAD, SET_GOOD
@@ -182,16 +183,13 @@ def judged(kind: str, document: dict[str, Any], old: dict[str, Any] | None = Non
     return errors or violations(node, value, before)
 
 
-def table(**changes: Any) -> tuple[str, dict[str, Any]]:
-    return "HudiTable", spec(**changes)
-
-
 def service(**fields: Any) -> tuple[str, dict[str, Any]]:
     return "TableService", {"tableRef": {"name": "flights"}, "type": "Cleaning", **fields}
 
 
 GOOD = [
     *KAFKA_GOOD,
+    *KINESIS_GOOD,
     *REFUSED_GOOD,
     *VERSION_GOOD,
     *SET_GOOD,
@@ -234,6 +232,7 @@ GOOD = [
 ]
 BAD = [
     *KAFKA_BAD,
+    *KINESIS_BAD,
     *REFUSED_BAD,
     *VERSION_BAD,
     *SET_BAD,

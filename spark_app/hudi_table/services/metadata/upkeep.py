@@ -58,8 +58,8 @@ def keep_metadata_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
 
 
 def keep_metadata(ctx: TableContext, deltas: int = DELTAS_MAX) -> None:
-    """Compact if `deltas` came, once what holds that is finished; then delete old slices and archive
-    old instants. Raises what the storage raises."""
+    """Compact if `deltas` came, once what holds that is finished; then delete old slices and
+    archive old instants. Raises what the storage raises."""
     finish_left(ctx, load_timeline(ctx))
     if compact_metadata(ctx, deltas):
         timeline = load_timeline(ctx)
