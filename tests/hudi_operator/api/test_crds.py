@@ -23,7 +23,7 @@ from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.table_set import HudiTableSetSpec
 from tests.support.kafka_manifests import KAFKA_BAD, KAFKA_GOOD, table
 from tests.support.kinesis_manifests import KINESIS_BAD, KINESIS_GOOD
-from tests.support.manifests import PARTS, ingest, spec
+from tests.support.manifests import PARTS, ingest
 from tests.support.refused_manifests import REFUSED_BAD, REFUSED_GOOD
 from tests.support.set_manifests import SET_BAD, SET_GOOD
 from tests.support.spec_parts import parts
