@@ -123,7 +123,7 @@ class SimStore:
         if last is not None:
             begin = max(begin, bisect_right(self._names, last[1]))
         size = min(max(self.page, (end - begin) // PAGES_MAX), limit or end)
-        return [], self._names[begin : min(end, begin + size)], begin + size < end and limit is None
+        return [], self._names[begin : min(end, begin + size)], begin + size < end
 
     def in_folder(self, prefix: str, last: tuple[int, str] | None) -> tuple[Names, list[str], bool]:
         """The sub-folders of a folder, the next page of its objects, and whether more follow."""
@@ -164,8 +164,16 @@ class SimStorage:
         return pa.BufferReader(self.requests.read("open_read", path, lambda: self.store.get(path)))
 
     def list(self, prefix: str = "", *, start_after: str | None = None, limit: int | None = None) -> Objects:
+        left = limit
+
+        def page(last: tuple[int, str] | None) -> tuple[Names, Names, bool]:
+            nonlocal left
+            folders, names, more = self.store.below(prefix, last, left)
+            left = None if left is None else left - len(names)
+            return folders, names, more and left != 0
+
         first = None if start_after is None else (0, start_after)
-        return self._listed("list", prefix, first, lambda last: self.store.below(prefix, last, limit))[1]
+        return self._listed("list", prefix, first, page)[1]
 
     def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
         return self._listed("list_dir", prefix, None, lambda last: self.store.in_folder(prefix, last))

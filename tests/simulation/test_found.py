@@ -4,6 +4,7 @@ the test fails."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -318,3 +319,23 @@ def test_overwrites_of_a_new_partition_exclude_whatever_else_begins_it(
     with pytest.raises(WriteConflictError):
         opened(AfterPut(store, ".inflight", written)).write(rows(("a", "x", 1)), operation=operation)
     assert ("a", "x", 2) in read(store)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize(
+    ("operation", "other", "excluded"),
+    [("insert_overwrite", "bulk_insert", True), ("bulk_insert", "insert_overwrite", True), ("bulk_insert", "bulk_insert", False)],
+)  # fmt: skip
+def test_a_bulk_insert_excludes_who_replaces_its_partition_and_no_other_one(
+    layout: Layout, operation: OperationName, other: OperationName, *, excluded: bool
+) -> None:
+    """It touched nothing: its rows stood behind an overwrite that was decided after it."""
+    store = prepared(layout)
+
+    def written() -> None:
+        opened(store).write(rows(("o", "x", 2)), operation=other)
+
+    with pytest.raises(WriteConflictError) if excluded or layout.index.hashes else nullcontext():
+        opened(AfterPut(store, ".inflight", written)).write(rows(("m", "x", 1)), operation=operation)
+    assert (("m", "x", 1) in read(store)) is (not excluded and not layout.index.hashes)
+    assert ("o", "x", 2) in read(store)

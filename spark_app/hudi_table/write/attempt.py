@@ -262,7 +262,11 @@ class Attempt:
         if self.replaced is not None:
             # Also where nothing is to be replaced yet: others may begin the partition meanwhile.
             written = {item.task.partition for item in self.planned}
-            keys.update(conflict_keys.partition_conflict_key(partition) for partition in {*self.replaced, *written})
+            for partition in {*self.replaced, *written}:
+                keys |= {
+                    conflict_keys.partition_conflict_key(partition),
+                    conflict_keys.replaced_conflict_key(partition),
+                }
             if self.prepared.index.is_global:
                 # Keys that others insert there are named without their partition.
                 keys.add(conflict_keys.record_conflict_keys(conflict_keys.GLOBAL_KEYS))
@@ -272,8 +276,8 @@ class Attempt:
             bucket = bucket_of_file_id(task.file_id) if self.prepared.appends else None
             if bucket is not None:
                 keys.add(conflict_keys.append_conflict_key(task.partition, bucket))
-            elif key is not None:
-                keys.add(key)
+            else:
+                keys.add(key or conflict_keys.begun_conflict_key(task.partition))
         return keys | conflict_keys_of_records(inserted, is_global=self.prepared.index.is_global)
 
 

@@ -29,13 +29,24 @@ has to write to it."""
 
 _DELTA = f"{METADATA}-delta:"
 
-_APPENDS = "append:"
-_OF_DATA = ("partition:", "bucket:", _APPENDS, "file:", "key:", "keys:")
+_APPENDS, _BEGINS, _REPLACES = "append:", "begin:", "replace:"
+_OF_DATA = ("partition:", "bucket:", _APPENDS, _BEGINS, _REPLACES, "file:", "key:", "keys:")
 
 
 def partition_conflict_key(partition: str) -> str:
     """All of one partition, rows that are not there yet included."""
     return f"partition:{partition}"
+
+
+def begun_conflict_key(partition: str) -> str:
+    """File groups that are begun in a partition, of keys that nobody has looked for, as a bulk
+    insert does: it meets who replaces the partition, and nobody else."""
+    return f"{_BEGINS}{partition}"
+
+
+def replaced_conflict_key(partition: str) -> str:
+    """All rows of one partition are replaced: beside its `partition_conflict_key`."""
+    return f"{_REPLACES}{partition}"
 
 
 def bucket_conflict_key(partition: str, bucket: int) -> str:
@@ -105,7 +116,7 @@ def meet(mine: Iterable[str], theirs: Iterable[str]) -> bool:
     left, right = set(mine), set(theirs)
     if not left or not right:
         return False
-    if any(not key.startswith(_APPENDS) for key in left & right):
+    if any(not key.startswith((_APPENDS, _BEGINS)) for key in left & right):
         return True
     left, right = _of_data(left), _of_data(right)
     if not left or not right:
@@ -130,7 +141,10 @@ def _one_way(left: set[str], right: set[str]) -> bool:
     right's."""
     whole = {key.partition(":")[2] for key in left if key.startswith("partition:")}
     unknown = {key.partition(":")[2] for key in left if key.startswith("keys:")}
-    if whole and any(_partition_of(key) in whole for key in right):
+    replaced = {key.replace(_REPLACES, _BEGINS, 1) for key in left if key.startswith(_REPLACES)}
+    if replaced & right:
+        return True
+    if whole and any(_partition_of(key) in whole for key in right if not key.startswith((_BEGINS, _REPLACES))):
         return True
     return bool(unknown) and any(key.startswith("key:") and _partition_of(key) in unknown for key in right)
 
