@@ -197,6 +197,18 @@ class InPages:
         return lambda: self
 
 
+def test_a_slow_rollback_behind_a_clean_is_carried_out() -> None:
+    """It took the clean, which had seen the commit that goes, for one that had come while it
+    listed, and called the table damaged."""
+    store = prepared(SIMPLE)
+    for number in range(3):
+        opened(store).write(rows(("a", "x", number)), operation="upsert")
+    assert opened(store).clean(KEEP, force=True)
+    slow = HudiTable(open_context(store, Slow()))
+    slow.rollback(load_timeline(slow.context).commits[-1].time, writers_stopped=True)
+    assert ("a", "x", 1) in read(store)
+
+
 def test_a_reader_of_a_timeline_of_several_pages_sees_no_later_commit_without_an_earlier_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

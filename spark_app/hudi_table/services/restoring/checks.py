@@ -108,7 +108,10 @@ def check_what_comes_back(view: FileSystemView, target: Instant, metadata: Commi
 
 
 def _without(timeline: Timeline, target: Instant) -> Timeline:
-    return replace(timeline, instants=tuple(i for i in timeline.instants if i.time != target.time))
+    """The timeline as it would be: no listing shows it, so none is held against it, and what a
+    clean has taken meanwhile is refused as gone."""
+    kept = tuple(i for i in timeline.instants if i.time != target.time)
+    return replace(timeline, instants=kept, listed_at=None)
 
 
 def check_old(ctx: TableContext, timeline: Timeline, targets: Iterable[Instant]) -> None:
