@@ -26,7 +26,7 @@ demo-streaming: setup setup-kafka setup-connect ## Follow a PostgreSQL through D
 ##@ Develop
 .PHONY: test test-one test-full check format mutants bench bench-operator acceptance-clustering mirror interop-env setup-s3a setup-k8s setup-kafka setup-mariadb setup-connect setup-registry setup-flink setup-schedulers setup-vale
 test: setup interop-env setup-k8s setup-kafka setup-mariadb setup-vale ## Run every test (TESTS="tests/tidy -k name" runs some of them)
-	@$(WITH_JAVA) $(COMPILED) $(BIN)/pytest --numprocesses 3 --durations 15 $(TESTS)
+	@$(WITH_JAVA) $(COMPILED) $(BIN)/pytest --numprocesses 4 --durations 15 $(TESTS)
 
 test-one: setup ## Run some tests with no other set-up (TESTS="tests/hudi_table/read -k pruning"): what one lacks, it names
 	@test -n "$(TESTS)" || { echo 'Say which: make test-one TESTS="tests/hudi_table/read -k pruning"'; exit 2; }

@@ -1,10 +1,10 @@
-"""How three processes share the tests (`make test`): each begins with the folder of one engine,
+"""How four processes share the tests (`make test`): each begins with the folder of one engine,
 beside Hudi, on an API server, on Spark, on a broker.
 
 So only one session of each engine starts, and one API server for each folder that has one. A file
 whose tests share what one of its fixtures has made is one piece, too: it would be made in each
 process. The many short tests are spread over whoever is free. What waits for a server or a JVM
-leaves its core to the others: so there is one process more than cores. The scheduler decides by
+leaves its core to the others: so there are two processes more than cores. The scheduler decides by
 folder and file, since only names of tests reach it.
 """
 
