@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from hudi_operator.api.fields import scheduling
 from hudi_operator.api.fields.patterns import DURATION, OBJECT_NAME
 from hudi_operator.api.fields.sections import (
     ArchivingSpec,
@@ -96,16 +97,6 @@ def _measures(field: str, kinds: tuple[ServiceType, ...]) -> Rule:
     )
 
 
-def _scheduled(field: str) -> Rule:
-    name = camel(field)
-    return Rule(
-        f"!has(self.{name}) || has(self.schedule)",
-        f"{name} belongs to a schedule",
-        name,
-        lambda s: getattr(s, field) is None or s.schedule is not None,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class TableServiceSpec:
     """One piece of upkeep of a HudiTable."""
@@ -155,8 +146,8 @@ class TableServiceSpec:
             "approve",
             lambda s: s.approve is None or s.mode is RunMode.PLAN,
         ),
-        _scheduled("time_zone"),
-        _scheduled("starting_deadline_seconds"),
+        scheduling.of_schedule("time_zone"),
+        scheduling.of_schedule("starting_deadline_seconds"),
         Rule(
             "self.concurrencyPolicy != 'Replace' || has(self.schedule)",
             "concurrencyPolicy Replace belongs to a schedule",
@@ -196,19 +187,9 @@ class TableServiceSpec:
     approve: str | None = prop(
         "digest of status.plan: exactly that plan is run", None, pattern="^[0-9a-f]{8,64}$", max_length=64
     )
-    schedule: str | None = prop(
-        "five cron fields; with neither schedule nor when there is one run",
-        None,
-        pattern=r"^(\S+ ){4}\S+$",
-        max_length=100,
-    )
-    time_zone: str | None = prop("zone of the schedule, such as Europe/Berlin; absent: UTC", None, max_length=64)
-    starting_deadline_seconds: int | None = prop(
-        "a moment of the schedule that was missed by more is left out; absent: it is made up for, once",
-        None,
-        minimum=1,
-        maximum=31_536_000,
-    )
+    schedule: str | None = scheduling.schedule("five cron fields; with neither schedule nor when there is one run")
+    time_zone: str | None = scheduling.time_zone()
+    starting_deadline_seconds: int | None = scheduling.starting_deadline_seconds()
     concurrency_policy: ConcurrencyPolicy = prop(
         "what happens to a run of the schedule that is still at work when the next is due: Forbid lets it end, Replace stops it",
         ConcurrencyPolicy.FORBID,

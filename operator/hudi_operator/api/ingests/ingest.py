@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from hudi_operator.api.fields import scheduling
 from hudi_operator.api.fields.patterns import DURATION, NAME
 from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecodable, TransformSpec
 from hudi_operator.api.ingests.ranges import StartPosition
 from hudi_operator.api.ingests.source import FOLLOWED, MESSAGES, STREAMS, SourceSpec, SourceType
-from hudi_operator.api.schema import Rule, camel, prop
+from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.job.jobspec import SchemaPolicy
 
 
@@ -40,16 +41,6 @@ class IngestEngine(StrEnum):
 
 COMMIT_INTERVAL, FRESHNESS = "10s", "60s"
 MAX_ERROR_RATIO = "0.05"
-
-
-def _scheduled(field: str) -> Rule:
-    name = camel(field)
-    return Rule(
-        f"!has(self.{name}) || has(self.schedule)",
-        f"{name} belongs to a schedule",
-        name,
-        lambda i: getattr(i, field) is None or i.schedule is not None,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +86,8 @@ class IngestSpec:
             "schedule",
             lambda i: (i.mode is IngestMode.SCHEDULED) == (i.schedule is not None),
         ),
-        _scheduled("time_zone"),
-        _scheduled("starting_deadline_seconds"),
+        scheduling.of_schedule("time_zone"),
+        scheduling.of_schedule("starting_deadline_seconds"),
         Rule(
             "!has(self.activeDeadline) || self.mode != 'Continuous'",
             "activeDeadline does not go with mode Continuous, which has no end",
@@ -176,19 +167,11 @@ class IngestSpec:
         "Once takes what is there, whenever something is; Continuous keeps one driver at work; Backfill takes a range once, beside another ingest; Scheduled takes what is there at the moments of its schedule",
         IngestMode.ONCE,
     )
-    schedule: str | None = prop(
-        "of mode Scheduled: five cron fields; a source that has `every` is asked at these moments instead",
-        None,
-        pattern=r"^(\S+ ){4}\S+$",
-        max_length=100,
+    schedule: str | None = scheduling.schedule(
+        "of mode Scheduled: five cron fields; a source that has `every` is asked at these moments instead"
     )
-    time_zone: str | None = prop("zone of the schedule, such as Europe/Berlin; absent: UTC", None, max_length=64)
-    starting_deadline_seconds: int | None = prop(
-        "a moment of the schedule that was missed by more is left out; absent: it is made up for, once",
-        None,
-        minimum=1,
-        maximum=31_536_000,
-    )
+    time_zone: str | None = scheduling.time_zone()
+    starting_deadline_seconds: int | None = scheduling.starting_deadline_seconds()
     engine: IngestEngine | None = prop(
         "of Kafka, Debezium and Jdbc: Local reads in the driver, Spark in tasks of its executors; Local if absent", None
     )

@@ -85,7 +85,7 @@ def translate(error: Exception, *, path: str, where: str, scheme: str, writes: b
         return ObjectExistsError(f"{path!r} exists already in {where}", path=path)
     if status == 409:
         return ConflictingCreateError(f"{where} was just being asked to create {path!r} by another writer", path=path)
-    if kind in ("AlreadyExistsError", "PreconditionError") or status == 412:
+    if kind == "AlreadyExistsError" or status == 412:
         return ObjectExistsError(f"{path!r} exists already in {where}", path=path)
     if any(place in text for place in _NO_CREDENTIALS):
         return AccessDeniedError(f"no credentials for {where}: {_GIVE.get(scheme, _GIVE_AZURE)}")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
 import obstore
-from obstore.exceptions import BaseError
+from obstore.exceptions import BaseError, NotFoundError, PreconditionError
 
 from hudi_table.errors import (
     HudiError,
@@ -39,6 +39,8 @@ from hudi_table.table.store.ranged_reads import RangeFile
 from hudi_table.table.store.retry import Pace
 
 T = TypeVar("T")
+Version = tuple[str | None, str | None]
+"""By what a store knows what it holds under a name: the tag of its bytes, its generation."""
 _PART_BYTES = 8 << 20
 """Size of one part of a streamed upload; S3 takes 10,000 parts, so an object of 80 GB."""
 _FAILURES = (BaseError, OSError, ValueError)
@@ -148,16 +150,34 @@ class ObjectStorage:
 
     def replace(self, seen: ObjectInfo, data: bytes) -> None:
         """Replace by one request under a condition, which is not sent again after a lost reply."""
-        key = self._key(seen.path)
-        given = {"e_tag": seen.etag, "version": seen.version}
-        mode: Any = {name: value for name, value in given.items() if value is not None}
-        if not mode:
+        if seen.etag is None and seen.version is None:
             self.put(seen.path, data)
             return
         try:
-            self._request(seen.path, lambda: obstore.put(self._once, key, data, mode=mode), writes=True, exclusive=True)
+            self.put_version(seen.path, data, (seen.etag, seen.version))
         except (ObjectExistsError, ConflictingCreateError) as error:
             raise ObjectChangedError(f"{seen.path!r} was just replaced; try again", path=seen.path) from error
+
+    def put_version(self, path: str, data: bytes, over: Version | None) -> Version:
+        """Replace what has the version `over`, or create exclusively (None), by one request that is
+        not sent again after a lost reply. Raises ObjectExistsError if there is another one, or it
+        is gone."""
+        key = self._key(path)
+        mode: Any = "create"
+        if over is not None:
+            known = dict(zip(("e_tag", "version"), over, strict=True))
+            mode = {name: value for name, value in known.items() if value is not None}
+
+        def write() -> Version:
+            try:
+                result = obstore.put(self._once, key, data, mode=mode)
+            except (PreconditionError, NotFoundError) as error:
+                if isinstance(error, NotFoundError) and "NoSuchBucket" in str(error):
+                    raise
+                raise ObjectExistsError(f"{path!r} is not the version that was read", path=path) from error
+            return result["e_tag"], result.get("version")
+
+        return self._request(path, write, writes=True, exclusive=True)
 
     @contextlib.contextmanager
     def open_write(self, path: str) -> Iterator[BinaryIO]:

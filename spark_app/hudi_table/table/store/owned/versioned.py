@@ -16,16 +16,14 @@ from collections.abc import Iterator
 from typing import Protocol
 
 import obstore
-from obstore.exceptions import NotFoundError, PreconditionError
 
 from hudi_table.errors import ObjectExistsError, UnsupportedTableError
 from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.store.local_files import NewFile, replace_file, sync_folder, write_all
 from hudi_table.table.store.ports import Storage, plain
-from hudi_table.table.store.remote import ObjectStorage
+from hudi_table.table.store.remote import ObjectStorage, Version
 
-Version = tuple[str | None, str | None]
-"""By what a store knows what it holds under a name: the tag of its bytes, its generation."""
+__all__ = ["Version", "VersionedObjects", "versioned_objects"]
 
 
 class VersionedObjects(Protocol):
@@ -76,28 +74,13 @@ class _RemoteObjects:
         return self._storage._request(path, read)
 
     def create(self, path: str, data: bytes) -> Version:
-        return self._put(path, data, "create")
+        return self._storage.put_version(path, data, None)
 
     def replace(self, path: str, data: bytes, version: Version) -> Version:
-        known = dict(zip(("e_tag", "version"), version, strict=True))
-        return self._put(path, data, {name: value for name, value in known.items() if value is not None})
+        return self._storage.put_version(path, data, version)
 
     def put(self, path: str, data: bytes) -> None:
         self._storage.put(path, data)
-
-    def _put(self, path: str, data: bytes, mode: object) -> Version:
-        key, once = self._storage._key(path), self._storage._once
-
-        def write() -> Version:
-            try:
-                result = obstore.put(once, key, data, mode=mode)  # type: ignore[arg-type]
-            except (PreconditionError, NotFoundError) as error:
-                if isinstance(error, NotFoundError) and "NoSuchBucket" in str(error):
-                    raise
-                raise ObjectExistsError(f"{path!r} is not the version that was read", path=path) from error
-            return result["e_tag"], result.get("version")
-
-        return self._storage._request(path, write, writes=True, exclusive=True)
 
 
 class _LocalObjects:
