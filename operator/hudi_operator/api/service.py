@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from hudi_operator.api.fields import scheduling
+from hudi_operator.api.fields import patterns
 from hudi_operator.api.fields.patterns import DURATION, OBJECT_NAME
 from hudi_operator.api.fields.sections import (
     ArchivingSpec,
@@ -146,8 +146,8 @@ class TableServiceSpec:
             "approve",
             lambda s: s.approve is None or s.mode is RunMode.PLAN,
         ),
-        scheduling.of_schedule("time_zone"),
-        scheduling.of_schedule("starting_deadline_seconds"),
+        patterns.of_schedule("time_zone"),
+        patterns.of_schedule("starting_deadline_seconds"),
         Rule(
             "self.concurrencyPolicy != 'Replace' || has(self.schedule)",
             "concurrencyPolicy Replace belongs to a schedule",
@@ -187,9 +187,9 @@ class TableServiceSpec:
     approve: str | None = prop(
         "digest of status.plan: exactly that plan is run", None, pattern="^[0-9a-f]{8,64}$", max_length=64
     )
-    schedule: str | None = scheduling.schedule("five cron fields; with neither schedule nor when there is one run")
-    time_zone: str | None = scheduling.time_zone()
-    starting_deadline_seconds: int | None = scheduling.starting_deadline_seconds()
+    schedule: str | None = patterns.schedule("five cron fields; with neither schedule nor when there is one run")
+    time_zone: str | None = patterns.time_zone()
+    starting_deadline_seconds: int | None = patterns.starting_deadline_seconds()
     concurrency_policy: ConcurrencyPolicy = prop(
         "what happens to a run of the schedule that is still at work when the next is due: Forbid lets it end, Replace stops it",
         ConcurrencyPolicy.FORBID,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from hudi_operator.api.fields import scheduling
+from hudi_operator.api.fields import patterns
 from hudi_operator.api.fields.patterns import DURATION, NAME
 from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecodable, TransformSpec
 from hudi_operator.api.ingests.ranges import StartPosition
@@ -86,8 +86,8 @@ class IngestSpec:
             "schedule",
             lambda i: (i.mode is IngestMode.SCHEDULED) == (i.schedule is not None),
         ),
-        scheduling.of_schedule("time_zone"),
-        scheduling.of_schedule("starting_deadline_seconds"),
+        patterns.of_schedule("time_zone"),
+        patterns.of_schedule("starting_deadline_seconds"),
         Rule(
             "!has(self.activeDeadline) || self.mode != 'Continuous'",
             "activeDeadline does not go with mode Continuous, which has no end",
@@ -167,11 +167,11 @@ class IngestSpec:
         "Once takes what is there, whenever something is; Continuous keeps one driver at work; Backfill takes a range once, beside another ingest; Scheduled takes what is there at the moments of its schedule",
         IngestMode.ONCE,
     )
-    schedule: str | None = scheduling.schedule(
+    schedule: str | None = patterns.schedule(
         "of mode Scheduled: five cron fields; a source that has `every` is asked at these moments instead"
     )
-    time_zone: str | None = scheduling.time_zone()
-    starting_deadline_seconds: int | None = scheduling.starting_deadline_seconds()
+    time_zone: str | None = patterns.time_zone()
+    starting_deadline_seconds: int | None = patterns.starting_deadline_seconds()
     engine: IngestEngine | None = prop(
         "of Kafka, Debezium and Jdbc: Local reads in the driver, Spark in tasks of its executors; Local if absent", None
     )
