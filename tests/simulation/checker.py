@@ -26,12 +26,14 @@ Rows = dict[str, tuple[str, str]]
 @dataclass(frozen=True)
 class Step:
     """The table changes: a write is decided at its slot, or the file by which one had completed is
-    deleted (`is_removal`)."""
+    deleted (`is_removal`). `tells_place`: it excludes who replaces its partition, or begins file
+    groups in what it replaces."""
 
     moment: float
     instant: str
     write: str = ""
     is_removal: bool = False
+    tells_place: bool = True
 
 
 @dataclass
@@ -56,6 +58,9 @@ class Checker:
         self._rows: dict[tuple[int, str | None], Rows] = {}
         self._void: set[tuple[str, str]] = set()
         self._applied: set[tuple[str, str]] = set()
+        self._places = {step.instant: number for number, step in reversed([*enumerate(self.steps, 1)])}
+        self._bounds: list[tuple[float, int]] = []
+        self._seen: list[tuple[float, int]] = []
 
     def check(self) -> list[str]:
         """What is wrong; empty if nothing is."""
@@ -126,25 +131,31 @@ class Checker:
             (event.ended, self._place_of(event)) for event in self._writes.values() if event.outcome == "done"
         ]
         acknowledged += [(step.moment, number + 1) for number, step in enumerate(self.steps) if step.is_removal]
-        bounds: list[tuple[float, int]] = []
         for moment, place in sorted(acknowledged):
-            bounds.append((moment, max(place, bounds[-1][1] if bounds else 0)))
-        seen: list[tuple[float, int]] = []
+            self._bounds.append((moment, max(place, self._bounds[-1][1] if self._bounds else 0)))
         reads = [event for event in self.history.events if event.kind in READ_KINDS]
         for event in sorted(reads, key=lambda event: event.ended):
             if event.outcome == "Unavailable" and not event.met:
                 self._say(event, f"not readable, and no fault was there: {event.message}")
             if event.outcome != "done":
                 continue
-            least = bounds[at - 1][1] if (at := bisect_right(bounds, (event.begun, len(self.steps) + 1))) else 0
-            if event.pin is None:
-                least = max([least, *(place for ended, place in seen if ended < event.begun)])
+            least = self._acknowledged(event.begun) if event.pin else self._least(event.begun)
             most = max(least, bisect_right(self._moments, event.ended))
             found = self._matching(event, least, most)
             if found is None:
                 self._say(event, self._difference(event, least, most))
             elif event.pin is None:
-                seen.append((event.ended, found))
+                self._seen.append((event.ended, found))
+
+    def _acknowledged(self, begun: float) -> int:
+        """How many steps count for certain of who begins at a moment: those of acknowledged writes,
+        and what was decided before them."""
+        at = bisect_right(self._bounds, (begun, len(self.steps) + 1))
+        return self._bounds[at - 1][1] if at else 0
+
+    def _least(self, begun: float) -> int:
+        """The same with what a read had shown by then."""
+        return max([self._acknowledged(begun), *(place for ended, place in self._seen if ended < begun)])
 
     def _place_of(self, event: Event) -> int:
         """How many steps a reader sees at the least once the write is acknowledged."""
@@ -189,8 +200,8 @@ class Checker:
 
         A delete reads which of its keys are there, and of those that are not it writes nothing:
         beside a first write of such a key, which it has not seen, it stands before that write,
-        whatever the order of their decisions is. So does an overwrite beside rows that are inserted
-        without a look for their keys.
+        whatever the order of their decisions is. So does an overwrite beside a bulk insert, if one
+        of both is of an earlier release, which did not tell the other of its partition.
         """
         tried: set[tuple[str, str]] = set()
         while True:
@@ -211,12 +222,13 @@ class Checker:
 
     def _open_deletes(self, number: int, pin: str | None) -> dict[str, str]:
         """Of keys that are not there after so many steps the delete that took them, if all that
-        did had begun before the row was decided: of several the first."""
+        did may not have seen the row, which was neither acknowledged nor shown when they began: of
+        several the first."""
         found: dict[str, str] = {}
-        decided: dict[str, float] = {}
+        decided: dict[str, int] = {}
 
-        def take(key: str, by: Event) -> None:
-            if by.begun < decided[key]:
+        def take(key: str, by: Event, *, sees: bool = False) -> None:
+            if not sees and self._least(by.begun) < decided[key]:
                 found.setdefault(key, by.write)
             else:
                 # This one has seen the row, so it is gone whatever the others met.
@@ -230,10 +242,10 @@ class Checker:
                 for key in [
                     key for key in decided if self.place(key) in replaced and (step.write, key) not in self._void
                 ]:
-                    take(key, event)
+                    take(key, event, sees=step.tells_place and self.steps[decided[key] - 1].tells_place)
             for key in event.keys if event is not None else ():
                 if event is None or event.kind != "delete":
-                    decided[key] = step.moment
+                    decided[key] = self._places[step.instant]
                     found.pop(key, None)
                 elif (step.write, key) not in self._void and key in decided:
                     take(key, event)
@@ -268,7 +280,12 @@ def steps_of(decided: list[tuple[float, int, bytes]], removed: list[tuple[float,
         if entry.kind is Kind.ABORT:
             aborted.add(entry.instant)
         elif entry.kind is Kind.COMMIT:
-            steps.append(Step(last, entry.instant, entry.batch))
+            steps.append(Step(last, entry.instant, entry.batch, tells_place=_tells_place(entry.conflict_keys)))
     committed = {step.instant for step in steps}
     gone = [Step(moment, time, is_removal=True) for moment, time in removed if time in aborted & committed]
     return sorted([*steps, *gone], key=lambda step: step.moment)
+
+
+def _tells_place(conflict_keys: tuple[str, ...]) -> bool:
+    kinds = {key.partition(":")[0] for key in conflict_keys}
+    return "replace" in kinds if "partition" in kinds else not kinds <= {"batch", "instant"}

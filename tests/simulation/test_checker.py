@@ -3,8 +3,9 @@ that is well without it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -182,6 +183,33 @@ def test_a_delete_that_has_seen_a_row_takes_it() -> None:
     told.write("w5", 71, 80, "T5", ["c"], "delete")
     told.read(101, 102, "a=w3@T3", "b=w2@T2", "c=w4@T4")
     assert told.wrong()
+
+
+def test_a_delete_need_not_have_seen_a_row_that_nobody_has_acknowledged_or_shown() -> None:
+    """Its writer died once the write was decided, and had not published it."""
+
+    def died() -> Told:
+        told = Told()
+        told.write("w4", 65, 71, "T4", ["c"]).outcome = "unknown"
+        told.of("w4").ended = math.inf
+        told.write("w5", 80, 90, "T5", ["c"], "delete")
+        told.read(101, 102, "a=w3@T3", "b=w2@T2", "c=w4@T4")
+        return told
+
+    assert died().wrong() == []
+    told = died()
+    told.read(75, 76, "a=w3@T3", "b=w2@T2", "c=w4@T4")
+    assert told.wrong(), "a read has shown it before the delete began"
+
+
+@pytest.mark.parametrize("earlier", ["w4", "w5", ""])
+def test_an_overwrite_takes_a_bulk_insert_beside_it_if_both_are_of_the_present_release(earlier: str) -> None:
+    told = Told()
+    told.write("w4", 65, 90, "T4", ["c"], "bulk insert")
+    told.write("w5", 66, 100, "T5", ["d"], "overwrite")
+    told.steps = [replace(step, tells_place=step.write != earlier) for step in told.steps]
+    told.read(101, 102, "d=w5@T5", "c=w4@T4")
+    assert (told.wrong() == []) == bool(earlier)
 
 
 def test_a_row_that_is_taken_back_shows_what_was_there_before() -> None:
