@@ -177,6 +177,39 @@ def test_a_clean_tells_behind_a_compaction_that_is_decided_and_not_yet_on_the_ti
     assert agrees(store)
 
 
+@pytest.mark.parametrize("layout", KINDS[:2], ids=str)
+def test_the_log_of_a_clean_stands_behind_that_of_a_write_that_it_has_published(layout):
+    """A reader of Hudi stops at a log of an instant that has not completed for it."""
+    store = with_metadata(layout, deltas=3)
+    writer = AfterPut(store, "", lambda: None)
+    cleans: list[Any] = []
+
+    class DeadError(Exception):
+        pass
+
+    def die(*_: Any) -> None:
+        raise DeadError
+
+    def decide(path: str, body: bytes) -> None:
+        if "/.txn/" in path:
+            cleans.append(opened(store).schedule_clean(ONE_VERSION, force=True))
+        store.put_if_absent(path, body)
+        if "/.txn/" in path:
+            for call in ("put", "put_if_absent", "delete"):
+                setattr(writer, call, die)
+            raise DeadError
+
+    writer.put_if_absent = decide  # type: ignore[attr-defined]
+    with pytest.raises(DeadError):
+        opened(writer).write(rows(("a", "x", 9)), operation="upsert")
+    before = {log.name for log in loaded(store).groups["files"][0].latest.logs}
+    run_clean(opened(store).context, cleans[0].instant, LocalEngine())
+    logs = {log.name for log in loaded(store).groups["files"][0].latest.logs}
+    [of_clean] = logs - before
+    assert of_clean.version > max(name.version for name in before)
+    assert agrees(store)
+
+
 @kinds
 def test_an_executor_of_a_clean_that_another_has_completed_and_archived_meanwhile_records_nothing(layout):
     store = with_metadata(layout)
