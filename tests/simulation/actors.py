@@ -21,13 +21,14 @@ from hudi_table.errors import (
     UnsupportedTableError,
     WriteConflictError,
 )
+from hudi_table.model.options.lock_settings import MODE, NON_BLOCKING
 from hudi_table.services.upgrading.run import bring_to
 from hudi_table.table.version_change import noted_change
 from tests.simulation.earlier import EARLIER, code_of
 from tests.simulation.faults import Requests
 from tests.simulation.history import Event, History
 from tests.simulation.scheduler import Killed, Scheduler, SimProcess
-from tests.simulation.script import BRING_TO, READS, WRITES, Cast, Operation
+from tests.simulation.script import BRING_TO, DROP, READS, WRITES, Cast, Operation
 from tests.simulation.store import EPOCH, SimStorage, SimStore
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("by", pa.string())])
@@ -38,7 +39,9 @@ SERVICE_OPTIONS = {
 }
 ALLOWED = (WriteConflictError, UnavailableError, CommitStateUnknownError)
 """What may come of an operation beside others and under faults."""
-_OPERATIONS = {"bulk insert": "bulk_insert", "overwrite": "insert_overwrite"}
+REFUSED = (DROP, "roll back", "restore", "savepoint", "delete savepoint", "resize")
+"""What says no where what they are asked for is not there, or not old enough."""
+_OPERATIONS = {"bulk insert": "bulk_insert", "overwrite": "insert_overwrite", DROP: "delete_partition"}
 OTHER_VERSION = "when it was opened; open it again"
 RESUMES_AFTER = 1_800.0
 CHANGED_AGAIN_AFTER = (20.0, 20.0, 4_000.0, 4_000.0, None)
@@ -81,7 +84,8 @@ def city_of(key: str, partitions: int) -> str:
 @dataclass
 class Actor:
     """One process of the cast, over all its lives. `is_changed`: somebody brings the table to
-    another version meanwhile, and whoever comes beside that is refused."""
+    another version meanwhile, and whoever comes beside that is refused. `is_non_blocking`: its
+    writes append to a bucket beside others."""
 
     cast: Cast
     store: SimStore
@@ -91,11 +95,13 @@ class Actor:
     counts: Counter[str]
     seed: int
     is_changed: bool = False
+    is_non_blocking: bool = False
     requests: Requests = field(init=False)
     done: int = 0
     is_over: bool = False
     pins: list[str] = field(default_factory=list)
     version: int = 0
+    lives: int = 0
 
     def __post_init__(self) -> None:
         spread = 0.0
@@ -107,6 +113,7 @@ class Actor:
 
     def start(self) -> None:
         """A new life."""
+        self.lives += 1
         process = self.requests.process = SimProcess(self.store.scheduler, self.cast.name)
         process.start(self._live)
 
@@ -146,15 +153,15 @@ class Actor:
         met = self.requests.met
         allowed: tuple[type[HudiError], ...] = ALLOWED
         beside = (UnsupportedTableError,) if self.is_changed else ()
+        if kind in REFUSED or kind.startswith(BRING_TO):
+            allowed = (*ALLOWED, InvalidRequestError)
         try:
-            if kind in WRITES:
+            if kind in (*WRITES, DROP):
                 self._write(table, operation, event)
             elif kind in READS:
                 allowed = (UnavailableError, ExpiredError)
                 self._read(table, operation, event)
             else:
-                may_refuse = kind in ("roll back", "savepoint") or kind.startswith(BRING_TO)
-                allowed = (*ALLOWED, InvalidRequestError) if may_refuse else ALLOWED
                 self._serve(table, kind)
             event.outcome = "done"
             if self.cast.code == EARLIER:
@@ -180,10 +187,17 @@ class Actor:
         event.write = f"{self.cast.name}.{self.done}"
         if operation.kind in ("insert", "bulk insert"):
             operation.keys[:] = [f"{event.write}{key}" for key in operation.keys if len(key) == 1] or operation.keys
+        elif self.is_non_blocking and operation.kind != DROP:
+            # Which of two writes of one key counts goes by their instants there: no two lives share one.
+            operation.keys[:] = [f"{self.cast.name}-{self.lives}{key[-1]}" for key in operation.keys]
         event.keys = list(operation.keys)
-        rows = rows_of(event.keys, event.write, self.partitions)
+        rows = None if operation.kind == DROP else rows_of(event.keys, event.write, self.partitions)
+        more: dict[str, Any] = {} if rows else {"partitions": [city_of(key, self.partitions) for key in event.keys]}
+        if self.is_non_blocking:
+            more["options"] = {MODE: NON_BLOCKING}
         name = _OPERATIONS.get(operation.kind, operation.kind)
-        result = table.write(rows, operation=name, batch=event.write, engine=self.code.engine(self.cast.threads))  # type: ignore[arg-type]
+        more["engine"] = self.code.engine(self.cast.threads)
+        result = table.write(rows, operation=name, batch=event.write, **more)  # type: ignore[arg-type]
         event.instant = result.instant
         if result.instant:
             self.pins.append(result.instant)
@@ -194,11 +208,14 @@ class Actor:
             event.sought = operation.keys[0]
         if kind == "read pinned" and self.pins:
             pin = event.pin = self.pins[-1 - (self.done % min(4, len(self.pins)))]
+        if kind == "read since" and self.pins:
+            event.since = self.pins[-1 - (self.done % min(4, len(self.pins)))]
         if kind == "count":
             event.count = table.scan().count()
             return
         wanted = None if event.sought is None else [("id", "=", event.sought)]
-        found = table.scan(columns=COLUMNS, as_of=pin, filter=wanted).to_arrow()
+        changed: dict[str, Any] = {} if event.since is None else {"query": "incremental", "since": event.since}
+        found = table.scan(columns=COLUMNS, as_of=pin, filter=wanted, **changed).to_arrow()
         event.rows = list(zip(*(found.column(name).to_pylist() for name in COLUMNS), strict=True))
         self.pins.extend({row[2] for row in event.rows} - set(self.pins))
         self.pins.sort()
@@ -213,6 +230,14 @@ class Actor:
                 table.rollback(time)
         elif kind == "savepoint":
             table.savepoint()
+        elif kind in ("restore", "delete savepoint"):
+            call = table.restore if kind == "restore" else table.delete_savepoint
+            for savepoint in table.savepoints()[-1:]:
+                call(savepoint.instant)
+        elif kind == "resize":
+            table.resize_buckets(2 + self.done % 3, options=SERVICE_OPTIONS, engine=engine)
+        elif kind == "drop metadata":
+            table.drop_metadata()
         elif kind == "archive":
             table.archive(SERVICE_OPTIONS, force=True)
         elif kind.startswith(BRING_TO):

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from tests.simulation.history import Event, History
+from tests.simulation.script import DROP, READS
 
-READ_KINDS = ("read", "read pinned", "count", "look up")
+REPLACING = ("overwrite", DROP)
 Rows = dict[str, tuple[str, str]]
 """Of each key the write that the row is of, and its instant."""
 
@@ -81,7 +82,7 @@ class Checker:
         rows: Rows = {}
         for step in self._counted(number, pin):
             event = self._writes.get(step.write)
-            if event is not None and event.kind == "overwrite":
+            if event is not None and event.kind in REPLACING:
                 replaced = {self.place(key) for key in event.keys}
                 gone = (key for key in rows if self.place(key) in replaced and (event.write, key) not in self._void)
                 for key in list(gone):
@@ -90,7 +91,7 @@ class Checker:
                 if event is not None and event.kind == "delete":
                     if (event.write, key) not in self._void:
                         rows.pop(key, None)
-                else:
+                elif event is not None and event.kind != DROP:
                     rows[key] = (step.write, step.instant)
         self._rows[number, pin] = rows
         return rows
@@ -133,7 +134,7 @@ class Checker:
         acknowledged += [(step.moment, number + 1) for number, step in enumerate(self.steps) if step.is_removal]
         for moment, place in sorted(acknowledged):
             self._bounds.append((moment, max(place, self._bounds[-1][1] if self._bounds else 0)))
-        reads = [event for event in self.history.events if event.kind in READ_KINDS]
+        reads = [event for event in self.history.events if event.kind in READS]
         for event in sorted(reads, key=lambda event: event.ended):
             if event.outcome == "Unavailable" and not event.met:
                 self._say(event, f"not readable, and no fault was there: {event.message}")
@@ -178,7 +179,7 @@ class Checker:
         sought = event.sought
 
         def shows(number: int) -> bool:
-            state = self.state(number, event.pin)
+            state = self._asked(event, self.state(number, event.pin))
             return (state if sought is None else {k: row for k, row in state.items() if k == sought}) == read
 
         found = next((number for number in numbers if shows(number)), None)
@@ -187,14 +188,19 @@ class Checker:
             doubts = (self._open_deletes(number, event.pin) for number in numbers)
             return least if any(sought in doubt for doubt in doubts) else None
         if found is None:
-            found = next((number for number in numbers if self._explained(number, event.pin, read)), None)
-        if found is not None and sought is None:
+            found = next((number for number in numbers if self._explained(number, event, read)), None)
+        if found is not None and sought is None and event.since is None:
             self._applied.update(
                 (write, key) for key, write in self._open_deletes(found, event.pin).items() if key not in read
             )
         return found
 
-    def _explained(self, number: int, pin: str | None, read: Rows) -> bool:
+    @staticmethod
+    def _asked(event: Event, rows: Rows) -> Rows:
+        """Of a state what the read asks for: all of it, or what has changed since an instant."""
+        return rows if event.since is None else {key: row for key, row in rows.items() if row[1] > event.since}
+
+    def _explained(self, number: int, event: Event, read: Rows) -> bool:
         """Whether deletes and overwrites that met nothing explain what a read shows beyond the
         state. From then on they count as such.
 
@@ -204,6 +210,7 @@ class Checker:
         of both is of an earlier release, which did not tell the other of its partition.
         """
         tried: set[tuple[str, str]] = set()
+        pin = event.pin
         while True:
             # Of several that met nothing of a key the first explains it no more once it counts as such: the next has to.
             beyond = set(read.keys() - self.state(number, pin).keys())
@@ -214,7 +221,7 @@ class Checker:
             tried |= new
             self._void |= new
             self._rows.clear()
-            if self.state(number, pin) == read:
+            if self._asked(event, self.state(number, pin)) == read:
                 return True
         self._void -= tried
         self._rows.clear()
@@ -237,13 +244,13 @@ class Checker:
 
         for step in self._counted(number, pin):
             event = self._writes.get(step.write)
-            if event is not None and event.kind == "overwrite":
+            if event is not None and event.kind in REPLACING:
                 replaced = {self.place(key) for key in event.keys}
                 for key in [
                     key for key in decided if self.place(key) in replaced and (step.write, key) not in self._void
                 ]:
                     take(key, event, sees=step.tells_place and self.steps[decided[key] - 1].tells_place)
-            for key in event.keys if event is not None else ():
+            for key in event.keys if event is not None and event.kind != DROP else ():
                 if event is None or event.kind != "delete":
                     decided[key] = self._places[step.instant]
                     found.pop(key, None)
@@ -262,9 +269,9 @@ class Checker:
         place = min(
             range(least, most + 1), key=lambda number: len(self.state(number, event.pin).items() ^ read.items())
         )
-        state = self.state(place, event.pin)
+        state = self._asked(event, self.state(place, event.pin))
         lacking, beyond = dict(state.items() - read.items()), dict(read.items() - state.items())
-        pin = f" as of {event.pin}" if event.pin else ""
+        pin = f" as of {event.pin}" if event.pin else f" since {event.since}" if event.since else ""
         return f"after {least} to {most} steps{pin}: nearest is {place}, of which it lacks {lacking} and beyond which it shows {beyond}"
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 @dataclass
 class Event:
     """One operation. `ended` is infinite for one whose process died. `rows`: (key, writer, commit
-    time) of each row that was read, of the key `sought` alone if there is one. `met`: faults that
-    its requests met."""
+    time) of each row that was read, of the key `sought` alone if there is one, or of what changed
+    after the instant `since`. `met`: faults that its requests met."""
 
     process: str
     kind: str
@@ -22,6 +22,7 @@ class Event:
     keys: list[str] = field(default_factory=list)
     instant: str = ""
     pin: str | None = None
+    since: str | None = None
     sought: str | None = None
     rows: list[tuple[str, str, str]] | None = None
     count: int | None = None

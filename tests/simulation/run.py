@@ -103,7 +103,8 @@ def play(script: Script, told: Callable[[str], None] | None = None) -> Outcome:
 def _actor(script: Script, number: int, store: SimStore, history: History, counts: Counter[str]) -> Actor:
     cast = script.cast[number]
     seed = mixed(script.seed, sum(cast.name.encode()))
-    actor = Actor(cast, store, script.base, script.table["partitions"], history, counts, seed, script.changes)
+    table, shared = script.table, (history, counts, seed, script.changes, script.table.get("non_blocking", False))
+    actor = Actor(cast, store, script.base, table["partitions"], *shared)
     actor.requests.spread = script.spread
     return actor
 

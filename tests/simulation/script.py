@@ -17,7 +17,9 @@ from tests.simulation.faults import KINDS, LATER_KINDS
 from tests.simulation.store import WHOLE
 
 WRITES = ("upsert", "insert", "delete", "bulk insert", "overwrite")
-READS = ("read", "read pinned", "count", "look up")
+DROP = "drop partition"
+"""What a write may do besides: the partition of its key goes."""
+READS = ("read", "read pinned", "read since", "count", "look up")
 SERVICES = ("clean", "archive", "compact", "compact logs", "cluster", "build metadata", "savepoint", "roll back")
 KEYS = tuple("abcdef")
 HOUR = 3_600.0
@@ -133,14 +135,14 @@ def script_of(seed: int, operations: int = OPERATIONS) -> Script:
         cast.faults = _faults(chance, kinds, rate, len(done) * CALLS_OF_AN_OPERATION)
         script.cast.append(cast)
     _draw_later(random.Random(f"{seed}, later"), script, rate, pace)
+    _draw_further(random.Random(f"{seed}, further"), script)
     return script
 
 
 def _draw_later(chance: random.Random, script: Script, rate: float, pace: float) -> None:
     """What scripts have had since: drawn apart, so that the rest of a seed's script stays as it
     was."""
-    if chance.random() < 0.4 and "metadata" not in script.table:
-        # Of later versions no metadata table is kept.
+    if chance.random() < 0.4:
         script.table["version"] = chance.choice([8, 9])
     kinds = [kind for kind in LATER_KINDS if chance.random() < 0.5]
     for cast in script.cast:
@@ -158,10 +160,38 @@ def _draw_later(chance: random.Random, script: Script, rate: float, pace: float)
         changer = Cast("changer", done, restart_after=chance.choice([0.1, 60.0, HOUR]))
         changer.faults = _faults(chance, [*KINDS, *LATER_KINDS], rate and 0.01, CALLS_OF_THE_CHANGER)
         script.cast.append(changer)
-    elif chance.random() < 0.4:
-        # Of two versions beside a change of the table's version nothing is promised.
+    elif chance.random() < 0.4 and not ("metadata" in script.table and "version" in script.table):
+        # Of two versions beside a change of the table's version nothing is promised. The earlier one keeps no metadata table of a later version.
         for cast in chance.sample(script.cast, chance.randrange(1, len(script.cast))):
             cast.code = EARLIER
+
+
+def _draw_further(chance: random.Random, script: Script) -> None:
+    """What they have had since that: rare operations in the place of others, in half of the
+    scripts; and writers that append beside each other."""
+    index = script.table["index"]
+    is_bucket = isinstance(index, dict) and index["type"] == "Bucket"
+    is_one_version = not script.changes and all(cast.code == PRESENT for cast in script.cast)
+    if is_bucket and script.table["type"] == "MergeOnRead" and is_one_version and chance.random() < 0.5:
+        script.table |= {"version": script.table.get("version", 9), "non_blocking": True}
+    if chance.random() < 0.5:
+        return
+    rare: dict[str, list[tuple[str, float]]] = {
+        "writer": [(DROP, 0.1)],
+        # Of later versions a range is one of moments at which instants completed, which nobody was told.
+        "reader": [("read since", 0.3)] if "version" not in script.table and is_one_version else [],
+        "keeper": [("restore", 0.1), ("delete savepoint", 0.1)],
+    }
+    if "metadata" in script.table:
+        rare["keeper"] += [("drop metadata", 0.1), ("build metadata", 0.1)]
+    if is_bucket:
+        rare["keeper"] += [("resize", 0.1)]
+    for cast in script.cast:
+        for operation in cast.operations:
+            for kind, share in rare.get(cast.name.rstrip("0123456789"), []):
+                if chance.random() < share:
+                    operation.kind = kind
+                    operation.keys = [chance.choice(KEYS)] if kind == DROP else []
 
 
 def _table(chance: random.Random) -> dict[str, Any]:

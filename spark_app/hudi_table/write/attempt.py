@@ -150,6 +150,7 @@ class Attempt:
                 held=groups_of(plans) | clustered,
                 logs_tell_writers=self.ctx.layout.logs_tell_writers,
                 appends=self.prepared.appends,
+                hidden=self.view.hidden() if self.prepared.appends else frozenset(),
                 committed=self.visible if to_logs else frozenset(),
             )
         )
@@ -273,7 +274,8 @@ class Attempt:
         for task in (item.task for item in self.planned):
             exists = task.base_path is not None or task.log is not None
             key = self.prepared.index.conflict_key(task.partition, task.file_id, exists=exists)
-            bucket = bucket_of_file_id(task.file_id) if self.prepared.appends else None
+            appended = self.prepared.appends and task.log is not None
+            bucket = bucket_of_file_id(task.file_id) if appended else None
             if bucket is not None:
                 keys.add(conflict_keys.append_conflict_key(task.partition, bucket))
             else:

@@ -171,7 +171,8 @@ class PlanRequest:
     `compactions`: the instant of the pending compaction of each (partition, file id); `held`: the
     groups of any pending plan, which take no new rows; `logs_tell_writers`: logs are named by the
     instant that writes them; `appends`: others append to the same buckets at once, so that a bucket
-    begins with a log, in a group whose name all know; `committed`: the instants whose logs count.
+    begins with a log, in a group whose name all know, unless that is among those that are `hidden`,
+    since they were replaced; `committed`: the instants whose logs count.
     """
 
     slots: Sequence[Slot]
@@ -190,6 +191,7 @@ class PlanRequest:
     held: Container[tuple[str, str]] = frozenset()
     logs_tell_writers: bool = False
     appends: bool = False
+    hidden: Container[tuple[str, str]] = frozenset()
     committed: VisibleInstants | frozenset[str] = frozenset()
 
 
@@ -224,7 +226,7 @@ class _Planner:
             if found is not None:
                 placed.setdefault(found.file_id, []).append(source)
                 slices[found.file_id] = found
-            elif slot.bucket is not None and self.request.appends:
+            elif slot.bucket is not None and self._begins_shared(partition, slot.bucket):
                 self._add(partition, shared_bucket_file_id(slot.bucket), (source,), logged=True)
             elif slot.bucket is not None:
                 self._add(partition, bucket_file_id(self.request.seed, partition, slot.bucket), (source,))
@@ -240,6 +242,12 @@ class _Planner:
         for file_id in sorted(placed):
             logged = self.request.to_logs and file_id not in filled
             self._add(partition, file_id, tuple(placed[file_id]), slices[file_id], logged=logged)
+
+    def _begins_shared(self, partition: str, bucket: int) -> bool:
+        """Whether a bucket begins in the group whose name all know. One that was replaced stays
+        hidden, with whatever is written to it: then a bucket begins as beside nobody, and excludes
+        others."""
+        return self.request.appends and (partition, shared_bucket_file_id(bucket)) not in self.request.hidden
 
     def _fill_small_files(
         self, partition: str, position: int, placed: dict[str, list[Source]], slices: dict[str, FileSlice]

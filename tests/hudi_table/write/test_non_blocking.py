@@ -127,6 +127,41 @@ def test_a_log_compaction_excludes_them(table: HudiTable) -> None:
     assert values(table) == {"a": 4}
 
 
+def test_a_bucket_begins_anew_where_its_group_was_replaced(table: HudiTable) -> None:
+    """The group whose name all know stays hidden: rows that are written to it would be, too."""
+    table.upsert(rows(("a", "x", 1)), options=BESIDE)
+    table.write(rows(), operation="insert_overwrite_table", options=BESIDE)
+    assert (values(table), slices(table)) == ({}, [])
+    with pytest.raises(WriteConflictError):
+        beside(table, rows(("b", "x", 2)), lambda o: o.upsert(rows(("c", "x", 3)), options=BESIDE))
+    assert values(table) == {"c": 3}
+    beside(table, rows(("b", "x", 2)), lambda o: o.upsert(rows(("d", "x", 4)), options=BESIDE))
+    assert values(table) == {"b": 2, "c": 3, "d": 4}
+    (found,) = slices(table)
+    assert found.file_id != SHARED_ID
+    assert found.file_id.startswith("00000000-")
+
+
+def test_a_bucket_begins_anew_in_a_partition_that_was_dropped() -> None:
+    table = made(partitioned=True)
+    table.upsert(rows(("a", "x", 1), ("b", "y", 1)), options=BESIDE)
+    table.write(None, operation="delete_partition", partitions=["x"], options=BESIDE)
+    table.upsert(rows(("c", "x", 2), ("d", "y", 2)), options=BESIDE)
+    assert values(table) == {"b": 1, "c": 2, "d": 2}
+
+
+@pytest.mark.parametrize("key", ["a", "b"])
+def test_a_bucket_begins_anew_that_a_resize_left_empty(key: str) -> None:
+    """Of the two keys one goes to the bucket of the new number, so that the first is empty."""
+    table = made()
+    table.upsert(rows((key, "x", 1)), options=BESIDE)
+    table.resize_buckets(2)
+    assert len(slices(table)) == 1
+    table = open_table(table.base_path)
+    table.upsert(rows(*((f"n{number}", "x", number) for number in range(8))), options=BESIDE)
+    assert values(table) == {key: 1} | {f"n{number}": number for number in range(8)}
+
+
 def test_many_writers_of_one_bucket_lose_nothing(table: HudiTable) -> None:
     count, each = 4, scaled(4)
 

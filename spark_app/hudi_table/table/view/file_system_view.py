@@ -125,7 +125,7 @@ class FileSystemView:
     def _from_folders(self, names: Sequence[str]) -> dict[str, list[FileGroup]]:
         """The groups of these partitions by their folders, of which only what is new is made."""
         seen = all_at_once(self.ctx.storage, [partial(look, self.ctx, name) for name in names])
-        hidden = frozenset(self._hides())
+        hidden = frozenset(self.hidden())
         known = [understand(self.ctx, self.timeline, folder, hidden) for folder in seen]
         self._exists |= {name: folder.is_partition for name, folder in zip(names, known, strict=True)}
         return {name: list(folder.groups) for name, folder in zip(names, known, strict=True)}
@@ -182,9 +182,10 @@ class FileSystemView:
 
     def _build(self, files: Iterable[StoredFile]) -> dict[str, list[FileGroup]]:
         archived = partial(archived_completions, self.ctx)
-        return groups_of(files, self.timeline, self.as_of, self._hides(), archived=archived)
+        return groups_of(files, self.timeline, self.as_of, self.hidden(), archived=archived)
 
-    def _hides(self) -> set[tuple[str, str]]:
+    def hidden(self) -> set[tuple[str, str]]:
+        """(partition, file id) of the groups that replacing commits hide."""
         if self._hidden is None:
             past = self.timeline if self.as_of is None else self.timeline.until(self.as_of)
             self._hidden = replaced_groups(self.ctx, past)
