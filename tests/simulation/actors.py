@@ -28,7 +28,7 @@ from tests.simulation.earlier import EARLIER, code_of
 from tests.simulation.faults import Requests
 from tests.simulation.history import Event, History
 from tests.simulation.scheduler import Killed, Scheduler, SimProcess
-from tests.simulation.script import BRING_TO, DROP, READS, WRITES, Cast, Operation
+from tests.simulation.script import BRING_TO, DROP, READS, SECONDARY, WRITES, Cast, Operation
 from tests.simulation.store import EPOCH, SimStorage, SimStore
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("by", pa.string())])
@@ -100,6 +100,7 @@ class Actor:
     done: int = 0
     is_over: bool = False
     pins: list[str] = field(default_factory=list)
+    writes: list[str] = field(default_factory=list)
     version: int = 0
     lives: int = 0
 
@@ -208,19 +209,33 @@ class Actor:
             event.sought = operation.keys[0]
         if kind == "read pinned" and self.pins:
             pin = event.pin = self.pins[-1 - (self.done % min(4, len(self.pins)))]
-        if kind == "read since" and self.pins:
-            event.since = self.pins[-1 - (self.done % min(4, len(self.pins)))]
+        if kind == "read of" and self.writes:
+            event.of = self.writes[-1 - (self.done % min(4, len(self.writes)))]
         if kind == "count":
             event.count = table.scan().count()
             return
         wanted = None if event.sought is None else [("id", "=", event.sought)]
-        changed: dict[str, Any] = {} if event.since is None else {"query": "incremental", "since": event.since}
+        wanted = wanted if event.of is None else [("by", "=", event.of)]
+        changed = self._since(table, event) if kind == "read since" and self.pins else {}
         found = table.scan(columns=COLUMNS, as_of=pin, filter=wanted, **changed).to_arrow()
         event.rows = list(zip(*(found.column(name).to_pylist() for name in COLUMNS), strict=True))
+        self.writes = sorted({*self.writes, *(row[1] for row in event.rows)})[-8:]
         self.pins.extend({row[2] for row in event.rows} - set(self.pins))
         self.pins.sort()
         if pin is not None:
             self.counts["pinned read"] += 1
+
+    def _since(self, table: HudiTable, event: Event) -> dict[str, Any]:
+        """What asks for the changes since an instant of before. Of later versions the range is one
+        of moments at which instants completed, which the timeline tells until it is archived."""
+        timeline = table._timeline()
+        times = [each for each in self.pins if each in {instant.time for instant in timeline.commits}]
+        if not times:
+            return {}
+        event.since = times[-1 - (self.done % min(4, len(times)))]
+        event.by_completion = timeline.layout.tells_completions
+        moment = next(instant.moment for instant in timeline.commits if instant.time == event.since)
+        return {"query": "incremental", "since": moment}
 
     def _serve(self, table: HudiTable, kind: str) -> None:
         engine = self.code.engine(self.cast.threads)
@@ -236,6 +251,9 @@ class Actor:
                 call(savepoint.instant)
         elif kind == "resize":
             table.resize_buckets(2 + self.done % 3, options=SERVICE_OPTIONS, engine=engine)
+        elif kind == "end resize":
+            for instant in table.services.resize.pending():
+                table.services.resize.execute(instant, engine=engine)
         elif kind == "drop metadata":
             table.drop_metadata()
         elif kind == "archive":
@@ -243,7 +261,8 @@ class Actor:
         elif kind.startswith(BRING_TO):
             self._bring(table, int(kind.removeprefix(BRING_TO)))
         elif kind == "build metadata":
-            table.build_metadata([part for part in table.context.config.metadata_partitions if part != "files"])
+            parts = (part for part in table.context.config.metadata_partitions if part != "files")
+            table.build_metadata([f"{part}=by" if part == SECONDARY else part for part in parts])
         else:
             calls: dict[str, Any] = {
                 "clean": table.clean,

@@ -189,16 +189,23 @@ class Checker:
             return least if any(sought in doubt for doubt in doubts) else None
         if found is None:
             found = next((number for number in numbers if self._explained(number, event, read)), None)
-        if found is not None and sought is None and event.since is None:
+        if found is not None and sought is None and event.since is None and event.of is None:
             self._applied.update(
                 (write, key) for key, write in self._open_deletes(found, event.pin).items() if key not in read
             )
         return found
 
-    @staticmethod
-    def _asked(event: Event, rows: Rows) -> Rows:
-        """Of a state what the read asks for: all of it, or what has changed since an instant."""
-        return rows if event.since is None else {key: row for key, row in rows.items() if row[1] > event.since}
+    def _asked(self, event: Event, rows: Rows) -> Rows:
+        """Of a state what the read asks for: all of it, or what one write has written, or what has
+        changed since an instant."""
+        if event.of is not None:
+            return {key: row for key, row in rows.items() if row[0] == event.of}
+        if event.since is None:
+            return rows
+        if event.by_completion:
+            begin = self._places[event.since]
+            return {key: row for key, row in rows.items() if self._places[row[1]] > begin}
+        return {key: row for key, row in rows.items() if row[1] > event.since}
 
     def _explained(self, number: int, event: Event, read: Rows) -> bool:
         """Whether deletes and overwrites that met nothing explain what a read shows beyond the
@@ -272,6 +279,7 @@ class Checker:
         state = self._asked(event, self.state(place, event.pin))
         lacking, beyond = dict(state.items() - read.items()), dict(read.items() - state.items())
         pin = f" as of {event.pin}" if event.pin else f" since {event.since}" if event.since else ""
+        pin += f" of {event.of}" if event.of else ""
         return f"after {least} to {most} steps{pin}: nearest is {place}, of which it lacks {lacking} and beyond which it shows {beyond}"
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 @dataclass
 class Event:
     """One operation. `ended` is infinite for one whose process died. `rows`: (key, writer, commit
-    time) of each row that was read, of the key `sought` alone if there is one, or of what changed
-    after the instant `since`. `met`: faults that its requests met."""
+    time) of each row that was read: of the key `sought` alone if there is one, of those that the
+    write `of` has written, or of what changed after the instant `since`, by the order of instants
+    or of completions (`by_completion`). `met`: faults that its requests met."""
 
     process: str
     kind: str
@@ -23,6 +24,8 @@ class Event:
     instant: str = ""
     pin: str | None = None
     since: str | None = None
+    by_completion: bool = False
+    of: str | None = None
     sought: str | None = None
     rows: list[tuple[str, str, str]] | None = None
     count: int | None = None

@@ -56,13 +56,21 @@ class _Watched(SimStore):
         self.removed: list[tuple[float, str]] = []
 
     def delete(self, path: str) -> None:
-        folder, _, name = path.rpartition("/")
-        if path in self.objects and folder in (".hoodie", ".hoodie/timeline") and name.startswith("2"):
-            time, _, rest = name.partition(".")
-            time = time.partition("_")[0]
-            if rest in ("commit", "deltacommit", "replacecommit"):
-                self.removed.append((self.scheduler.now, time))
+        time = _completed(path)
+        was_there = path in self.objects
         super().delete(path)
+        # What is brought to another version is there under another name before it goes here.
+        if time and was_there and time not in map(_completed, self.objects):
+            self.removed.append((self.scheduler.now, time))
+
+
+def _completed(path: str) -> str:
+    """The instant whose completed write this file is, or ''."""
+    folder, _, name = path.rpartition("/")
+    if folder not in (".hoodie", ".hoodie/timeline") or not name.startswith("2"):
+        return ""
+    time, _, rest = name.partition(".")
+    return time.partition("_")[0] if rest in ("commit", "deltacommit", "replacecommit") else ""
 
 
 def play(script: Script, told: Callable[[str], None] | None = None) -> Outcome:
@@ -173,7 +181,7 @@ def _finish(script: Script, actor: Actor, table: HudiTable) -> None:
     """Whoever writes takes back what is dead; whoever keeps carries out what is planned."""
     actor.done += 1
     kinds = ["delete", *(["compact logs", "compact"] if script.table["type"] == "MergeOnRead" else [])]
-    kinds += ["cluster"] if clusters(script.table) else []
+    kinds += ["cluster" if clusters(script.table) else "end resize"]
     for kind in [*kinds, "clean"]:
         event = actor.perform(table, Operation(kind, ["nobody"] if kind == "delete" else []))
         if event.outcome not in ("done", "WriteConflict"):

@@ -19,7 +19,9 @@ from tests.simulation.store import WHOLE
 WRITES = ("upsert", "insert", "delete", "bulk insert", "overwrite")
 DROP = "drop partition"
 """What a write may do besides: the partition of its key goes."""
-READS = ("read", "read pinned", "read since", "count", "look up")
+READS = ("read", "read pinned", "read since", "read of", "count", "look up")
+SECONDARY = "secondary_index_writers"
+"""The index of the column that tells who wrote a row, where a table has it."""
 SERVICES = ("clean", "archive", "compact", "compact logs", "cluster", "build metadata", "savepoint", "roll back")
 KEYS = tuple("abcdef")
 HOUR = 3_600.0
@@ -176,10 +178,11 @@ def _draw_further(chance: random.Random, script: Script) -> None:
         script.table |= {"version": script.table.get("version", 9), "non_blocking": True}
     if chance.random() < 0.5:
         return
+    if index == "RecordIndex" and "version" in script.table and is_one_version and chance.random() < 0.5:
+        script.table["metadata"] = ["record_index", f"{SECONDARY}=by"]
     rare: dict[str, list[tuple[str, float]]] = {
         "writer": [(DROP, 0.1)],
-        # Of later versions a range is one of moments at which instants completed, which nobody was told.
-        "reader": [("read since", 0.3)] if "version" not in script.table and is_one_version else [],
+        "reader": [("read since", 0.2), ("read of", 0.2)] if is_one_version else [],
         "keeper": [("restore", 0.1), ("delete savepoint", 0.1)],
     }
     if "metadata" in script.table:

@@ -55,8 +55,8 @@ class Attempt:
     """A claimed instant and its snapshot. Made by `begin_attempt`, ended by `commit` or `give_up`.
 
     `task_memory`: bytes of incoming rows that one task may hold. `replaced` is None unless the
-    operation replaces: then partition → file ids that it hides. `seen`: the file groups of the
-    snapshot in the partitions that it writes to.
+    operation replaces: then partition → file ids that it hides; `emptied`: the partitions that it
+    fills or drops. `seen`: the file groups of the snapshot in the partitions that it writes to.
     """
 
     ctx: TableContext
@@ -67,6 +67,7 @@ class Attempt:
     batch: str = ""
     task_memory: int = DEFAULT_TASK_MEMORY
     replaced: dict[str, tuple[str, ...]] | None = None
+    emptied: set[str] = field(default_factory=set)
     planned: list[PlannedTask] = field(default_factory=list)
     seen: Mapping[Slot, FileSlice] = field(default_factory=dict)
 
@@ -125,7 +126,8 @@ class Attempt:
             rows = [count if slot in groups else 0 for slot, count in zip(slots, rows, strict=True)]
         filled = {slot.partition for slot, count in zip(slots, rows, strict=True) if count}
         if operation.replaces:
-            self.replaced = _replaced(operation, groups, {*filled, *dropped})
+            self.emptied = {*filled, *dropped}
+            self.replaced = _replaced(operation, groups, self.emptied)
             groups = {}
         change = self.prepared.index.change(self.ctx, self.txn, filled, self.replaced)
         slots = change.moved(slots)
@@ -262,8 +264,7 @@ class Attempt:
             keys.add(conflict_keys.TABLE)
         if self.replaced is not None:
             # Also where nothing is to be replaced yet: others may begin the partition meanwhile.
-            written = {item.task.partition for item in self.planned}
-            for partition in {*self.replaced, *written}:
+            for partition in {*self.replaced, *self.emptied}:
                 keys |= {
                     conflict_keys.partition_conflict_key(partition),
                     conflict_keys.replaced_conflict_key(partition),

@@ -129,6 +129,18 @@ def test_overwriting_a_partition_excludes_an_upsert_into_it(table: HudiTable) ->
     assert contents(table) == [("a", "x", 20), ("b", "y", 2)]
 
 
+@pytest.mark.parametrize("operation", ["upsert", "bulk_insert"])
+def test_dropping_a_partition_that_shows_no_row_excludes_who_begins_it(table: HudiTable, operation: Any) -> None:
+    table.write(None, operation="delete_partition", partitions=["x"])
+    with pytest.raises(WriteConflictError):
+        write_beside(
+            table,
+            lambda **e: table.write(rows(("n", "x", 1)), operation=operation, **e),
+            lambda o: o.write(None, operation="delete_partition", partitions=["x"]),
+        )
+    assert contents(table) == [("b", "y", 2)]
+
+
 def test_one_batch_by_two_writers_is_written_once(table: HudiTable) -> None:
     with pytest.raises(WriteConflictError):
         write_beside(
