@@ -28,7 +28,8 @@ from tests.simulation.earlier import EARLIER, code_of
 from tests.simulation.faults import Requests
 from tests.simulation.history import Event, History
 from tests.simulation.scheduler import Killed, Scheduler, SimProcess
-from tests.simulation.script import BRING_TO, DROP, READS, SECONDARY, WRITES, Cast, Operation
+from tests.simulation.script import BRING_TO, DROP, READS, WRITES, Cast, Operation
+from tests.simulation.sim_lock import with_sim_lock
 from tests.simulation.store import EPOCH, SimStorage, SimStore
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("by", pa.string())])
@@ -85,7 +86,7 @@ def city_of(key: str, partitions: int) -> str:
 class Actor:
     """One process of the cast, over all its lives. `is_changed`: somebody brings the table to
     another version meanwhile, and whoever comes beside that is refused. `is_non_blocking`: its
-    writes append to a bucket beside others."""
+    writes append to a bucket beside others; `is_locked`: it takes the lock that writers share."""
 
     cast: Cast
     store: SimStore
@@ -96,6 +97,9 @@ class Actor:
     seed: int
     is_changed: bool = False
     is_non_blocking: bool = False
+    is_locked: bool = False
+    options: dict[str, str] = field(default_factory=dict)
+    metadata: list[str] = field(default_factory=list)
     requests: Requests = field(init=False)
     done: int = 0
     is_over: bool = False
@@ -143,7 +147,8 @@ class Actor:
         storage = SimStorage(self.store, self.requests, self.base)
         while True:
             try:
-                return self.code.table(self.code.open_context(storage, self.clock))
+                ctx = self.code.open_context(storage, self.clock)
+                return self.code.table(with_sim_lock(ctx, storage) if self.is_locked else ctx)
             except UnavailableError:
                 self.clock.sleep(5.0)
 
@@ -194,8 +199,7 @@ class Actor:
         event.keys = list(operation.keys)
         rows = None if operation.kind == DROP else rows_of(event.keys, event.write, self.partitions)
         more: dict[str, Any] = {} if rows else {"partitions": [city_of(key, self.partitions) for key in event.keys]}
-        if self.is_non_blocking:
-            more["options"] = {MODE: NON_BLOCKING}
+        more["options"] = {**self.options, **({MODE: NON_BLOCKING} if self.is_non_blocking else {})}
         name = _OPERATIONS.get(operation.kind, operation.kind)
         more["engine"] = self.code.engine(self.cast.threads)
         result = table.write(rows, operation=name, batch=event.write, **more)  # type: ignore[arg-type]
@@ -261,8 +265,7 @@ class Actor:
         elif kind.startswith(BRING_TO):
             self._bring(table, int(kind.removeprefix(BRING_TO)))
         elif kind == "build metadata":
-            parts = (part for part in table.context.config.metadata_partitions if part != "files")
-            table.build_metadata([f"{part}=by" if part == SECONDARY else part for part in parts])
+            table.build_metadata(self.metadata)
         else:
             calls: dict[str, Any] = {
                 "clean": table.clean,

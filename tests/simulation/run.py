@@ -111,8 +111,9 @@ def play(script: Script, told: Callable[[str], None] | None = None) -> Outcome:
 def _actor(script: Script, number: int, store: SimStore, history: History, counts: Counter[str]) -> Actor:
     cast = script.cast[number]
     seed = mixed(script.seed, sum(cast.name.encode()))
-    table, shared = script.table, (history, counts, seed, script.changes, script.table.get("non_blocking", False))
-    actor = Actor(cast, store, script.base, table["partitions"], *shared)
+    actor = Actor(cast, store, script.base, script.table["partitions"], history, counts, seed, script.changes)
+    actor.is_non_blocking, actor.is_locked = (script.table.get(name, False) for name in ("non_blocking", "locked"))
+    actor.options, actor.metadata = script.table.get("options", {}), script.table.get("metadata", [])
     actor.requests.spread = script.spread
     return actor
 
@@ -121,7 +122,8 @@ def _founded(script: Script, store: SimStore, counts: Counter[str]) -> None:
     table = script.table
 
     def found(storage: SimStorage) -> None:
-        index = "GlobalSimple" if table["index"] == "RecordIndex" else table["index"]
+        first = {"RecordIndex": "GlobalSimple", "PartitionedRecordIndex": "Simple"}
+        index = table["index"] if isinstance(table["index"], dict) else first.get(table["index"], table["index"])
         spec = TableSpec(
             SCHEMA, record_key="id", partition_by="city", type=table["type"], index=index, version=table.get("version")
         )
@@ -150,6 +152,7 @@ def _rest(script: Script, store: SimStore, history: History, counts: Counter[str
     calls; and a last look at all of it."""
     cast = Cast("last", [])
     actor = Actor(cast, store, script.base, script.table["partitions"], history, counts, script.seed)
+    actor.is_locked = script.table.get("locked", False)
 
     def rest(storage: SimStorage) -> None:
         actor.requests.process = storage.requests.process

@@ -24,6 +24,11 @@ SECONDARY = "secondary_index_writers"
 """The index of the column that tells who wrote a row, where a table has it."""
 SERVICES = ("clean", "archive", "compact", "compact logs", "cluster", "build metadata", "savepoint", "roll back")
 KEYS = tuple("abcdef")
+WRITE_OPTIONS = {
+    "hoodie.write.num.retries.on.conflict.failures": "3",
+    "hoodie.write.concurrency.early.conflict.detection.enable": "true",
+}
+"""What all writes of a run may be asked."""
 HOUR = 3_600.0
 BRING_TO = "bring to "
 """And a table version: what the process does that changes it."""
@@ -176,9 +181,17 @@ def _draw_further(chance: random.Random, script: Script) -> None:
     is_one_version = not script.changes and all(cast.code == PRESENT for cast in script.cast)
     if is_bucket and script.table["type"] == "MergeOnRead" and is_one_version and chance.random() < 0.5:
         script.table |= {"version": script.table.get("version", 9), "non_blocking": True}
+    if is_one_version and chance.random() < 0.15:
+        script.table["locked"] = True
+    if is_one_version:
+        for name, value in WRITE_OPTIONS.items():
+            if chance.random() < 0.2:
+                script.table.setdefault("options", {})[name] = value
     if chance.random() < 0.5:
         return
-    if index == "RecordIndex" and "version" in script.table and is_one_version and chance.random() < 0.5:
+    if index == "RecordIndex" and is_one_version and chance.random() < 0.4:
+        script.table |= {"index": "PartitionedRecordIndex", "metadata": ["partitioned_record_index"]}
+    elif index == "RecordIndex" and "version" in script.table and is_one_version and chance.random() < 0.7:
         script.table["metadata"] = ["record_index", f"{SECONDARY}=by"]
     rare: dict[str, list[tuple[str, float]]] = {
         "writer": [(DROP, 0.1)],
