@@ -220,7 +220,12 @@ class Actor:
             return
         wanted = None if event.sought is None else [("id", "=", event.sought)]
         wanted = wanted if event.of is None else [("by", "=", event.of)]
-        changed = self._since(table, event) if kind == "read since" and self.pins else {}
+        changed = self._since(table, event) if kind in ("read since", "read changes") and self.pins else {}
+        if kind == "read changes" and changed:
+            told = table.changes(changed["since"], columns=["id", "by"]).to_arrow().to_pylist()
+            images = ((row["op"], row["before"] or {}, row["after"] or {}) for row in told)
+            event.changes = [(op, (a or b)["id"], b.get("by", ""), a.get("by", "")) for op, b, a in images]
+            return
         found = table.scan(columns=COLUMNS, as_of=pin, filter=wanted, **changed).to_arrow()
         event.rows = list(zip(*(found.column(name).to_pylist() for name in COLUMNS), strict=True))
         self.writes = sorted({*self.writes, *(row[1] for row in event.rows)})[-8:]

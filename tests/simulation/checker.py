@@ -12,6 +12,7 @@ to an instant shows the same of the instants up to that one.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -20,6 +21,8 @@ from tests.simulation.history import Event, History
 from tests.simulation.script import DROP, READS
 
 REPLACING = ("overwrite", DROP)
+Change = tuple[str, str, str, str]
+"""An operation, a key, the write of its row before and after."""
 Rows = dict[str, tuple[str, str]]
 """Of each key the write that the row is of, and its instant."""
 
@@ -81,20 +84,44 @@ class Checker:
             return known
         rows: Rows = {}
         for step in self._counted(number, pin):
-            event = self._writes.get(step.write)
-            if event is not None and event.kind in REPLACING:
-                replaced = {self.place(key) for key in event.keys}
-                gone = (key for key in rows if self.place(key) in replaced and (event.write, key) not in self._void)
-                for key in list(gone):
-                    del rows[key]
-            for key in event.keys if event is not None else ():
-                if event is not None and event.kind == "delete":
-                    if (event.write, key) not in self._void:
-                        rows.pop(key, None)
-                elif event is not None and event.kind != DROP:
-                    rows[key] = (step.write, step.instant)
+            self._apply(rows, step)
         self._rows[number, pin] = rows
         return rows
+
+    def _apply(self, rows: Rows, step: Step) -> list[Change]:
+        """What a step does to the rows, and what it changes."""
+        event = self._writes.get(step.write)
+        if event is None:
+            return []
+        changes: list[Change] = []
+        if event.kind in REPLACING:
+            replaced = {self.place(key) for key in event.keys}
+            gone = [key for key in rows if self.place(key) in replaced and (event.write, key) not in self._void]
+            changes += [("d", key, rows.pop(key)[0], "") for key in gone]
+        for key in event.keys if event.kind != DROP else ():
+            before = rows[key][0] if key in rows else ""
+            if event.kind != "delete":
+                changes.append(("u" if before else "i", key, before, step.write))
+                rows[key] = (step.write, step.instant)
+            elif before and (event.write, key) not in self._void:
+                changes.append(("d", key, before, ""))
+                del rows[key]
+        return changes
+
+    def _changes(self, event: Event, number: int) -> list[Change]:
+        """What the first so many steps have changed since an instant."""
+        rows: Rows = {}
+        found: list[Change] = []
+        for step in self._counted(number, None):
+            changed = self._apply(rows, step)
+            found += changed if self._is_since(event, step.instant) else []
+        return sorted(found)
+
+    def _is_since(self, event: Event, instant: str) -> bool:
+        """Whether what an instant has written is among what has changed since the one of before, by
+        the order of instants or of completions."""
+        since = event.since or ""
+        return self._places[instant] > self._places[since] if event.by_completion else instant > since
 
     def _counted(self, number: int, pin: str | None) -> list[Step]:
         steps = self._states[number]
@@ -168,6 +195,10 @@ class Checker:
     def _matching(self, event: Event, least: int, most: int) -> int | None:
         """The fewest steps that explain a read."""
         numbers = range(least, most + 1)
+        if event.changes is not None:
+            told = sorted(event.changes)
+            # Which deletes met nothing is not worked out here.
+            return next((n for n in numbers if self._changes(event, n) == told or self._open_deletes(n, None)), None)
         if event.rows is None:
             counts = ((number, self.state(number), self._open_deletes(number, None)) for number in numbers)
             return next(
@@ -202,10 +233,7 @@ class Checker:
             return {key: row for key, row in rows.items() if row[0] == event.of}
         if event.since is None:
             return rows
-        if event.by_completion:
-            begin = self._places[event.since]
-            return {key: row for key, row in rows.items() if self._places[row[1]] > begin}
-        return {key: row for key, row in rows.items() if row[1] > event.since}
+        return {key: row for key, row in rows.items() if self._is_since(event, row[1])}
 
     def _explained(self, number: int, event: Event, read: Rows) -> bool:
         """Whether deletes and overwrites that met nothing explain what a read shows beyond the
@@ -266,6 +294,10 @@ class Checker:
         return found
 
     def _difference(self, event: Event, least: int, most: int) -> str:
+        if event.changes is not None:
+            expected = Counter(self._changes(event, most))
+            told = Counter(event.changes)
+            return f"changes since {event.since}, of {most} steps: lacks {expected - told}, tells {told - expected}"
         if event.rows is None:
             counts = sorted({len(self.state(number)) for number in range(least, most + 1)})
             return f"counted {event.count}, there were {counts}"

@@ -12,7 +12,8 @@ class Event:
     """One operation. `ended` is infinite for one whose process died. `rows`: (key, writer, commit
     time) of each row that was read: of the key `sought` alone if there is one, of those that the
     write `of` has written, or of what changed after the instant `since`, by the order of instants
-    or of completions (`by_completion`). `met`: faults that its requests met."""
+    or of completions (`by_completion`). `changes`: (operation, key, writer before, writer after) of
+    each change since then. `met`: faults that its requests met."""
 
     process: str
     kind: str
@@ -29,11 +30,14 @@ class Event:
     sought: str | None = None
     rows: list[tuple[str, str, str]] | None = None
     count: int | None = None
+    changes: list[tuple[str, str, str, str]] | None = None
     met: int = 0
     message: str = ""
 
     def shown(self) -> str:
         """What it read, in one order."""
+        if self.changes is not None:
+            return " ".join("/".join(change) for change in sorted(self.changes))
         if self.rows is not None:
             return " ".join(f"{key}={by}@{time}" for key, by, time in sorted(self.rows))
         return self.instant if self.count is None else str(self.count)

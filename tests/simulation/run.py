@@ -125,7 +125,13 @@ def _founded(script: Script, store: SimStore, counts: Counter[str]) -> None:
         first = {"RecordIndex": "GlobalSimple", "PartitionedRecordIndex": "Simple"}
         index = table["index"] if isinstance(table["index"], dict) else first.get(table["index"], table["index"])
         spec = TableSpec(
-            SCHEMA, record_key="id", partition_by="city", type=table["type"], index=index, version=table.get("version")
+            SCHEMA,
+            record_key="id",
+            partition_by="city",
+            type=table["type"],
+            index=index,
+            version=table.get("version"),
+            options={"hoodie.table.cdc.enabled": "true"} if table.get("cdc") else {},
         )
         opened = HudiTable(create(storage, spec, clock=SimClock(store.scheduler)))
         if "metadata" in table:

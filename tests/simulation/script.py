@@ -19,7 +19,7 @@ from tests.simulation.store import WHOLE
 WRITES = ("upsert", "insert", "delete", "bulk insert", "overwrite")
 DROP = "drop partition"
 """What a write may do besides: the partition of its key goes."""
-READS = ("read", "read pinned", "read since", "read of", "count", "look up")
+READS = ("read", "read pinned", "read since", "read changes", "read of", "count", "look up")
 SECONDARY = "secondary_index_writers"
 """The index of the column that tells who wrote a row, where a table has it."""
 SERVICES = ("clean", "archive", "compact", "compact logs", "cluster", "build metadata", "savepoint", "roll back")
@@ -189,13 +189,15 @@ def _draw_further(chance: random.Random, script: Script) -> None:
                 script.table.setdefault("options", {})[name] = value
     if chance.random() < 0.5:
         return
+    if not script.table.get("non_blocking") and chance.random() < 0.2:
+        script.table["cdc"] = True
     if index == "RecordIndex" and is_one_version and chance.random() < 0.4:
         script.table |= {"index": "PartitionedRecordIndex", "metadata": ["partitioned_record_index"]}
     elif index == "RecordIndex" and "version" in script.table and is_one_version and chance.random() < 0.7:
         script.table["metadata"] = ["record_index", f"{SECONDARY}=by"]
     rare: dict[str, list[tuple[str, float]]] = {
         "writer": [(DROP, 0.1)],
-        "reader": [("read since", 0.2), ("read of", 0.2)] if is_one_version else [],
+        "reader": [("read since", 0.15), ("read changes", 0.2), ("read of", 0.15)] if is_one_version else [],
         "keeper": [("restore", 0.1), ("delete savepoint", 0.1)],
     }
     if "metadata" in script.table:

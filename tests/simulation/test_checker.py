@@ -44,6 +44,11 @@ class Told:
         self.history.events.append(event)
         return event
 
+    def changed(self, begun: float, ended: float, since: str, *changes: tuple[str, str, str, str]) -> Event:
+        event = Event("reader", "read changes", begun, ended, "done", since=since, changes=list(changes))
+        self.history.events.append(event)
+        return event
+
     def of(self, write: str) -> Event:
         return next(event for event in self.history.events if event.write == write)
 
@@ -56,6 +61,20 @@ def test_a_history_without_anomalies_passes() -> None:
     told.read(35, 36, "a=w2@T2", "b=w2@T2")
     told.read(45, 46, "a=w1@T1", "b=w1@T1", pin="T1")
     told.history.events.append(Event("reader", "count", 63, 64, "done", count=2))
+    assert told.wrong() == []
+
+
+def test_what_changed_is_told_in_the_state_of_then_or_change_by_change() -> None:
+    told = Told()
+    told.write("w4", 70, 80, "T4", ["b"], "delete")
+    told.write("w5", 90, 100, "T5", ["c"], "overwrite")
+    told.read(63, 64, "a=w3@T3").since = "T2"
+    told.read(63, 64, "b=w2@T2").of = "w2"
+    told.read(101, 102, "c=w5@T5").since = "T1"
+    of_b = [("u", "b", "w1", "w2"), ("d", "b", "w2", "")]
+    of_a = [("u", "a", "w1", "w2"), ("u", "a", "w2", "w3"), ("d", "a", "w3", "")]
+    told.changed(101, 102, "T1", *of_a, *of_b, ("i", "c", "", "w5"))
+    told.changed(101, 102, "T3", ("d", "b", "w2", ""), ("d", "a", "w3", ""), ("i", "c", "", "w5"))
     assert told.wrong() == []
 
 
@@ -145,6 +164,27 @@ def a_row_taken_back(told: Told) -> None:
     told.read(71, 72, "a=w3@T3", "b=w2@T2")
 
 
+def a_dropped_row(told: Told) -> None:
+    told.write("w4", 70, 80, "T4", ["a"], "drop partition")
+    told.read(81, 82, "b=w2@T2")
+
+
+def what_did_not_change(told: Told) -> None:
+    told.read(63, 64, "a=w3@T3", "b=w2@T2").since = "T2"
+
+
+def what_another_has_written(told: Told) -> None:
+    told.read(63, 64, "a=w3@T3").of = "w2"
+
+
+def a_change_too_few(told: Told) -> None:
+    told.changed(63, 64, "T1", ("u", "a", "w1", "w2"), ("u", "b", "w1", "w2"))
+
+
+def a_change_of_another_row(told: Told) -> None:
+    told.changed(63, 64, "T2", ("u", "a", "w1", "w3"))
+
+
 def a_bug(told: Told) -> None:
     told.history.events.append(Event("keeper", "clean", 63, 64, "broken", message="KeyError"))
 
@@ -154,7 +194,7 @@ def a_bug(told: Told) -> None:
     [
         lost, lost_to_a_reader, half_a_write, failed_and_there, doubled, a_row_twice, back_in_time, from_the_future, of_nobody,
         decided_for_nobody, another_commit_time, another_past, a_wrong_count, acknowledged_too_early, not_readable, another_row_looked_up, a_deleted_row,
-        a_row_taken_back, a_bug,
+        a_row_taken_back, a_dropped_row, what_did_not_change, what_another_has_written, a_change_too_few, a_change_of_another_row, a_bug,
     ],
 )  # fmt: skip
 def test_a_planted_anomaly_is_found(plant: Callable[[Told], None]) -> None:
