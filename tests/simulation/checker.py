@@ -221,8 +221,12 @@ class Checker:
         if found is None:
             found = next((number for number in numbers if self._explained(number, event, read)), None)
         if found is not None and sought is None and event.since is None and event.of is None:
+            # Where another number of steps may explain the read, too, a delete counts only if it is open after those as well.
+            others = [self._open_deletes(number, event.pin).items() for number in numbers]
             self._applied.update(
-                (write, key) for key, write in self._open_deletes(found, event.pin).items() if key not in read
+                (write, key)
+                for key, write in others[0]
+                if key not in read and all((key, write) in each for each in others)
             )
         return found
 

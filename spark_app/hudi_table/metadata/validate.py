@@ -54,7 +54,9 @@ def committed_files(infos: Iterable[ObjectInfo], timeline: Timeline) -> dict[tup
         return instant is None or instant in completed or comparable_time(instant) < start
 
     def writer_of(log: LogFileName) -> str | None:
-        return log.base_instant if timeline.layout.logs_tell_writers else instant_of_token(log.token)
+        # The log of a rewrite's changes has that write's own instant in its name.
+        own = timeline.layout.logs_tell_writers or log.cdc
+        return log.base_instant if own else instant_of_token(log.token)
 
     found = {}
     for info in infos:

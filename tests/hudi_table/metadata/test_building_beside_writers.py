@@ -12,20 +12,26 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.errors import WriteConflictError
 from hudi_table.metadata.building_plans import pending_buildings
 from hudi_table.metadata.indexing import finish_buildings
 from hudi_table.metadata.table import read_partitions
 from hudi_table.metadata.validate import differences
+from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.crashes import SCHEMA, rows
 from tests.support.metadata_table import missing_entries
 from tests.support.scale import scaled
 
+T = TypeVar("T")
+R = TypeVar("R")
 INDEXES = ("column_stats", "bloom_filters")
 ALL = ("bloom_filters", "column_stats", "files")
 WRITERS = 3
@@ -108,3 +114,25 @@ def test_what_a_killed_process_has_begun_is_written_to_by_others_and_finished_by
     assert not finish_buildings(open_table(str(base)).context)
     open_table(str(base)).upsert(rows(("a", "x", 5)))
     assert_whole(base, {("a", "x", 5), ("b", "y", 0), ("c", "x", 1)})
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_the_changes_that_a_write_has_logged_and_that_is_given_up_are_not_listed(tmp_path: Path, version: int) -> None:
+    options = {"hoodie.table.cdc.enabled": "true"}
+    spec: dict[str, Any] = {"record_key": "id", "partition_by": "city", "version": version, "options": options}
+    table = create_table(str(tmp_path), SCHEMA, **spec)
+    table.upsert(rows(("a", "x", 0)))
+    other = open_table(str(tmp_path))
+
+    class Behind(LocalEngine):
+        """Others go on once the files are written."""
+
+        def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+            done = super().map(function, items)
+            if other.build_metadata():
+                other.upsert(rows(("a", "x", 2)))
+            return done
+
+    with pytest.raises(WriteConflictError):
+        table.upsert(rows(("a", "x", 1)), engine=Behind(1))
+    assert differences(other.context) == []
