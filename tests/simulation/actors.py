@@ -278,7 +278,7 @@ class Actor:
                 "compact logs": table.compact_logs,
                 "cluster": table.cluster,
             }
-            calls[kind](SERVICE_OPTIONS, force=True, engine=engine)
+            calls[kind]({**SERVICE_OPTIONS, **self.options}, force=True, engine=engine)
 
     def _bring(self, table: HudiTable, target: int) -> None:
         """Bring the table to another version, again where something is pending, writers come

@@ -27,8 +27,10 @@ KEYS = tuple("abcdef")
 WRITE_OPTIONS = {
     "hoodie.write.num.retries.on.conflict.failures": "3",
     "hoodie.write.concurrency.early.conflict.detection.enable": "true",
+    "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy",
+    "hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution": "true",
 }
-"""What all writes of a run may be asked."""
+"""What all writes and services of a run may be asked."""
 HOUR = 3_600.0
 BRING_TO = "bring to "
 """And a table version: what the process does that changes it."""
