@@ -158,7 +158,7 @@ def _rest(script: Script, store: SimStore, history: History, counts: Counter[str
     calls; and a last look at all of it."""
     cast = Cast("last", [])
     actor = Actor(cast, store, script.base, script.table["partitions"], history, counts, script.seed)
-    actor.is_locked = script.table.get("locked", False)
+    actor.is_locked, actor.metadata = script.table.get("locked", False), script.table.get("metadata", [])
 
     def rest(storage: SimStorage) -> None:
         actor.requests.process = storage.requests.process
@@ -191,6 +191,7 @@ def _finish(script: Script, actor: Actor, table: HudiTable) -> None:
     actor.done += 1
     kinds = ["delete", *(["compact logs", "compact"] if script.table["type"] == "MergeOnRead" else [])]
     kinds += ["cluster" if clusters(script.table) else "end resize"]
+    kinds += ["build metadata"] if "metadata" in script.table else []
     for kind in [*kinds, "clean"]:
         event = actor.perform(table, Operation(kind, ["nobody"] if kind == "delete" else []))
         if event.outcome not in ("done", "WriteConflict"):
