@@ -32,7 +32,7 @@ from tests.simulation.script import BRING_TO, DROP, READS, WRITES, Cast, Operati
 from tests.simulation.sim_lock import with_sim_lock
 from tests.simulation.store import EPOCH, SimStorage, SimStore
 
-SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("by", pa.string())])
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("by", pa.string()), ("ts", pa.int64())])
 SERVICE_OPTIONS = {
     "hoodie.cleaner.commits.retained": "3",
     "hoodie.keep.min.commits": "5",
@@ -71,10 +71,10 @@ class SimClock:
         self.scheduler.sleep(seconds)
 
 
-def rows_of(keys: list[str], by: str, partitions: int) -> pa.Table:
+def rows_of(keys: list[str], by: str, partitions: int, ts: int = 0) -> pa.Table:
     """Rows of a write."""
     cities = [city_of(key, partitions) for key in keys]
-    return pa.table({"id": keys, "city": cities, "by": [by] * len(keys)}, schema=SCHEMA)
+    return pa.table({"id": keys, "city": cities, "by": [by] * len(keys), "ts": [ts] * len(keys)}, schema=SCHEMA)
 
 
 def city_of(key: str, partitions: int) -> str:
@@ -197,7 +197,8 @@ class Actor:
             # Which of two writes of one key counts goes by their instants there: no two lives share one.
             operation.keys[:] = [f"{self.cast.name}-{self.lives}{key[-1]}" for key in operation.keys]
         event.keys = list(operation.keys)
-        rows = None if operation.kind == DROP else rows_of(event.keys, event.write, self.partitions)
+        event.ts = operation.ts
+        rows = None if operation.kind == DROP else rows_of(event.keys, event.write, self.partitions, event.ts)
         more: dict[str, Any] = {} if rows else {"partitions": [city_of(key, self.partitions) for key in event.keys]}
         more["options"] = {**self.options, **({MODE: NON_BLOCKING} if self.is_non_blocking else {})}
         name = _OPERATIONS.get(operation.kind, operation.kind)

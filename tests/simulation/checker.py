@@ -100,6 +100,8 @@ class Checker:
             changes += [("d", key, rows.pop(key)[0], "") for key in gone]
         for key in event.keys if event.kind != DROP else ():
             before = rows[key][0] if key in rows else ""
+            if event.kind != "delete" and before and self._writes[before].ts > event.ts:
+                continue
             if event.kind != "delete":
                 changes.append(("u" if before else "i", key, before, step.write))
                 rows[key] = (step.write, step.instant)

@@ -13,7 +13,8 @@ class Event:
     time) of each row that was read: of the key `sought` alone if there is one, of those that the
     write `of` has written, or of what changed after the instant `since`, by the order of instants
     or of completions (`by_completion`). `changes`: (operation, key, writer before, writer after) of
-    each change since then. `met`: faults that its requests met."""
+    each change since then. `ts`: of a write, the ordering value of its
+    rows. `met`: faults that its requests met."""
 
     process: str
     kind: str
@@ -31,6 +32,7 @@ class Event:
     rows: list[tuple[str, str, str]] | None = None
     count: int | None = None
     changes: list[tuple[str, str, str, str]] | None = None
+    ts: int = 0
     met: int = 0
     message: str = ""
 

@@ -41,12 +41,13 @@ CALLS_OF_THE_CHANGER = 600
 
 @dataclass
 class Operation:
-    """One call of the library: `keys` are those of a write. `think`: seconds that the process waits
-    before it."""
+    """One call of the library: `keys` are those of a write, `ts` the ordering value of its rows.
+    `think`: seconds that the process waits before it."""
 
     kind: str
     keys: list[str] = field(default_factory=list)
     think: float = 0.0
+    ts: int = 0
 
 
 @dataclass
@@ -193,6 +194,15 @@ def _draw_further(chance: random.Random, script: Script) -> None:
         return
     if not script.table.get("non_blocking") and chance.random() < 0.2:
         script.table["cdc"] = True
+    # By event time logs have no global index.
+    may_order = script.table["type"] == "CopyOnWrite" or index not in ("GlobalSimple", "RecordIndex")
+    if is_one_version and may_order and chance.random() < 0.4:
+        script.table["ordered"] = True
+        for operation in (operation for cast in script.cast for operation in cast.operations):
+            operation.ts = chance.randrange(4)
+            if operation.kind == "delete" and script.table["type"] == "MergeOnRead":
+                # Entries of logs meet each other before the base row: one behind a delete may lose to the row that was deleted, as with Hudi.
+                operation.kind = "upsert"
     if index == "RecordIndex" and is_one_version and chance.random() < 0.4:
         script.table |= {"index": "PartitionedRecordIndex", "metadata": ["partitioned_record_index"]}
     elif index == "RecordIndex" and "version" in script.table and is_one_version and chance.random() < 0.7:
