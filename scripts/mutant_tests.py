@@ -217,8 +217,8 @@ def digest(*names: str) -> str:
 
 def tests_of(path: Path, most: int) -> list[str]:
     """Of its distribution's tests those that mention the module and those of the folder that
-    mirrors its own, or of the nearest above; those that have its name first; at most so many
-    files."""
+    mirrors its own, or of the nearest above; those that have its name first, then those with that
+    of its folder; at most so many files."""
     inside = path.relative_to(ROOT).parts[1:]
     dotted = ".".join(inside).removesuffix(".py")
     own = sorted((ROOT / "tests" / inside[0]).rglob("test_*.py"))
@@ -230,7 +230,12 @@ def tests_of(path: Path, most: int) -> list[str]:
     beside = [] if len(folder.relative_to(ROOT).parts) < min(3, len(inside)) else sorted(folder.rglob("test_*.py"))
     first = sorted(
         {*mentions, *beside},
-        key=lambda test: (not test.stem.startswith(f"test_{path.stem}"), test not in mentions, test),
+        key=lambda test: (
+            not test.stem.startswith(f"test_{path.stem}"),
+            not test.stem.startswith(f"test_{path.parent.name}"),
+            test not in mentions,
+            test,
+        ),
     )
     return [test.relative_to(ROOT).as_posix() for test in first[:most]]
 

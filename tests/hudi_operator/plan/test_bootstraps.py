@@ -38,6 +38,7 @@ def test_the_bootstrap_comes_before_the_files_that_wait() -> None:
     assert conditions(effects)["Reconciling"] == ("True", "Bootstrapping")
     assert bootstrapped(effects) == ("False", "NotYet")
     assert of(Emit, effects)[0].message.startswith("Bootstrap: attempt 1 as ")
+    assert [emit.reason for emit in of(Emit, effects)] == ["Started"]
     running = run_after(effects, "Running")
     assert not of(Launch, plan_table(desired(of(SetStatus, effects)[0].status), seen(runs=(running,)), NOW))
 

@@ -40,6 +40,8 @@ def finding(
 
 def news(before: Iterable[Condition], after: Iterable[Condition]) -> list[Emit]:
     """An event where it comes out that there is nothing to bootstrap into."""
-    known = {each.reason for each in before if each.type == BOOTSTRAPPED}
-    found = (each for each in after if each.type == BOOTSTRAPPED and each.reason == WAS_THERE)
-    return [Emit(EventType.WARNING, WAS_THERE, each.message) for each in found if WAS_THERE not in known]
+    return [Emit(EventType.WARNING, WAS_THERE, each.message) for each in _was_there(after) if not _was_there(before)]
+
+
+def _was_there(conditions: Iterable[Condition]) -> list[Condition]:
+    return [each for each in conditions if each.type == BOOTSTRAPPED and each.reason == WAS_THERE]

@@ -70,6 +70,4 @@ class KafkaOrigin:
             "value": [self.messages.values[place] for place in places],
             "attempt": [self.attempt] * len(places),
         }
-        return pa.table(
-            {name: pa.array(values) if isinstance(values, list) else values for name, values in columns.items()}
-        ).cast(ERROR_SCHEMA)
+        return pa.table(columns).cast(ERROR_SCHEMA)
