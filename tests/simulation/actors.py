@@ -22,13 +22,16 @@ from hudi_table.errors import (
     WriteConflictError,
 )
 from hudi_table.model.options.lock_settings import MODE, NON_BLOCKING
+from hudi_table.model.options.write_options import FAILED_WRITES
 from hudi_table.services.upgrading.run import bring_to
+from hudi_table.table.commit.beside.locking import may_decide, section
 from hudi_table.table.version_change import noted_change
-from tests.simulation.earlier import EARLIER, code_of
+from tests.simulation.earlier import EARLIER, PRESENT, code_of
 from tests.simulation.faults import Requests
+from tests.simulation.foreign import at_once
 from tests.simulation.history import Event, History
 from tests.simulation.scheduler import Killed, Scheduler, SimProcess
-from tests.simulation.script import BRING_TO, DROP, READS, WRITES, Cast, Operation
+from tests.simulation.script import BRING_TO, DROP, FOREIGN, READS, WRITES, Cast, Operation
 from tests.simulation.sim_lock import with_sim_lock
 from tests.simulation.store import EPOCH, SimStorage, SimStore
 
@@ -111,7 +114,7 @@ class Actor:
     def __post_init__(self) -> None:
         spread = 0.0
         self.requests = Requests(self.store, self.cast.name, self.seed, self.cast.faults, spread, self.counts)
-        self.code = code_of(self.cast.code)
+        self.code = code_of(PRESENT if self.cast.code == FOREIGN else self.cast.code)
         self.clock = SimClock(self.store.scheduler, self.cast.skew, self.cast.jumps)
         if self.cast.skew:
             self.counts["clock skew"] += 1
@@ -158,7 +161,8 @@ class Actor:
         event = self.history.begin(self.cast.name, kind, self.store.scheduler.now)
         met = self.requests.met
         allowed: tuple[type[HudiError], ...] = ALLOWED
-        beside = (UnsupportedTableError,) if self.is_changed else ()
+        # Another engine is told of no building that has a chain entry alone.
+        beside = (UnsupportedTableError,) if self.is_changed or self.cast.code == FOREIGN else ()
         if kind in REFUSED or kind.startswith(BRING_TO):
             allowed = (*ALLOWED, InvalidRequestError)
         try:
@@ -197,6 +201,9 @@ class Actor:
             # Which of two writes of one key counts goes by their instants there: no two lives share one.
             operation.keys[:] = [f"{self.cast.name}-{self.lives}{key[-1]}" for key in operation.keys]
         event.keys = list(operation.keys)
+        if self.cast.code == FOREIGN:
+            self._write_elsewhere(table, operation.kind, event)
+            return
         event.ts = operation.ts
         rows = None if operation.kind == DROP else rows_of(event.keys, event.write, self.partitions, event.ts)
         more: dict[str, Any] = {} if rows else {"partitions": [city_of(key, self.partitions) for key in event.keys]}
@@ -207,6 +214,21 @@ class Actor:
         event.instant = result.instant
         if result.instant:
             self.pins.append(result.instant)
+
+    def _write_elsewhere(self, table: HudiTable, kind: str, event: Event) -> None:
+        """The same by another engine, once it has the lock."""
+        rows = rows_of(event.keys, event.write, self.partitions)
+
+        def write(copy: HudiTable) -> str:
+            # What is dead it leaves to ours: our way to take it back needs the chain.
+            options = {FAILED_WRITES: "NEVER"}
+            return copy.write(rows, operation=_OPERATIONS.get(kind, kind), options=options).instant  # type: ignore[arg-type]
+
+        with section(table.context):
+            # To a table without a commit our first write adds one, and ends the claims before that: no way of another engine's.
+            if may_decide(table.context) and table._timeline().commits:
+                event.instant = at_once(self.store, self.clock, write)
+                self.counts["foreign write"] += 1
 
     def _read(self, table: HudiTable, operation: Operation, event: Event) -> None:
         kind, pin = operation.kind, None

@@ -333,12 +333,14 @@ def steps_of(decided: list[tuple[float, int, bytes]], removed: list[tuple[float,
         if entry.kind is Kind.ABORT:
             aborted.add(entry.instant)
         elif entry.kind is Kind.COMMIT:
-            steps.append(Step(last, entry.instant, entry.batch, tells_place=_tells_place(entry.conflict_keys)))
+            steps.append(Step(last, entry.instant, entry.batch, tells_place=tells_place(entry.conflict_keys)))
     committed = {step.instant for step in steps}
     gone = [Step(moment, time, is_removal=True) for moment, time in removed if time in aborted & committed]
     return sorted([*steps, *gone], key=lambda step: step.moment)
 
 
-def _tells_place(conflict_keys: tuple[str, ...]) -> bool:
+def tells_place(conflict_keys: tuple[str, ...]) -> bool:
+    """Whether a decision of ours excludes who replaces the partitions that it begins file groups
+    in, or who begins some in what it replaces."""
     kinds = {key.partition(":")[0] for key in conflict_keys}
     return "replace" in kinds if "partition" in kinds else not kinds <= {"batch", "instant"}

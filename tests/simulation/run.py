@@ -22,9 +22,10 @@ from tests.simulation.actors import SCHEMA, Actor, SimClock, city_of
 from tests.simulation.checker import Checker, steps_of
 from tests.simulation.earlier import PRESENT, code_of
 from tests.simulation.faults import Requests, mixed
+from tests.simulation.foreign import published_steps
 from tests.simulation.history import History
 from tests.simulation.scheduler import Scheduler, SimProcess
-from tests.simulation.script import BRING_TO, Cast, Operation, Script, clusters
+from tests.simulation.script import BRING_TO, FOREIGN, Cast, Operation, Script, clusters
 from tests.simulation.sim_threads import simulated_threads
 from tests.simulation.store import SimStorage, SimStore
 
@@ -49,11 +50,17 @@ class Outcome:
 
 
 class _Watched(SimStore):
-    """The store, which remembers the completed files that were deleted."""
+    """The store, which remembers the completed files that came and that were deleted."""
 
     def __init__(self, scheduler: Scheduler, script: Script) -> None:
         super().__init__(scheduler, script.order, script.page)
         self.removed: list[tuple[float, str]] = []
+        self.published: list[tuple[float, str]] = []
+
+    def put(self, path: str, data: bytes) -> None:
+        super().put(path, data)
+        if time := _completed(path):
+            self.published.append((self.scheduler.now, time))
 
     def delete(self, path: str) -> None:
         time = _completed(path)
@@ -80,7 +87,7 @@ def play(script: Script, told: Callable[[str], None] | None = None) -> Outcome:
     store.told = told
     history, counts = History(), Counter[str]()
     # What is imported for the first time must draw nothing of the seed's chance.
-    listing = [code_of(name).active for name in sorted({PRESENT, *(cast.code for cast in script.cast)})]
+    listing = [code_of(name).active for name in sorted({PRESENT, *(cast.code for cast in script.cast)} - {FOREIGN})]
     with (
         simulated_threads(scheduler),
         _seeded(script.seed),
@@ -101,7 +108,12 @@ def play(script: Script, told: Callable[[str], None] | None = None) -> Outcome:
             if actor.requests.process is not None and actor.requests.process.tasks:
                 actor.requests.process.kill()
     partitions = script.table["partitions"]
-    checker = Checker(history, steps_of(store.decided, store.removed), lambda key: city_of(key, partitions))
+    steps = steps_of(store.decided, store.removed)
+    if foreign := {
+        event.instant: event.write for event in history.events if event.process == FOREIGN and event.instant
+    }:
+        steps = published_steps(store.published, store.removed, store.decided, foreign)
+    checker = Checker(history, steps, lambda key: city_of(key, partitions))
     outcomes = Counter(f"{event.kind}: {event.outcome}" for event in history.events)
     return Outcome(
         script, checker.check(), counts, outcomes, store.digest.hexdigest(), len(history.events), scheduler.now, history

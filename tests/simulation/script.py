@@ -32,6 +32,8 @@ WRITE_OPTIONS = {
 }
 """What all writes and services of a run may be asked."""
 HOUR = 3_600.0
+FOREIGN = "foreign"
+"""In the place of a version of the library: another engine's writer."""
 BRING_TO = "bring to "
 """And a table version: what the process does that changes it."""
 OPERATIONS = 60
@@ -186,6 +188,8 @@ def _draw_further(chance: random.Random, script: Script) -> None:
         script.table |= {"version": script.table.get("version", 9), "non_blocking": True}
     if is_one_version and chance.random() < 0.15:
         script.table["locked"] = True
+        if not script.table.get("non_blocking") and chance.random() < 0.5:
+            _draw_foreign(chance, script)
     if is_one_version:
         for name, value in WRITE_OPTIONS.items():
             if chance.random() < 0.2:
@@ -222,6 +226,19 @@ def _draw_further(chance: random.Random, script: Script) -> None:
                 if chance.random() < share:
                     operation.kind = kind
                     operation.keys = [chance.choice(KEYS)] if kind == DROP else []
+
+
+def _draw_foreign(chance: random.Random, script: Script) -> None:
+    """A writer of another engine beside ours. The lock that they share is one of clocks."""
+    for cast in script.cast:
+        cast.skew, cast.jumps = 0.0, []
+    longest = sum(operation.think for operation in script.cast[0].operations)
+    done = []
+    for _ in range(chance.choice([3, 6, 10])):
+        keys = sorted(chance.sample(KEYS, chance.choice([1, 1, 2, 3])))
+        kind = chance.choice(["upsert", "upsert", "insert", "delete", "overwrite"])
+        done.append(Operation(kind, keys, round(chance.expovariate(1 / (longest / 10 + 5.0)), 3)))
+    script.cast.append(Cast("foreign", done, code=FOREIGN))
 
 
 def _table(chance: random.Random) -> dict[str, Any]:
