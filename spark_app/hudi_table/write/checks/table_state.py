@@ -29,7 +29,7 @@ def check_timeline(ctx: TableContext, timeline: Timeline) -> None:
     for instant in timeline.pending:
         if instant.action in _SERVICES and not is_decided(ctx, instant):
             raise UnsupportedTableError(
-                f"a {instant.action.value} is pending at {instant.time}; finish it or roll it back, then write again",
+                f"{instant.action.value} is pending at {instant.time}: another engine has begun it; finish it or roll it back, then write again",
                 base_path=ctx.base_path,
                 instant=instant.time,
             )
