@@ -31,6 +31,7 @@ from hudi_table.table.commit.rollback import (
 from hudi_table.table.commit.undo import UNDOING, Undo, carry_out, finish_undos
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.archived import has_archive
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import store_now
 from hudi_table.table.timeline.timeline import Timeline
@@ -147,8 +148,8 @@ def _finish_unclaimed(recovery: _Recovery, rollback: PendingRollback) -> list[st
     if decision is not None and decision[1].kind is Kind.ABORT:
         over = _quarantine_over(ctx, decision, recovery.now, planned)
         return _roll_back_aborted(ctx, target, over=True) if over else []
-    # What the timeline has passed may be archived, and its files count.
-    if timeline.has_passed(target.time):
+    # What the timeline has passed may be archived, and its files count: where nothing is, it began before the first commit.
+    if timeline.has_passed(target.time) and has_archive(ctx):
         return []
     if decision is not None:
         return _finish_foreign(ctx, timeline, target, rollback.instant, recovery.now)

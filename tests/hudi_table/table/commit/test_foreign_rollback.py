@@ -73,6 +73,24 @@ def test_of_a_writer_that_died_after_it_the_files_go_before_the_timeline_passes_
     assert left(ctx, txn.time) == []
 
 
+def test_one_of_before_the_first_commit_whose_engine_died_is_ended_and_holds_no_archiving() -> None:
+    """The first job of another engine has failed, the second died while it took that back."""
+    ctx = new_context()
+    failed = Instant("20250101000000000", Action.COMMIT, State.INFLIGHT)
+    undo = Instant("20250101000000001", Action.ROLLBACK, State.REQUESTED)
+    ctx.storage.put(f".hoodie/{undo.file_name}", rollback.rollback_plan(ctx, failed, []))
+    ctx.storage.put(f".hoodie/{undo.with_state(State.INFLIGHT).file_name}", b"")
+    for _ in range(5):
+        commit_buckets(ctx, [0])
+    later = reopen(ctx.storage, quarantine=-1.0)
+    assert load_timeline(later).has_passed(failed.time)
+    assert archive(later, KEEP, force=True) is None
+    assert recovery.recover(later, load_timeline(later)) == (failed.time,)
+    assert not load_timeline(later).pending
+    assert undo.with_state(State.COMPLETED).file_name in load_timeline(later).files
+    assert archive(later, KEEP, force=True) is not None
+
+
 def test_files_of_an_instant_that_may_be_archived_are_left_alone() -> None:
     ctx = new_context()
     times = [commit_buckets(ctx, [0]) for _ in range(5)]
