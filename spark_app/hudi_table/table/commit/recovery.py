@@ -148,13 +148,13 @@ def _finish_unclaimed(recovery: _Recovery, rollback: PendingRollback) -> list[st
     if decision is not None and decision[1].kind is Kind.ABORT:
         over = _quarantine_over(ctx, decision, recovery.now, planned)
         return _roll_back_aborted(ctx, target, over=True) if over else []
+    if planned is None or (recovery.now - planned).total_seconds() < ctx.settings.quarantine_seconds:
+        return []
     # What the timeline has passed may be archived, and its files count: where nothing is, it began before the first commit.
     if timeline.has_passed(target.time) and has_archive(ctx):
         return []
     if decision is not None:
         return _finish_foreign(ctx, timeline, target, rollback.instant, recovery.now)
-    if planned is None or (recovery.now - planned).total_seconds() < ctx.settings.quarantine_seconds:
-        return []
     return _roll_back_unclaimed(ctx, target)
 
 
