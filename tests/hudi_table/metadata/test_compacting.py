@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -145,31 +146,39 @@ def test_it_is_not_compacted_beside_what_a_pending_rollback_of_another_engine_ha
     assert compact_metadata(opened(store).context, 1)
 
 
-@pytest.mark.parametrize("layout", KINDS[:2], ids=str)
-def test_a_clean_tells_behind_a_compaction_that_is_decided_and_not_yet_on_the_timeline(layout):
-    """The compaction was listed before the clean's plan; its process dies behind its decision."""
-    store = with_metadata(layout, deltas=3)
-    compactor = AfterPut(store, "", lambda: None)
-    cleans: list[Any] = []
+class DeadError(Exception):
+    """Of a process that has died."""
 
-    class DeadError(Exception):
-        pass
+
+def dies_behind_its_decision(store: Storage, before: Callable[[], object]) -> Any:
+    """The storage of a process: something happens right before it decides, and nothing behind
+    that."""
+    dying, happened = AfterPut(store, "", lambda: None), list[object]()
 
     def die(*_: Any) -> None:
         raise DeadError
 
     def create(path: str, body: bytes) -> None:
-        if "/.txn/" not in path:
-            store.put_if_absent(path, body)
-            return
-        if not cleans:
-            cleans.append(opened(store).schedule_clean(ONE_VERSION, force=True))
+        if "/.txn/" in path and not happened:
+            happened.append(before())
         store.put_if_absent(path, body)
-        for call in ("put", "put_if_absent", "delete"):
-            setattr(compactor, call, die)
-        raise DeadError
+        if "/.txn/" in path:
+            for call in ("put", "put_if_absent", "delete"):
+                setattr(dying, call, die)
+            raise DeadError
 
-    compactor.put_if_absent = create  # type: ignore[attr-defined]
+    dying.put_if_absent = create  # type: ignore[attr-defined]
+    return dying
+
+
+@pytest.mark.parametrize("layout", KINDS[:2], ids=str)
+def test_a_clean_tells_behind_a_compaction_that_is_decided_and_not_yet_on_the_timeline(layout):
+    """The compaction was listed before the clean's plan; its process dies behind its decision."""
+    store = with_metadata(layout, deltas=3)
+    cleans: list[Any] = []
+    compactor = dies_behind_its_decision(
+        store, lambda: cleans.append(opened(store).schedule_clean(ONE_VERSION, force=True))
+    )
     with pytest.raises(DeadError):
         compact_metadata(opened(compactor).context, 1)
     run_clean(opened(store).context, cleans[0].instant, LocalEngine())
@@ -181,25 +190,10 @@ def test_a_clean_tells_behind_a_compaction_that_is_decided_and_not_yet_on_the_ti
 def test_the_log_of_a_clean_stands_behind_that_of_a_write_that_it_has_published(layout):
     """A reader of Hudi stops at a log of an instant that has not completed for it."""
     store = with_metadata(layout, deltas=3)
-    writer = AfterPut(store, "", lambda: None)
     cleans: list[Any] = []
-
-    class DeadError(Exception):
-        pass
-
-    def die(*_: Any) -> None:
-        raise DeadError
-
-    def decide(path: str, body: bytes) -> None:
-        if "/.txn/" in path:
-            cleans.append(opened(store).schedule_clean(ONE_VERSION, force=True))
-        store.put_if_absent(path, body)
-        if "/.txn/" in path:
-            for call in ("put", "put_if_absent", "delete"):
-                setattr(writer, call, die)
-            raise DeadError
-
-    writer.put_if_absent = decide  # type: ignore[attr-defined]
+    writer = dies_behind_its_decision(
+        store, lambda: cleans.append(opened(store).schedule_clean(ONE_VERSION, force=True))
+    )
     with pytest.raises(DeadError):
         opened(writer).write(rows(("a", "x", 9)), operation="upsert")
     before = {log.name for log in loaded(store).groups["files"][0].latest.logs}
