@@ -219,15 +219,16 @@ class Actor:
         """The same by another engine, once it has the lock."""
         rows = rows_of(event.keys, event.write, self.partitions)
 
-        def write(copy: HudiTable) -> str:
+        def write(copy: HudiTable) -> None:
             # What is dead it leaves to ours: our way to take it back needs the chain.
             options = {FAILED_WRITES: "NEVER"}
-            return copy.write(rows, operation=_OPERATIONS.get(kind, kind), options=options).instant  # type: ignore[arg-type]
+            result = copy.write(rows, operation=_OPERATIONS.get(kind, kind), options=options)  # type: ignore[arg-type]
+            event.instant = result.instant
 
         with section(table.context):
             # To a table without a commit our first write adds one, and ends the claims before that: no way of another engine's.
             if may_decide(table.context) and table._timeline().commits:
-                event.instant = at_once(self.store, self.clock, write)
+                at_once(self.store, self.clock, write)
                 self.counts["foreign write"] += 1
 
     def _read(self, table: HudiTable, operation: Operation, event: Event) -> None:
@@ -261,13 +262,13 @@ class Actor:
         """What asks for the changes since an instant of before. Of later versions the range is one
         of moments at which instants completed, which the timeline tells until it is archived."""
         timeline = table._timeline()
-        times = [each for each in self.pins if each in {instant.time for instant in timeline.commits}]
+        moments = {instant.time: instant.moment for instant in timeline.commits}
+        times = [each for each in self.pins if each in moments]
         if not times:
             return {}
         event.since = times[-1 - (self.done % min(4, len(times)))]
         event.by_completion = timeline.layout.tells_completions
-        moment = next(instant.moment for instant in timeline.commits if instant.time == event.since)
-        return {"query": "incremental", "since": moment}
+        return {"query": "incremental", "since": moments[event.since]}
 
     def _serve(self, table: HudiTable, kind: str) -> None:
         engine = self.code.engine(self.cast.threads)

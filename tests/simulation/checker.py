@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Set
 from dataclasses import dataclass, field
 
 from hudi_table.model.timeline.chain import ChainEntry, Kind
@@ -334,8 +334,13 @@ def steps_of(decided: list[tuple[float, int, bytes]], removed: list[tuple[float,
             aborted.add(entry.instant)
         elif entry.kind is Kind.COMMIT:
             steps.append(Step(last, entry.instant, entry.batch, tells_place=tells_place(entry.conflict_keys)))
-    committed = {step.instant for step in steps}
-    gone = [Step(moment, time, is_removal=True) for moment, time in removed if time in aborted & committed]
+    return with_removals(steps, removed, aborted)
+
+
+def with_removals(steps: Collection[Step], removed: list[tuple[float, str]], aborted: Set[str]) -> list[Step]:
+    """These steps, and the completed files of aborted ones that were deleted, by their moments."""
+    known = {step.instant for step in steps}
+    gone = [Step(moment, time, is_removal=True) for moment, time in removed if time in aborted & known]
     return sorted([*steps, *gone], key=lambda step: step.moment)
 
 

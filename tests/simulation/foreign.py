@@ -8,34 +8,20 @@ as one does whose clock is right and whose lease is long: of Hudi's clients that
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 
 from hudi_table.api import HudiTable
-from hudi_table.metadata.port import open_context
-from hudi_table.model.names import CHAIN
 from hudi_table.model.timeline.chain import ChainEntry, Kind
-from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Clock
-from tests.simulation.checker import Step, tells_place
+from tests.simulation.checker import Step, tells_place, with_removals
 from tests.simulation.store import SimStore
+from tests.support.beside import OWN, carry_over, on_a_copy
 
 
-def at_once(store: SimStore, clock: Clock, act: Callable[[HudiTable], str]) -> str:
-    """Let it do something with the table as it is now. Returns what it returns."""
-    copy = open_storage(f"memory://{uuid.uuid4().hex}/table")
-    before = {path: data for path, data in store.objects.items() if not path.startswith(CHAIN)}
-    for path, data in before.items():
-        copy.put(path, data)
-    found = act(HudiTable(open_context(copy, clock)))
-    after = {info.path: copy.get(info.path) for info in copy.list() if not info.path.startswith(CHAIN)}
-    for path in before.keys() - after.keys():
-        store.delete(path)
-    # Data first, as whoever publishes does.
-    for path in sorted(after, key=lambda path: path.startswith(".hoodie/")):
-        if before.get(path) != after[path]:
-            store.put(path, after[path])
-    return found
+def at_once(store: SimStore, clock: Clock, act: Callable[[HudiTable], object]) -> None:
+    """Let it do something with the table as it is now."""
+    before = {path: data for path, data in store.objects.items() if not path.startswith(OWN)}
+    carry_over(before, on_a_copy(before, act, clock), store)
 
 
 def published_steps(
@@ -55,5 +41,4 @@ def published_steps(
         write = foreign.get(time, "") if entry is None else entry.batch
         tells = entry is not None and tells_place(entry.conflict_keys)
         steps.setdefault(time, Step(moment, time, write, tells_place=tells))
-    gone = [Step(moment, time, is_removal=True) for moment, time in removed if time in aborted and time in steps]
-    return sorted([*steps.values(), *gone], key=lambda step: step.moment)
+    return with_removals(steps.values(), removed, aborted)

@@ -4,7 +4,8 @@ without its chain, as Hudi's would be."""
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import pytest
 
@@ -12,32 +13,61 @@ from hudi_table.api import HudiTable
 from hudi_table.metadata.port import open_context
 from hudi_table.table.commit.foreign_writers import Neighbours
 from hudi_table.table.store.opening import open_storage
-from hudi_table.table.store.ports import Storage
+from hudi_table.table.store.ports import Clock
 
 OWN = ".hoodie/.txn/"
 
 
-def another_engine(table: HudiTable, act: Callable[[HudiTable], object]) -> None:
-    """Let another engine do something to the table as it is now."""
+class Files(Protocol):
+    """Where a table's files lie."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Delete what is there."""
+        ...
+
+
+def another_engine(
+    table: HudiTable, act: Callable[[HudiTable], object], *, sees: Callable[[str], bool] = lambda _: True
+) -> None:
+    """Let another engine do something to the table as it is now, of which it `sees` some files."""
     store = table.context.storage
-    copy = open_storage(f"memory://{uuid.uuid4().hex}/t")
-    for info in store.list():
-        copy.put(info.path, store.get(info.path))
-    act(HudiTable(open_context(copy)))
-    _carry_over(copy, store)
+    before = {info.path: store.get(info.path) for info in store.list() if sees(info.path)}
+    carry_over(before, on_a_copy(before, act), store)
 
 
 def an_engine_without_our_chain(table: HudiTable, act: Callable[[HudiTable], object]) -> None:
     """The same by an engine to which what was decided and not published is not there."""
+    another_engine(table, act, sees=lambda path: not (path.startswith(OWN) and path.endswith(".json")))
 
-    def alone(other: HudiTable) -> None:
-        store = other.context.storage
-        for info in store.list(OWN.rstrip("/")):
-            if info.path.endswith(".json"):
-                store.delete(info.path)
-        act(seen_anew(other))
 
-    another_engine(table, alone)
+def on_a_copy(
+    files: Mapping[str, bytes], act: Callable[[HudiTable], object], clock: Clock | None = None
+) -> dict[str, bytes]:
+    """The files of a table once somebody has done something with it."""
+    copy = open_storage(f"memory://{uuid.uuid4().hex}/t")
+    try:
+        for path, data in files.items():
+            copy.put(path, data)
+        act(HudiTable(open_context(copy, clock)))
+        return {info.path: copy.get(info.path) for info in copy.list()}
+    finally:
+        # The store lives as long as the process, and who draws its name again, from a seed, begins with nothing.
+        copy.delete_all([info.path for info in copy.list()])
+
+
+def carry_over(before: Mapping[str, bytes], after: Mapping[str, bytes], store: Files) -> None:
+    """Put what is another one now into the store, but the chain."""
+    for path in sorted(before.keys() - after.keys()):
+        if not path.startswith(OWN):
+            store.delete(path)
+    # Data first, as whoever publishes does.
+    for path in sorted(after, key=lambda path: path.startswith(".hoodie/")):
+        if not path.startswith(OWN) and before.get(path) != after[path]:
+            store.put(path, after[path])
 
 
 def before_our_decision(patch: pytest.MonkeyPatch, table: HudiTable, act: Callable[[HudiTable], object]) -> None:
@@ -75,14 +105,3 @@ def before_last_listing(patch: pytest.MonkeyPatch, happen: Callable[[str], None]
 def seen_anew(table: HudiTable) -> HudiTable:
     """The table as another process opens it."""
     return HudiTable(open_context(table.context.storage))
-
-
-def _carry_over(copy: Storage, store: Storage) -> None:
-    theirs = {info.path for info in copy.list()}
-    for info in store.list():
-        if info.path not in theirs and not info.path.startswith(OWN):
-            store.delete(info.path)
-    # Data first, as whoever publishes does.
-    for path in sorted(theirs, key=lambda path: path.startswith(".hoodie/")):
-        if not path.startswith(OWN):
-            store.put(path, copy.get(path))
