@@ -122,7 +122,7 @@ class IngestStatus:
         "largest event time that its commits have recorded, RFC 3339; it never falls", None, format="date-time"
     )
     retention_remaining: str | None = prop(
-        "of Kafka: for how long at least the brokers keep the oldest message that is not in the table; absent where none waits, nothing deletes it, or they do not tell",
+        "of Kafka and Kinesis: for how long at least the oldest message that is not in the table is kept; absent where none waits, nothing deletes it, or that is not told",
         None,
     )
     schedule: ScheduleStatus | None = prop("of mode Scheduled: the schedule that is followed", None)

@@ -96,7 +96,7 @@ TABLES = (
     _gauge(
         "hudi_table_ingest_retention_remaining_seconds",
         (*TABLE, "ingest"),
-        "for how long at least the brokers keep the oldest message that waits; absent where none waits or they do not tell",
+        "for how long at least the oldest message that waits is kept; absent where none waits or that is not told",
     ),
     _gauge(
         "hudi_table_ingest_rate", (*TABLE, "ingest"), "messages of Kafka, else rows, in a second, of its newest commits"

@@ -61,7 +61,7 @@ def test_what_is_deleted_before_it_can_be_read_is_at_risk_though_days_are_left()
     assert (status, reason) == ("True", "DeletedUnread")
     assert message == (
         "feed: of topic orders, partition 0 at most 600 messages are not in the table, and the oldest can be deleted in 5d; "
-        "reading all that waits takes 6d22h; read faster, or have the topic keep more: docs/runbooks/HudiTableAtRisk.md"
+        "reading all that waits takes 6d22h; read faster, or have the source keep more: docs/runbooks/HudiTableAtRisk.md"
     )
     assert risk(planned(kept(2 * DAY), rate=0.01))[0] == "False"
 
@@ -100,9 +100,7 @@ def test_what_is_known_to_be_at_risk_is_told_though_others_are_silent() -> None:
     assert risk(planned(replace(kept(6.5 * DAY), silent=3)))[0] == "True"
 
 
-def test_other_sources_are_not_asked_or_do_not_delete() -> None:
-    kinesis = {"type": "Kinesis", "format": "json", "kinesis": {"stream": "orders"}}
-    assert risk(planned(None, source=kinesis))[:2] == ("Unknown", "SourceNotAsked")
+def test_sources_that_delete_nothing_are_at_no_risk_and_those_not_seen_are_not_known_to_be() -> None:
     files = desired()
     effects = plan_table(files, Observed(table=table(), sources=(SourceObservation("feed"),)), NOW)
     assert "AtRisk" not in {c.type for c in status_of(effects).conditions}

@@ -152,6 +152,11 @@ def test_the_status_tells_for_how_long_a_record_waits(place: Place) -> None:
     found = place.apply(freshness="1s", kinesis={"every": "1h"})
     assert condition(found, "Fresh")["message"].endswith("the oldest for longer than 1s"), found["status"]
     assert found["status"]["ingest"][0]["lag"] != "0s"
+    assert found["status"]["ingest"][0]["retentionRemaining"].startswith("23h")
+    assert condition(found, "AtRisk")["reason"] == "KeptLongEnough"
+    place.stream.state.retention_period_hours = 0
+    found = place.apply(freshness="1s", kinesis={"every": "1h"})
+    assert condition(found, "AtRisk")["reason"] == "DeletedUnread", found["status"]
     assert place.count() == 10
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from hudi_operator.api.ingests.source import MESSAGES, STREAMS, SourceType
+from hudi_operator.api.ingests.ingest import IngestSpec
+from hudi_operator.api.ingests.source import MESSAGES, SourceType
 from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.words import one_line
@@ -21,6 +22,7 @@ from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_operator.plan.status.report import YEARS, human_duration
 from hudi_table.model.counts import counted
 from hudi_table.model.job.retention import Retention
+from hudi_table.model.job.shards import StreamLag
 from hudi_table.model.table.properties import METADATA_DROPPED, PARTITION_DROPPED
 
 AT_RISK = "AtRisk"
@@ -149,10 +151,10 @@ def at_risk(
                 source.problem.message if source is not None and source.problem is not None else "it was not looked at"
             )
             unknown.append(("SourceNotSeen", f"{name}: {why}"))
-        elif ingest.source.type not in STREAMS:
-            unknown.append(
-                ("SourceNotAsked", f"the operator does not ask how long the stream of {name} keeps its records")
-            )
+        elif ingest.source.kinesis is not None:
+            danger, silence = _of_shards(ingest, table, source, now)
+            dangers += danger
+            unknown += silence
         elif table is None or table.positions(name) is None:
             unknown.append(("NothingCommitted", f"{name} has committed nothing yet"))
         elif source.retention is None or isinstance(source.retention, Problem):
@@ -164,12 +166,30 @@ def at_risk(
             dangers += _dangers(name, retention.standing_of(source, table, now) or retention.Standing())
             unknown += _silent(name, source.retention)
     if dangers:
-        rest = "; read faster, or have the topic keep more: docs/runbooks/HudiTableAtRisk.md"
+        rest = "; read faster, or have the source keep more: docs/runbooks/HudiTableAtRisk.md"
         message = one_line("; ".join(dangers), CONDITION_LENGTH_MAX - len(rest)) + rest
         return (Finding(AT_RISK, "True", "DeletedUnread", message),)
     if unknown:
         return (Finding(AT_RISK, "Unknown", unknown[0][0], "; ".join(said for _, said in unknown)),)
-    return (Finding(AT_RISK, "False", "KeptLongEnough", "what waits in the topics is kept until it is read"),)
+    return (Finding(AT_RISK, "False", "KeptLongEnough", "what waits in the sources is kept until it is read"),)
+
+
+def _of_shards(
+    ingest: IngestSpec, table: TableObservation | None, source: SourceObservation, now: datetime
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """Of Kinesis: what is in danger, and why that is not known."""
+    name, positions = ingest.name, table.shards(ingest.name) if table is not None else None
+    if positions is None:
+        return [], [("NothingCommitted", f"{name} has committed nothing yet")]
+    lag, why = source.lag, shards.unknown(ingest, (source,))
+    unknown = [("SourceNotAsked" if lag is None else "RetentionNotTold", why)] if why else []
+    risk = shards.risk_of(lag, positions, now) if isinstance(lag, StreamLag) else None
+    if risk is None:
+        return [], unknown
+    left = _for(risk.left.total_seconds())
+    if risk.waits:
+        return [f"{name}: records wait that are not in the table, and the oldest can be deleted in {left}"], unknown
+    return [f"{name}: its commits do not tell that the stream was read, and in {left} records may be lost"], unknown
 
 
 def _silent(name: str, kept: Retention) -> list[tuple[str, str]]:

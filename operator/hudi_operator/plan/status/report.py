@@ -131,8 +131,9 @@ def _positions(spec: HudiTableSpec, observed: Observed, now: datetime) -> tuple[
             continue
         files = waiting_of(source, observed.table) if source is not None and source.problem is None else ()
         lag = max((now - f.modified for f in files), default=timedelta(0))
+        kept = None
         if source is not None and isinstance(source.lag, StreamLag):
-            lag = shards.age_of(source.lag, now)
+            lag, kept = shards.age_of(source.lag, now), shards.remaining_of(source.lag, now)
         depth = source.queue if source is not None else None
         places = table.shards(ingest.name) if table is not None else None
         statuses.append(
@@ -143,6 +144,7 @@ def _positions(spec: HudiTableSpec, observed: Observed, now: datetime) -> tuple[
                 pending_bytes=sum(f.size for f in files),
                 refused_messages=places.refused if places is not None else 0,
                 lag=human_duration(lag),
+                retention_remaining=human_duration(kept) if kept is not None else None,
                 consumed_files=len(taken.consumed)
                 if (taken := table.files_held(ingest.name) if table else None)
                 else 0,

@@ -168,9 +168,11 @@ class StreamExtent:
 
 @dataclass(frozen=True, slots=True)
 class StreamLag:
-    """Since when records wait behind a checkpoint: when the oldest of them arrived, in milliseconds
-    since 1970, None where none waits; `silent`: shards of which that is not known."""
+    """Since when records wait behind a checkpoint. `kept`: for how many milliseconds the stream
+    keeps a record; `oldest`: when the oldest that waits arrived, in milliseconds since 1970, None
+    where none waits; `silent`: shards of which that is not known."""
 
+    kept: int
     oldest: int | None = None
     silent: int = 0
 

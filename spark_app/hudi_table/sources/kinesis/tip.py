@@ -22,14 +22,15 @@ SHARDS_MAX = 50
 
 
 def lag_of(settings: KinesisSettings, credentials: Mapping[str, str], held: ShardPositions, clock: Clock) -> StreamLag:
-    """Since when records wait that arrived behind these positions. Raises what `Stream` does."""
+    """Since when records wait that arrived behind these positions, and how long the stream keeps
+    them. Raises what `Stream` does."""
     stream = Stream(settings, credentials)
     found = stream.extent()
     at = begun(found, held, moment=-1, latest=False, attempt="").shards
     names = sorted(found.readable(at), key=lambda name: at[name].time)
     asked = names[:SHARDS_MAX]
     if not asked:
-        return StreamLag()
+        return StreamLag(found.kept)
     calls = [partial(_waits_since, stream, name, at[name], clock) for name in asked]
     pool = threads.pool(min(len(calls), REQUESTS_AT_ONCE), "hudi-kinesis")
     try:
@@ -39,7 +40,7 @@ def lag_of(settings: KinesisSettings, credentials: Mapping[str, str], held: Shar
         pool.shutdown(wait=True, cancel_futures=True)
     since = [each for each in told if each is not None and each >= 0]
     silent = sum(each is None for each in told) + len(names) - len(asked)
-    return StreamLag(min(since, default=None), silent)
+    return StreamLag(found.kept, min(since, default=None), silent)
 
 
 def _waits_since(stream: Stream, name: str, at: ShardPosition, clock: Clock) -> int | None:
