@@ -21,10 +21,11 @@ from hudi_table.metadata.definitions import DEFINITIONS
 from hudi_table.metadata.lifecycle import MetadataDroppedWarning
 from hudi_table.metadata.reading import read_entries
 from hudi_table.metadata.secondary_index import build
+from hudi_table.metadata.secondary_index.lookup import SecondaryGroups
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.metadata.validate import differences
 from hudi_table.model.metadata_table import SecondaryPartition
-from hudi_table.model.names import METADATA_TABLE, RECORD_KEY
+from hudi_table.model.names import METADATA_TABLE, PROPERTIES, RECORD_KEY
 from hudi_table.model.table.properties import METADATA_DROPPED
 from hudi_table.table.timeline.active import load_timeline
 from tests.support import golden
@@ -248,6 +249,40 @@ def test_one_whose_column_goes_is_dropped_and_the_others_stay(tmp_path: Path) ->
     with pytest.warns(MetadataDroppedWarning, match=f"{NAME}: this release does not keep it"):
         table.upsert(numbered(range(3), 2))
     assert set(open_table(base).context.config.metadata_partitions) == {"files", "record_index"}
+
+
+def test_what_is_left_of_an_index_that_is_not_whole_is_not_asked(tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    table = with_index(base, 9, "CopyOnWrite", index={"type": "Simple"})
+    table.insert(numbered(range(60, 66), 1, "far"))
+
+    def asked() -> SecondaryGroups | None:
+        context = open_table(base).context
+        return SecondaryGroups.load(context, load_timeline(context), SecondaryPartition(NAME))
+
+    def found() -> list[str]:
+        return sorted(open_table(base).scan(filter="name = 'plain'").to_arrow()["id"].to_pylist())
+
+    whole, groups = found(), asked()
+    assert groups is not None
+    assert len(groups.slices) > 1
+    storage = table.context.storage
+    first = f"/{groups.slices[0].file_id}"
+    gone = [info.path for info in storage.list(f"{METADATA_TABLE}/{NAME}") if first in info.path.replace("/.", "/")]
+    kept = {path: storage.get(path) for path in gone}
+    assert kept
+    for path in kept:
+        storage.delete(path)
+    assert asked() is None
+    assert found() == whole
+    for path, body in kept.items():
+        storage.put(path, body)
+    assert asked() is not None
+    properties = storage.get(PROPERTIES).decode()
+    assert f",{NAME}" in properties
+    storage.put(PROPERTIES, properties.replace(f",{NAME}", "").encode())
+    assert asked() is None, "another engine has dropped it and left its definition and its files"
+    assert found() == whole
 
 
 @TYPES

@@ -8,7 +8,7 @@ from hudi_operator.api.status import Condition, RunStatus
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.plan.effects import Emit, EventType
 from hudi_operator.plan.observed import TableObservation
-from hudi_operator.plan.schedule.bootstraps import BOOTSTRAPPED, gone, is_due, was_made
+from hudi_operator.plan.schedule.bootstraps import gone, is_due, was_made
 from hudi_operator.plan.status.conditions import Finding
 
 WAS_THERE = "TableWasThere"
@@ -44,4 +44,4 @@ def news(before: Iterable[Condition], after: Iterable[Condition]) -> list[Emit]:
 
 
 def _was_there(conditions: Iterable[Condition]) -> list[Condition]:
-    return [each for each in conditions if each.type == BOOTSTRAPPED and each.reason == WAS_THERE]
+    return [each for each in conditions if each.reason == WAS_THERE]
