@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -89,6 +90,7 @@ def test_a_table_that_was_there_is_left_as_it_is_and_told_once() -> None:
     assert [launch.run.work for launch in of(Launch, effects)] == ["Ingest/feed"]
     assert bootstrapped(effects) == ("False", "TableWasThere")
     assert [emit.reason for emit in of(Emit, effects)] == ["Started", "TableWasThere"]
-    again = plan_table(desired(of(SetStatus, effects)[0].status), seen(found), NOW)
+    as_served = json.loads(json.dumps(of(SetStatus, effects)[0].status))
+    again = plan_table(desired(as_served), seen(found), NOW)
     assert "TableWasThere" not in [emit.reason for emit in of(Emit, again)]
     assert "Bootstrapped" not in conditions(plan_table(made(index={"type": "Simple"}), seen(found), NOW))
