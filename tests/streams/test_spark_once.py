@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -234,6 +235,40 @@ def test_a_driver_follows_a_topic_in_tasks_and_ends_when_told(broker: Broker, pa
     broker.produce(pair.topic, [row(i) for i in range(25, 40)])
     assert feed.run().figures["messagesRead"] == 15
     assert [each["n"] for each in feed.rows()] == sorted(range(40), key=lambda n: f"k{n}")
+
+
+def test_executors_read_a_topic_and_one_that_dies_is_replaced(broker: Broker, tmp_path: Path) -> None:
+    feed = Feed(tmp_path, broker, broker.topic(partitions=4), engine="Spark", master="local-cluster[2,1,1024]")
+    broker.produce(feed.topic, [row(i) for i in range(40)])
+    driver = feed.start({"mode": "Continuous", "commitIntervalSeconds": 1})
+    wait_for(lambda: feed.location.exists() and len(feed.rows()) == 40)
+    first = executors_of(driver.pid)
+    assert len(first) == 2
+    os.kill(min(first), signal.SIGKILL)
+    broker.produce(feed.topic, [row(i) for i in range(40, 80)])
+    wait_for(lambda: len(feed.rows()) == 80)
+    wait_for(lambda: len(executors_of(driver.pid)) == 2)
+    assert executors_of(driver.pid) != first
+    driver.send_signal(signal.SIGTERM)
+    assert driver.wait(60) == 0, feed.log()
+    assert feed.result().figures["messagesRead"] == 80
+    assert [each["n"] for each in feed.rows()] == sorted(range(80), key=lambda n: f"k{n}")
+
+
+def executors_of(driver: int) -> set[int]:
+    """The processes of Spark's executors that descend from this one."""
+    parents: dict[int, int] = {}
+    backends = set()
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parents[int(place.name)] = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+            if b"CoarseGrainedExecutorBackend" in (place / "cmdline").read_bytes():
+                backends.add(int(place.name))
+
+    def descends(process: int) -> bool:
+        return process == driver or (process in parents and descends(parents[process]))
+
+    return {each for each in backends if descends(each)}
 
 
 def wait_for(met: Callable[[], bool]) -> None:

@@ -15,7 +15,7 @@ from hudi_spark.jobs.__main__ import main
 from hudi_table.api import open_table
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from tests.support import mariadb, postgres
-from tests.support.feeds import SPARK
+from tests.support.feeds import spark
 
 
 class Server(Protocol):
@@ -101,7 +101,7 @@ class Database:
         body = {"type": "Ingest", "name": "feed", "operation": "Upsert", "source": source, **(work or {})}
         place = self.folder / f"run-{self.runs}"
         place.mkdir()
-        spec = JobSpec(attempt=f"run-{self.runs}", table=table, work=body, engine=self.engine, spark=SPARK)
+        spec = JobSpec(attempt=f"run-{self.runs}", table=table, work=body, engine=self.engine, spark=spark())
         (place / "spec.json").write_text(spec.to_json())
         main([str(place / "spec.json"), str(place / "result.json")])
         return JobResult.from_json((place / "result.json").read_text())

@@ -18,7 +18,6 @@ from hudi_table.api import HudiTable, open_table
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from tests.support.kafka import Broker
 
-SPARK = {"conf": {"spark.master": "local[2]", "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}}
 drivers: list[subprocess.Popen[bytes]] = []
 """That were started and not put away yet."""
 
@@ -29,6 +28,11 @@ def end_drivers() -> None:
         driver = drivers.pop()
         driver.kill()
         driver.wait()
+
+
+def spark(master: str = "local[2]") -> dict[str, Any]:
+    """What a job is told of its session."""
+    return {"conf": {"spark.master": master, "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}}
 
 
 def row(number: int, **more: Any) -> bytes:
@@ -48,6 +52,7 @@ class Feed:
     work: dict[str, Any] = field(default_factory=dict)
     form: str = "json"
     engine: str = "Local"
+    master: str = "local[2]"
     runs: int = 0
 
     @property
@@ -74,7 +79,14 @@ class Feed:
             **self.work,
             **(work or {}),
         }
-        return JobSpec(attempt=attempt, table=table, work=asked, engine=self.engine, spark=SPARK, progress=progress)
+        return JobSpec(
+            attempt=attempt,
+            table=table,
+            work=asked,
+            engine=self.engine,
+            spark=spark(self.master),
+            progress=progress,
+        )
 
     def files(self, spec: JobSpec) -> tuple[Path, Path]:
         place = self.folder / spec.attempt
