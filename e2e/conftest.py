@@ -10,9 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.cluster.places import KUBECONFIG
-from e2e.support import operator, times
+from e2e.support import operator, public_operators, times
 from e2e.support.kube import Kube
 from e2e.support.lake import Lake
+from e2e.support.spark_controller import controller
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +40,17 @@ def lake(kube: Kube) -> Iterator[Lake]:
 def installed(kube: Kube, lake: Lake) -> None:
     """The operator runs."""
     operator.install(kube)
+
+
+@pytest.fixture(scope="module")
+def spark_operators(kube: Kube, installed: None) -> Iterator[None]:
+    """Who submits SparkApplications: the public Spark operators where their charts can be had;
+    elsewhere `e2e.support.spark_controller` submits what they would."""
+    if public_operators.installed(kube):
+        yield
+    else:
+        with controller(kube):
+            yield
 
 
 def _credentials(kube: Kube) -> tuple[str, str]:

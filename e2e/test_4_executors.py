@@ -1,21 +1,16 @@
 """Spark's driver and executors as pods of their own, by every launcher; the same rows and the same
 status.
 
-The public Spark operators run where their charts can be had; elsewhere
-`e2e.support.spark_controller` submits what they would.
+Who submits them: `spark_operators` in conftest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from e2e.support import public_operators
 from e2e.support.kube import Kube, eventually
 from e2e.support.lake import Lake
-from e2e.support.operator import NAMESPACE, Resource
-from e2e.support.spark_controller import controller
+from e2e.support.operator import NAMESPACE, Resource, executors
 from e2e.support.tables import transformed
 from e2e.support.times import Stopwatch
 
@@ -26,26 +21,11 @@ ONE_MONTH = "s3://landing/one-month/"
 LAUNCHERS = ("Job", "SparkOperator", "ApacheSparkOperator")
 
 
-@pytest.fixture(scope="module")
-def spark_operators(kube: Kube, installed: None) -> Iterator[None]:
-    if public_operators.installed(kube):
-        yield
-    else:
-        with controller(kube):
-            yield
-
-
 @pytest.fixture(scope="module", autouse=True)
 def one_month(lake: Lake) -> None:
     for key in lake.keys("landing", "flights/flights-2013-01"):
         source = {"Bucket": "landing", "Key": key}
         lake.client().copy_object(Bucket="landing", Key="one-month/1.parquet", CopySource=source)
-
-
-def executors(kube: Kube) -> list[str]:
-    """Those that run."""
-    found = kube.find("pods", "-n", NAMESPACE, "-l", "spark-role=executor") or {"items": []}
-    return [pod["metadata"]["name"] for pod in found["items"] if pod["status"]["phase"] == "Running"]
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)

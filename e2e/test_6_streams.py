@@ -1,5 +1,6 @@
 """Topics of a broker in the cluster become tables that follow them: by one HudiTableSet, with a
-driver for each, which keep at work until the set says something else."""
+driver for each, which keep at work until the set says something else; and by Spark, with an
+executor that stays from commit to commit."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pytest
 from e2e.support.broker import ADDRESS, FOLDER, Broker, provide
 from e2e.support.kube import Document, Kube, eventually
 from e2e.support.lake import Lake
-from e2e.support.operator import NAMESPACE, OWNER, Resource
+from e2e.support.operator import NAMESPACE, OWNER, Resource, executors
 from e2e.support.tables import flights
 from examples.kubernetes.land import make_buckets
 from hudi_operator.api.names import API_VERSION
@@ -108,3 +109,41 @@ def test_the_tables_go_with_their_set_and_their_drivers_with_them(kube: Kube, la
     eventually(lambda: table.now() is None, "the table is gone")
     eventually(lambda: not kube.items("pods", "-n", NAMESPACE, "-l", f"{OWNER}={uid}"), "its driver is gone")
     assert holds(lake, "orders", 160), "its files stay"
+
+
+@pytest.mark.usefixtures("spark_operators")
+def test_a_driver_on_spark_follows_a_topic_with_executors_until_it_is_to_rest(
+    kube: Kube, lake: Lake, broker: Broker
+) -> None:
+    name, topic = f"spark-{SET}", f"spark-{SET}"
+    broker.make(topic)
+    broker.send(topic, rows(0, 50))
+    small = {"cores": 1, "memory": "1536Mi"}
+    spec = the_set()["spec"]["template"]["spec"]
+    (ingest,) = spec["ingest"]
+    ingest["engine"] = "Spark"
+    ingest["source"]["kafka"]["topics"] = [topic]
+    spec["location"] = f"s3://lake/{SET}/{name}"
+    spec["spark"] = {"launcher": "SparkOperator", "driver": small, "executor": {**small, "instances": 1}}
+    manifest = {
+        "apiVersion": API_VERSION,
+        "kind": "HudiTable",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": spec,
+    }
+    kube.apply(manifest)
+    eventually(lambda: holds(lake, name, 50), "its rows are there", 900)
+    (first,) = executors(kube)
+    broker.send(topic, rows(50, 50))
+    eventually(lambda: holds(lake, name, 100), "what comes is taken")
+    assert executors(kube) == [first], "the executor stays for the next commit"
+    kube.need("delete", "pod", first, "-n", NAMESPACE, "--grace-period=0", "--force", "--wait=false")
+    broker.send(topic, rows(100, 50))
+    eventually(lambda: holds(lake, name, 150), "what comes while another executor starts is taken", 900)
+    table = Resource(kube, "huditable", name)
+    spec["suspend"] = True
+    kube.apply(manifest)
+    eventually(lambda: not executors(kube), "it rests, and nothing of Spark runs")
+    assert holds(lake, name, 150)
+    table.delete()
+    eventually(lambda: table.now() is None, "the table is gone")

@@ -59,6 +59,12 @@ def install(kube: Kube, *more: str) -> None:
     kube.rollout("deployment/hudi-operator", INSTALLED)
 
 
+def executors(kube: Kube) -> list[str]:
+    """Pods of Spark's executors that run."""
+    found = kube.find("pods", "-n", NAMESPACE, "-l", "spark-role=executor") or {"items": []}
+    return [pod["metadata"]["name"] for pod in found["items"] if pod["status"]["phase"] == "Running"]
+
+
 def helm(kube: Kube, *arguments: str) -> None:
     """Helm in the operator's namespace. Raises AssertionError with what it said."""
     command = [helm_program(), f"--kubeconfig={kube.kubeconfig}", "--namespace", INSTALLED, *arguments]
