@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -92,6 +93,8 @@ def play(script: Script, told: Callable[[str], None] | None = None) -> Outcome:
         simulated_threads(scheduler),
         _seeded(script.seed),
         _paged(script.page, listing),
+        # What the library warns of it does: an index that is not there is gone without.
+        warnings.catch_warnings(action="ignore"),
     ):
         _founded(script, store, counts)
         actors = [_actor(script, number, store, history, counts) for number in range(len(script.cast))]

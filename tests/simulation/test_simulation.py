@@ -79,6 +79,11 @@ def test_a_script_survives_its_file_and_plays_the_same_in_one_process(tmp_path: 
     assert play(Script.from_json(path.read_text())).digest == play(script_of(seed, 10)).digest
 
 
+def test_what_the_library_warns_of_is_no_anomaly() -> None:
+    """In this script a record index is dropped and keys are looked up in the files."""
+    assert play(script_of(1589, 14)).anomalies == []
+
+
 @contextmanager
 def _without_conflicts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A library that looks for no conflict."""
