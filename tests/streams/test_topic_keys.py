@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hudi_table.errors import HudiError
+from hudi_table.sources.kafka import topic_keys
 from hudi_table.sources.kafka.settings import KafkaSettings
 from hudi_table.sources.kafka.topic_keys import columns_of
 from hudi_table.table.store.clock import SystemClock
@@ -22,6 +23,12 @@ FRAMED = {
     },
     "payload": {"order_id": 1, "position": 2},
 }
+
+
+@pytest.fixture(autouse=True)
+def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator gives up sooner than a busy machine answers."""
+    monkeypatch.setattr(topic_keys, "SECONDS", 120.0)
 
 
 def settings(broker: Broker, **source: Any) -> KafkaSettings:
