@@ -28,7 +28,7 @@ from bench.rows import CHECKED, Workload, figures, read
 from bench.settings import KEY
 from hudi_table import open_table
 
-READ_ROWS = 1_000_000
+READ_ROWS = 3_000_000
 STEPS = ("all", "three", "q1", "q6")
 SCANS = STEPS[:2]
 PLAIN, MERGED = "plain", "merged"

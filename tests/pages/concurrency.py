@@ -89,6 +89,8 @@ LOCKED = (
             f"{_LOCKED}::test_what_was_decided_before_the_lock_was_lost_does_not_hide_what_another_engine_wrote_under_it",
             f"{_LOCKED}::test_what_a_killed_writer_decided_is_published_if_no_other_engine_came_between",
             f"{_LOCKED}::test_what_a_killed_writer_decided_is_given_up_if_another_engine_came_between",
+            f"{_LOCKED}::test_a_decision_that_comes_when_the_lock_is_lost_does_not_hide_what_another_engine_wrote_before_it",
+            f"{_LOCKED}::test_a_publication_that_comes_when_the_lock_is_lost_is_taken_back_if_another_engine_came_before",
             f"{_COMMIT}/test_lock_crashes.py::test_a_fault_at_any_storage_call_of_a_write_under_a_lock_loses_nothing_that_was_acknowledged",
         ),
     ),

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from hudi_table.errors import CorruptTableError, WriteAbortedError, WriteConflictError
 from hudi_table.model.names import BOOTSTRAPS, METADATA_TABLE, parse_log_file
 from hudi_table.model.table.properties import METADATA_PARTITIONS
 from hudi_table.model.timeline import conflict_keys
-from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
+from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State, parse_instant
 from hudi_table.table.commit.conflicts import CLUSTER, Claimed, group_conflict_keys
@@ -210,28 +211,35 @@ class Neighbours:
         )
 
 
-def is_overtaken(ctx: TableContext, entry: ChainEntry, sequence: int, timeline: Timeline, upto: int) -> bool:
-    """Whether another engine has, since entry number `sequence` was made, completed or planned what
-    excludes it; `timeline` is a listing behind a reading of the chain up to number `upto`.
+def is_overtaken(ctx: TableContext, entry: ChainEntry, timeline: Timeline, upto: int) -> bool:
+    """Whether another engine has, since the instant of an entry was claimed, completed or planned
+    what excludes it; `timeline` is a listing behind a reading of the chain up to number `upto`.
 
-    Who dies or sleeps between his decision and its file loses the lock, and another engine that
+    Who dies or sleeps between his last listing and the file loses the lock, and another engine that
     takes it then sees nothing of the decision. So whoever publishes it later, under the lock again,
-    asks this. What is older than the entry was looked at before that was made. Ages are the store's
-    own; what is of the entry's very second, where a store counts seconds, is taken for later.
+    asks this. What is older than the claim was in the snapshot; of what is older than the entry
+    nobody knows whether it was looked at, for the entry itself may have come late. Ages are the
+    store's own; what is of the claim's very second, where a store counts seconds, is taken for
+    later.
     """
-    decided = ctx.storage.head(entry_path(sequence)).modified
-    before = {name: age for name, age in timeline.files.items() if age < decided}
-    instants = tuple(i for i in timeline.instants if not i.completed or i.file_name in before)
-    known = replace(timeline, files=before, instants=instants)
+    claims = timeline.claim_names(entry.instant)
+    claimed_at = min(timeline.files[name] for name in claims)
+    known = narrowed(timeline, lambda age: age < claimed_at)
     claimed = Claimed(entry.conflict_keys)
     if entry.kind is Kind.COMMIT:
         claimed = Claimed.of_commit(entry.conflict_keys, decode_commit(entry.data))
-    claim = next(iter(timeline.claim_names(entry.instant)))
     try:
-        Neighbours(ctx, entry.instant, claim, known).check(timeline, claimed, upto)
+        Neighbours(ctx, entry.instant, next(iter(claims)), known).check(timeline, claimed, upto)
     except (WriteConflictError, WriteAbortedError):
         return True
     return False
+
+
+def narrowed(timeline: Timeline, has_come: Callable[[datetime], bool]) -> Timeline:
+    """A listing without the files that had not come yet, by their ages."""
+    files = {name: age for name, age in timeline.files.items() if has_come(age)}
+    instants = tuple(i for i in timeline.instants if not i.completed or i.file_name in files)
+    return replace(timeline, files=files, instants=instants)
 
 
 def overtaken(ctx: TableContext, time: str) -> WriteConflictError:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
+from functools import partial
+from operator import ge, itemgetter
 
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, planner_claim
 from hudi_table.table.commit.beside.locking import may_decide, under_lock
-from hudi_table.table.commit.foreign_writers import is_overtaken
+from hudi_table.table.commit.foreign_writers import is_overtaken, narrowed
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
@@ -132,7 +133,7 @@ def _appears(
     if ctx.clock.boot_seconds() - listed > ctx.settings.fresh_seconds:
         # Archived meanwhile, perhaps: who slept lists again.
         return None
-    if ctx.lock is not None and is_overtaken(ctx, entry, number, timeline, tail.sequence):
+    if ctx.lock is not None and is_overtaken(ctx, entry, timeline, tail.sequence):
         return False if chain.append_abort(ctx, tail, entry.instant) else None
     stands = create_file_of(ctx, entry, listed)
     if stands and entry.kind is Kind.PLAN:
@@ -151,12 +152,35 @@ def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> bool:
         retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, data))
     except ObjectExistsError:
         return True
-    if not may_decide(ctx) and is_given_up(ctx, entry.instant):
+    if not may_decide(ctx) and _came_too_late(ctx, entry):
         # No process can look at its lease and send in one step.
         retry.delete(ctx.storage, path)
         return False
     withdraw_if_late(ctx, entry.instant, entry.name, seen)
     return True
+
+
+@under_lock
+def _came_too_late(ctx: TableContext, entry: ChainEntry) -> bool:
+    """Whether the entry whose file has just been created without the lock is given up: by who had
+    that meanwhile, or here, because another engine had it and did what excludes the entry. What
+    that did behind the file it did in sight of it."""
+    for _ in range(ATTEMPTS_MAX):
+        timeline, tail = list_timeline(ctx), chain.read_tail(ctx)
+        if is_given_up(ctx, entry.instant):
+            return True
+        if entry.name not in timeline.files or not _claims(timeline, entry):
+            return False
+        created = timeline.files[entry.name]
+        if not is_overtaken(ctx, entry, narrowed(timeline, partial(ge, created)), tail.sequence):
+            return False
+        if chain.append_abort(ctx, tail, entry.instant):
+            return True
+    raise UnavailableError(
+        f"{entry.name} came when the lock was lost, and {ATTEMPTS_MAX} times another writer was faster than who was to say whether it "
+        "stands; try again",
+        base_path=ctx.base_path,
+    )
 
 
 def withdraw_if_late(ctx: TableContext, time: str, name: str, seen: float) -> None:

@@ -22,7 +22,7 @@ from hudi_table.errors import (
 from hudi_table.metadata.delta.commit import Delta
 from hudi_table.model.options.lock_settings import FileLockSettings
 from hudi_table.model.timeline.instants import Action
-from hudi_table.table.commit import recovery
+from hudi_table.table.commit import publish, recovery
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.locks.file_system import FileSystemLock
@@ -188,6 +188,66 @@ def test_what_was_decided_before_the_lock_was_lost_does_not_hide_what_another_en
     assert values(table) == [7]
     open_table(base, lock=PATIENT).upsert(row("a", 8))
     assert values(table) == [8]
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["lives", "dies"])
+def test_a_decision_that_comes_when_the_lock_is_lost_does_not_hide_what_another_engine_wrote_before_it(
+    base: Path, monkeypatch: pytest.MonkeyPatch, dies: bool
+):
+    """Who looks at his lease cannot send in the same step: what the other engine did is older than
+    the entry, and was not looked at."""
+    table = open_table(base, lock=PATIENT)
+    put = chain.put_entry
+
+    def late(ctx, sequence, entry):
+        monkeypatch.undo()
+        lock_of(base).unlink()
+        their_upsert(table, 7)
+        put(ctx, sequence, entry)
+        if dies:
+            raise Killed
+
+    monkeypatch.setattr(chain, "put_entry", late)
+    with pytest.raises(Killed if dies else WriteConflictError):
+        table.upsert(row("a", 2))
+    if dies:
+        open_table(base, lock=PATIENT).upsert(row("b", 3))
+    assert values(table) == ([3, 7] if dies else [7])
+    open_table(base, lock=PATIENT).upsert(row("a", 8))
+    assert values(table) == ([3, 8] if dies else [8])
+
+
+@pytest.mark.parametrize("overtaken", [False, True])
+def test_a_publication_that_comes_when_the_lock_is_lost_is_taken_back_if_another_engine_came_before(
+    base: Path, monkeypatch: pytest.MonkeyPatch, overtaken: bool
+):
+    table = open_table(base, lock=PATIENT)
+    once = publish.retry.until_confirmed
+
+    def late(request):
+        monkeypatch.undo()
+        lock_of(base).unlink()
+        if overtaken:
+            their_upsert(table, 7)
+        once(request)
+
+    decide = Decider.decide
+
+    def decided(*args, **more):
+        found = decide(*args, **more)
+        monkeypatch.setattr(publish.retry, "until_confirmed", late)
+        return found
+
+    monkeypatch.setattr(Decider, "decide", decided)
+    if overtaken:
+        with pytest.raises(WriteConflictError, match="the lock was lost"):
+            table.upsert(row("a", 2))
+    else:
+        table.upsert(row("a", 2))
+    assert values(table) == ([7] if overtaken else [2])
+    open_table(base, lock=PATIENT).upsert(row("a", 8))
+    assert values(table) == [8]
+    assert open_table(base).doctor() == ()
 
 
 def test_what_a_killed_writer_decided_is_published_if_no_other_engine_came_between(base: Path):
