@@ -110,11 +110,23 @@ def _missing(ctx: TableContext, timeline: Timeline, view: FileSystemView) -> str
     latest = {(g.partition, g.file_id): comparable_time(g.latest.instant) for g in view.groups()}
     kept = {group: instant for group, instant in latest.items() if instant <= limit}
     found = [
-        (instant, clean)
+        (instant, clean, (partition, file_id))
         for partition, file_id, instant, clean in deleted
         if (partition, file_id) not in hidden and kept.get((partition, file_id), "") <= instant
     ]
+    if found:
+        known = _known_groups(ctx, timeline)
+        found = [each for each in found if each[2] in known]
     return max(found)[1] if found else None
+
+
+def _known_groups(ctx: TableContext, timeline: Timeline) -> set[tuple[str, str]]:
+    """The groups that are visible now, or were until an instant of the timeline replaced them.
+
+    What hid any other one is archived, so it came before every moment that can be read.
+    """
+    visible = {(group.partition, group.file_id) for group in FileSystemView(ctx, timeline).groups()}
+    return visible | replaced_groups(ctx, timeline)
 
 
 class _Slice(NamedTuple):
