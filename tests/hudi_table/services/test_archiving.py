@@ -40,7 +40,6 @@ from tests.support.crashes import (
 from tests.support.recording import RecordingStorage, Trace
 
 KEEP = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "4"}
-ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 COW, FLAT = LAYOUTS[0], LAYOUTS[3]
 
 
@@ -385,24 +384,3 @@ def test_an_archive_that_another_release_wrote_more_into_is_read_by_its_own_sche
     found = table.timeline(archived=True)
     assert found["instant"].to_pylist().count("20260101000000000") == 1
     assert not store.list()
-
-
-@pytest.mark.parametrize("layout", [COW, LOG_LAYOUTS[0], LATER, LATER_LOGS], ids=str)
-def test_a_moment_behind_an_archived_replacement_is_read_and_kept_though_a_later_clean_took_what_was_replaced(
-    layout: Layout,
-) -> None:
-    store = prepared(layout)
-    gone = opened(store).write(None, operation="delete_partition", partitions=["y"]).instant
-    for number in range(5):
-        opened(store).write(rows(("a", "x", 100 + number)), operation="upsert")
-    if layout.type is TableType.MERGE_ON_READ:
-        opened(store).compact(force=True)
-    newest = completed(opened(store))[-1]
-    assert opened(store).clean(ONE_VERSION, force=True)
-    archive(aged(store))
-    assert gone not in completed(opened(store))
-    assert newest in completed(opened(store))
-    seen = opened(store).scan(as_of=newest).to_arrow()
-    assert seen.num_rows == opened(store).scan().to_arrow().num_rows > 0
-    assert opened(store).savepoint().instant == newest
-    assert opened(store).savepoint(newest).replayed
