@@ -29,7 +29,7 @@ from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.ports import is_remote
 from hudi_table.table.timeline.active import commit_metadata
-from hudi_table.table.timeline.bucket_count import buckets_at
+from hudi_table.table.timeline.bucket_count import buckets_now
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import table_avro_schema, table_schema
 from hudi_table.table.timeline.timeline import Timeline
@@ -339,7 +339,7 @@ def _check_unchanged(ctx: TableContext, prepared: Prepared, txn: Transaction) ->
     about to have."""
     refuse_while_resizing(ctx, txn.timeline)
     moved = "schema" if table_schema(ctx, txn.timeline) != prepared.stored else ""
-    count = buckets_at(ctx, txn.timeline)
+    count = buckets_now(ctx, txn.timeline)
     if count is not None and prepared.buckets != count:
         moved = "number of buckets"
     if moved:

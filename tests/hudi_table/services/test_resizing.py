@@ -3,6 +3,7 @@ writers none the worse."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
+from hudi_table.metadata.port import open_context
 from hudi_table.model.names import FILE_NAME, PROPERTIES, bucket_of_file_id
 from hudi_table.model.service.resizes import HISTORY
 from hudi_table.model.service.services import ServiceType
@@ -21,6 +23,7 @@ from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.aged import AgedStorage
 from tests.support.crashes import new_store, opened
+from tests.support.meanwhile import Sleeper
 from tests.support.savepoints import keep
 from tests.support.written import slices
 
@@ -195,16 +198,37 @@ def test_the_number_is_kept_when_the_resize_is_archived_and_undone_when_it_is_ta
     assert len(values(table)) == 280
     table.delete_savepoint(saved, writers_stopped=True)
     stale = open_table(table.base_path)
-    gone = table.resize_buckets(3).instant
+    resize_and_archive(table, 3)
+    stale.upsert(rows(20, 50, 100))
+    assert buckets(table) == {0, 1, 2}
+    assert len(values(stale)) == 280
+
+
+def resize_and_archive(table: HudiTable, count: int) -> None:
+    gone = table.resize_buckets(count).instant
     for number in range(8):
         table.upsert(rows(20, 40, number))
     table.clean({"hoodie.clean.commits.retained": "1"}, force=True)
     limits = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
     opened(AgedStorage(table.context.storage)).archive(limits, force=True)
     assert gone not in {instant.time for instant in load_timeline(table.context).instants}
-    stale.upsert(rows(20, 50, 100))
-    assert buckets(table) == {0, 1, 2}
-    assert len(values(stale)) == 280
+
+
+def test_rows_that_were_taken_in_for_hours_are_not_routed_by_a_number_that_the_archive_alone_knows() -> None:
+    table, clock = made(2), Sleeper()
+
+    def slowly() -> Iterator[pa.RecordBatch]:
+        yield from rows(300, 400).to_batches()
+        resize_and_archive(table, 3)
+        clock.slept = 4 * 3600.0
+
+    slow = HudiTable(open_context(table.context.storage, clock))
+    with pytest.raises(WriteConflictError, match="number of buckets was changed"):
+        slow.upsert(pa.RecordBatchReader.from_batches(SCHEMA, slowly()))
+    slow.upsert(rows(300, 400))
+    slow.upsert(rows(300, 400, 7))
+    assert len(values(table)) == 380
+    assert table.doctor() == ()
 
 
 def test_properties_that_a_dead_executor_left_behind_are_put_right_by_the_next_writer() -> None:

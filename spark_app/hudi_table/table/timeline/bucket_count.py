@@ -51,10 +51,20 @@ def refresh_buckets(ctx: TableContext, timeline: Timeline, stored: Mapping[str, 
     stored_number = whole(stored.get(BUCKETS, ""))
     number = index.buckets if stored_number is None else stored_number
     ctx.config = replace(ctx.config, index=replace(index, buckets=number), extra=extra)
+    ctx.buckets_listed = timeline.listed_at
     count = buckets_at(ctx, timeline)
     if count != number:
         ctx.config = replace(ctx.config, index=replace(index, buckets=count))
     return count
+
+
+def buckets_now(ctx: TableContext, timeline: Timeline) -> int | None:
+    """`buckets_at` a timeline that was listed just now, also where a resize was archived since the
+    properties were read: nothing is archived within H."""
+    read, listed = ctx.buckets_listed, timeline.listed_at
+    if read is None or listed is None or listed - read > ctx.settings.quarantine_seconds / 2:
+        return refresh_buckets(ctx, timeline)
+    return buckets_at(ctx, timeline)
 
 
 def sync_bucket_properties(ctx: TableContext, timeline: Timeline, stored: Mapping[str, str] | None = None) -> None:

@@ -188,6 +188,9 @@ class TableContext:
     no_metadata_at: float | None = None
     """The boot-clock second before the last listing, if that showed no folder of a metadata
     table."""
+    buckets_listed: float | None = None
+    """The boot-clock second before the listing behind which the number of buckets was read that
+    `config` has; None if nobody has yet."""
     changes_version: bool = False
     """Whether this process brings the table to another version: it alone works beside the note that
     says so."""
