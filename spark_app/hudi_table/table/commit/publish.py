@@ -6,7 +6,7 @@ from functools import partial
 from operator import ge, itemgetter
 
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, UnavailableError
-from hudi_table.model.timeline.chain import ChainEntry, Kind
+from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, planner_claim
 from hudi_table.table.commit.beside.locking import may_decide, under_lock
 from hudi_table.table.commit.foreign_writers import is_overtaken, narrowed
@@ -156,7 +156,7 @@ def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> bool:
         # No process can look at its lease and send in one step.
         retry.delete(ctx.storage, path)
         return False
-    withdraw_if_late(ctx, entry.instant, entry.name, seen)
+    withdraw_if_late(ctx, entry.instant, entry.name, seen, entry if entry.kind is Kind.PLAN else None)
     return True
 
 
@@ -183,18 +183,35 @@ def _came_too_late(ctx: TableContext, entry: ChainEntry) -> bool:
     )
 
 
-def withdraw_if_late(ctx: TableContext, time: str, name: str, seen: float) -> None:
+def withdraw_if_late(ctx: TableContext, time: str, name: str, seen: float, plan: ChainEntry | None = None) -> None:
     """Delete the timeline file `name` of the instant `time`, just created, if it came back after
     the instant was archived.
 
     A process cannot look at its clock and send a request in one step. Who slept in between finds by
     his clock that H has passed since `seen`, and by a new listing that no other file of the instant
-    is left: archiving takes the completed one last.
+    is left: archiving takes the completed one last. Of a `plan` whose claim others have dropped no
+    other file is left either.
     """
     if ctx.clock.boot_seconds() - seen <= ctx.settings.quarantine_seconds:
         return
-    if not set(list_timeline(ctx).claim_names(time)) - {name}:
+    timeline = list_timeline(ctx)
+    if not set(timeline.claim_names(time)) - {name} and not (plan is not None and _waits(ctx, timeline, plan)):
         retry.delete(ctx.storage, ctx.layout.timeline_path(name))
+
+
+def _waits(ctx: TableContext, timeline: Timeline, plan: ChainEntry) -> bool:
+    """Whether the file of a plan, which stands there alone, waits for who carries it out: it was
+    created soon behind its entry, or its instant has neither ended nor been passed. What was given
+    up does not, nor what the chain tells no more."""
+    decision = chain.find_decision(ctx, plan.instant, chain.read_tail(ctx).sequence)
+    created = timeline.files.get(plan.name)
+    if created is None or decision is None or decision[1].kind is not Kind.PLAN:
+        return False
+    late = (created - ctx.storage.head(entry_path(decision[0])).modified).total_seconds()
+    if late <= ctx.settings.quarantine_seconds / 2:
+        return True
+    ended = any(instant.completed and instant.time == plan.instant for instant in timeline.instants)
+    return plan.is_plan_of_instant and not ended and not timeline.has_passed(plan.instant)
 
 
 def drop_claim(ctx: TableContext, time: str) -> None:
