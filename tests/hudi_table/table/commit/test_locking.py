@@ -22,10 +22,11 @@ from hudi_table.errors import (
 from hudi_table.metadata.delta.commit import Delta
 from hudi_table.model.options.lock_settings import FileLockSettings
 from hudi_table.model.timeline.instants import Action
-from hudi_table.table.commit import publish, recovery
+from hudi_table.table.commit import recovery
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.locks.file_system import FileSystemLock
+from hudi_table.table.store import retry
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
@@ -222,7 +223,7 @@ def test_a_publication_that_comes_when_the_lock_is_lost_is_taken_back_if_another
     base: Path, monkeypatch: pytest.MonkeyPatch, overtaken: bool
 ):
     table = open_table(base, lock=PATIENT)
-    once = publish.retry.until_confirmed
+    once = retry.until_confirmed
 
     def late(request):
         monkeypatch.undo()
@@ -235,7 +236,7 @@ def test_a_publication_that_comes_when_the_lock_is_lost_is_taken_back_if_another
 
     def decided(*args, **more):
         found = decide(*args, **more)
-        monkeypatch.setattr(publish.retry, "until_confirmed", late)
+        monkeypatch.setattr(retry, "until_confirmed", late)
         return found
 
     monkeypatch.setattr(Decider, "decide", decided)
