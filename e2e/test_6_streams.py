@@ -13,7 +13,7 @@ from e2e.support.broker import ADDRESS, FOLDER, Broker, provide
 from e2e.support.kube import Document, Kube, eventually
 from e2e.support.lake import Lake
 from e2e.support.operator import NAMESPACE, OWNER, Resource, executors
-from e2e.support.tables import flights
+from e2e.support.tables import flights, on_one_executor
 from examples.kubernetes.land import make_buckets
 from hudi_operator.api.names import API_VERSION
 
@@ -118,13 +118,12 @@ def test_a_driver_on_spark_follows_a_topic_with_executors_until_it_is_to_rest(
     name, topic = f"spark-{SET}", f"spark-{SET}"
     broker.make(topic)
     broker.send(topic, rows(0, 50))
-    small = {"cores": 1, "memory": "1536Mi"}
     spec = the_set()["spec"]["template"]["spec"]
     (ingest,) = spec["ingest"]
     ingest["engine"] = "Spark"
     ingest["source"]["kafka"]["topics"] = [topic]
     spec["location"] = f"s3://lake/{SET}/{name}"
-    spec["spark"] = {"launcher": "SparkOperator", "driver": small, "executor": {**small, "instances": 1}}
+    spec["spark"] = on_one_executor("SparkOperator")
     manifest = {
         "apiVersion": API_VERSION,
         "kind": "HudiTable",

@@ -28,6 +28,11 @@ def transformed(name: str, launcher: str, path: str) -> Document:
     spec: dict[str, Any] = found["spec"]
     spec["location"] = f"s3://lake/{name}"
     spec["ingest"][0]["source"]["path"] = path
-    small = {"cores": 1, "memory": "1536Mi"}
-    spec["spark"] = {"launcher": launcher, "driver": small, "executor": {**small, "instances": 1}}
+    spec["spark"] = on_one_executor(launcher)
     return found
+
+
+def on_one_executor(launcher: str) -> dict[str, Any]:
+    """A driver and an executor as small as a machine of two cores needs them."""
+    small = {"cores": 1, "memory": "1536Mi"}
+    return {"launcher": launcher, "driver": small, "executor": {**small, "instances": 1}}

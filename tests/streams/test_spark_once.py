@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import psutil
 import pytest
 
 from hudi_table.api import open_table
@@ -257,18 +258,12 @@ def test_executors_read_a_topic_and_one_that_dies_is_replaced(broker: Broker, tm
 
 def executors_of(driver: int) -> set[int]:
     """The processes of Spark's executors that descend from this one."""
-    parents: dict[int, int] = {}
-    backends = set()
-    for place in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            parents[int(place.name)] = int((place / "stat").read_text().rpartition(")")[2].split()[1])
-            if b"CoarseGrainedExecutorBackend" in (place / "cmdline").read_bytes():
-                backends.add(int(place.name))
-
-    def descends(process: int) -> bool:
-        return process == driver or (process in parents and descends(parents[process]))
-
-    return {each for each in backends if descends(each)}
+    found = set()
+    for child in psutil.Process(driver).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if any("CoarseGrainedExecutorBackend" in word for word in child.cmdline()):
+                found.add(child.pid)
+    return found
 
 
 def wait_for(met: Callable[[], bool]) -> None:

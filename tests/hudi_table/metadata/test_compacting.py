@@ -171,17 +171,23 @@ def dies_behind_its_decision(store: Storage, before: Callable[[], object]) -> An
     return dying
 
 
+def clean_planned_beside(store: Storage, act: Callable[[HudiTable], object]) -> str:
+    """The instant of a clean that was planned right before another process decided, and died."""
+    cleans: list[Any] = []
+    dying = dies_behind_its_decision(
+        store, lambda: cleans.append(opened(store).schedule_clean(ONE_VERSION, force=True))
+    )
+    with pytest.raises(DeadError):
+        act(opened(dying))
+    return cleans[0].instant
+
+
 @pytest.mark.parametrize("layout", KINDS[:2], ids=str)
 def test_a_clean_tells_behind_a_compaction_that_is_decided_and_not_yet_on_the_timeline(layout):
     """The compaction was listed before the clean's plan; its process dies behind its decision."""
     store = with_metadata(layout, deltas=3)
-    cleans: list[Any] = []
-    compactor = dies_behind_its_decision(
-        store, lambda: cleans.append(opened(store).schedule_clean(ONE_VERSION, force=True))
-    )
-    with pytest.raises(DeadError):
-        compact_metadata(opened(compactor).context, 1)
-    run_clean(opened(store).context, cleans[0].instant, LocalEngine())
+    clean = clean_planned_beside(store, lambda table: compact_metadata(table.context, 1))
+    run_clean(opened(store).context, clean, LocalEngine())
     assert any(compact_metadata(opened(store).context, 1) for _ in range(2))
     assert agrees(store)
 
@@ -190,14 +196,9 @@ def test_a_clean_tells_behind_a_compaction_that_is_decided_and_not_yet_on_the_ti
 def test_the_log_of_a_clean_stands_behind_that_of_a_write_that_it_has_published(layout):
     """A reader of Hudi stops at a log of an instant that has not completed for it."""
     store = with_metadata(layout, deltas=3)
-    cleans: list[Any] = []
-    writer = dies_behind_its_decision(
-        store, lambda: cleans.append(opened(store).schedule_clean(ONE_VERSION, force=True))
-    )
-    with pytest.raises(DeadError):
-        opened(writer).write(rows(("a", "x", 9)), operation="upsert")
+    clean = clean_planned_beside(store, lambda table: table.write(rows(("a", "x", 9)), operation="upsert"))
     before = {log.name for log in loaded(store).groups["files"][0].latest.logs}
-    run_clean(opened(store).context, cleans[0].instant, LocalEngine())
+    run_clean(opened(store).context, clean, LocalEngine())
     logs = {log.name for log in loaded(store).groups["files"][0].latest.logs}
     [of_clean] = logs - before
     assert of_clean.version > max(name.version for name in before)

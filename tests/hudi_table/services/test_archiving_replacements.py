@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hudi_table.model.table.config import TableType
+from tests.hudi_table.metadata.test_keeping import ONE_VERSION
 from tests.hudi_table.services.test_archiving import COW, aged, archive, completed
 from tests.support.crashes import LATER, LATER_LOGS, LOG_LAYOUTS, Layout, opened, prepared, rows
-
-ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 
 
 @pytest.mark.parametrize("layout", [COW, LOG_LAYOUTS[0], LATER, LATER_LOGS], ids=str)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from operator import ge, itemgetter
 
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
-from hudi_table.model.timeline.instants import WRITE_ACTIONS, planner_claim
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, parse_instant, planner_claim
 from hudi_table.table.commit.beside.locking import may_decide, under_lock
 from hudi_table.table.commit.foreign_writers import is_overtaken, narrowed
 from hudi_table.table.commit.rollback import open_rollbacks
@@ -156,7 +157,7 @@ def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> bool:
         # No process can look at its lease and send in one step.
         retry.delete(ctx.storage, path)
         return False
-    withdraw_if_late(ctx, entry.instant, entry.name, seen, entry if entry.kind is Kind.PLAN else None)
+    withdraw_if_late(ctx, entry.instant, entry.name, seen, waits=partial(_waits, ctx, entry))
     return True
 
 
@@ -167,7 +168,7 @@ def _came_too_late(ctx: TableContext, entry: ChainEntry) -> bool:
     that did behind the file it did in sight of it."""
     for _ in range(ATTEMPTS_MAX):
         timeline, tail = list_timeline(ctx), chain.read_tail(ctx)
-        if is_given_up(ctx, entry.instant):
+        if is_given_up(ctx, entry.instant, tail):
             return True
         if entry.name not in timeline.files or not _claims(timeline, entry):
             return False
@@ -183,35 +184,40 @@ def _came_too_late(ctx: TableContext, entry: ChainEntry) -> bool:
     )
 
 
-def withdraw_if_late(ctx: TableContext, time: str, name: str, seen: float, plan: ChainEntry | None = None) -> None:
+def withdraw_if_late(
+    ctx: TableContext, time: str, name: str, seen: float, *, waits: Callable[[Timeline], bool] = lambda _: False
+) -> None:
     """Delete the timeline file `name` of the instant `time`, just created, if it came back after
     the instant was archived.
 
     A process cannot look at its clock and send a request in one step. Who slept in between finds by
     his clock that H has passed since `seen`, and by a new listing that no other file of the instant
-    is left: archiving takes the completed one last. Of a `plan` whose claim others have dropped no
-    other file is left either.
+    is left: archiving takes the completed one last. One that by that listing `waits` did not come
+    back, though it is left alone.
     """
     if ctx.clock.boot_seconds() - seen <= ctx.settings.quarantine_seconds:
         return
     timeline = list_timeline(ctx)
-    if not set(timeline.claim_names(time)) - {name} and not (plan is not None and _waits(ctx, timeline, plan)):
+    if not set(timeline.claim_names(time)) - {name} and not waits(timeline):
         retry.delete(ctx.storage, ctx.layout.timeline_path(name))
 
 
-def _waits(ctx: TableContext, timeline: Timeline, plan: ChainEntry) -> bool:
-    """Whether the file of a plan, which stands there alone, waits for who carries it out: it was
-    created soon behind its entry, or its instant has neither ended nor been passed. What was given
-    up does not, nor what the chain tells no more."""
-    decision = chain.find_decision(ctx, plan.instant, chain.read_tail(ctx).sequence)
-    created = timeline.files.get(plan.name)
-    if created is None or decision is None or decision[1].kind is not Kind.PLAN:
+def _waits(ctx: TableContext, entry: ChainEntry, timeline: Timeline) -> bool:
+    """Whether an entry is a plan whose file, left alone since others have dropped the claim, waits
+    for who carries it out: it was created soon behind its entry, or its instant has neither ended
+    nor been passed. What was given up does not, nor what the chain tells no more."""
+    created, planned = timeline.files.get(entry.name), parse_instant(entry.name)
+    if entry.kind is not Kind.PLAN or created is None:
+        return False
+    decision = chain.find_decision(ctx, entry.instant, chain.read_tail(ctx).sequence)
+    if decision is None or decision[1].kind is not Kind.PLAN:
         return False
     late = (created - ctx.storage.head(entry_path(decision[0])).modified).total_seconds()
     if late <= ctx.settings.quarantine_seconds / 2:
         return True
-    ended = any(instant.completed and instant.time == plan.instant for instant in timeline.instants)
-    return plan.is_plan_of_instant and not ended and not timeline.has_passed(plan.instant)
+    if planned is None or not entry.is_plan_of_instant:
+        return False
+    return timeline.ended(planned) is None and not timeline.has_passed(entry.instant)
 
 
 def drop_claim(ctx: TableContext, time: str) -> None:
@@ -219,9 +225,10 @@ def drop_claim(ctx: TableContext, time: str) -> None:
     retry.delete(ctx.storage, ctx.layout.timeline_path(planner_claim(time)))
 
 
-def is_given_up(ctx: TableContext, time: str) -> bool:
-    """Whether the chain's last word of an instant is an abort."""
-    decision = chain.find_decision(ctx, time, chain.read_tail(ctx).sequence)
+def is_given_up(ctx: TableContext, time: str, tail: ChainTail | None = None) -> bool:
+    """Whether the chain's last word of an instant is an abort; up to this `tail`, or that of
+    now."""
+    decision = chain.find_decision(ctx, time, (tail or chain.read_tail(ctx)).sequence)
     return decision is not None and decision[1].kind is Kind.ABORT
 
 
