@@ -130,7 +130,7 @@ def test_it_is_taken_beside_a_driver_that_follows_the_topic(feed: Feed) -> None:
     )  # fmt: skip
     try:
         feed.broker.produce(feed.topic, [order(1000 + i, i) for i in range(20)], partition=1)
-        eventually(lambda: feed.location.exists() and len(feed.rows()) == 20, "the driver has committed")
+        eventually(lambda: feed.begun() and len(feed.rows()) == 20, "the driver has committed")
         for number in range(5):
             feed.broker.produce(feed.topic, [order(2000 + number, number)], partition=1)
             done = feed.run(work=OLD, endAt=ends(feed, 40 * (number + 1)))

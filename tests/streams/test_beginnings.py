@@ -86,7 +86,7 @@ def test_or_at_its_end_where_that_is_wanted(feed: Feed) -> None:
         {"mode": "Continuous", "commitIntervalSeconds": 0.2}, startFrom=of_group(feed, fallback="Latest")
     )
     try:
-        eventually(lambda: feed.location.exists() and numbers(feed) == [9], "it has begun")
+        eventually(lambda: feed.begun() and numbers(feed) == [9], "it has begun")
         feed.broker.produce(feed.topic, [row(210)], partition=2)
         eventually(lambda: numbers(feed) == [9, 210], "it follows")
     finally:

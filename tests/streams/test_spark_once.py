@@ -222,7 +222,7 @@ def test_a_driver_follows_a_topic_in_tasks_and_ends_when_told(broker: Broker, pa
     feed = pair.tasks
     broker.produce(pair.topic, [row(i) for i in range(10)])
     driver = feed.start({"mode": "Continuous", "commitIntervalSeconds": 2})
-    wait_for(lambda: feed.location.exists() and len(feed.rows()) == 10)
+    wait_for(lambda: feed.begun() and len(feed.rows()) == 10)
     broker.produce(pair.topic, [row(i) for i in range(5, 20)])
     wait_for(lambda: len(feed.rows()) == 20)
     driver.send_signal(signal.SIGTERM)
@@ -242,7 +242,7 @@ def test_executors_read_a_topic_and_one_that_dies_is_replaced(broker: Broker, tm
     feed = Feed(tmp_path, broker, broker.topic(partitions=4), engine="Spark", master="local-cluster[2,1,1024]")
     broker.produce(feed.topic, [row(i) for i in range(40)])
     driver = feed.start({"mode": "Continuous", "commitIntervalSeconds": 1})
-    wait_for(lambda: feed.location.exists() and len(feed.rows()) == 40)
+    wait_for(lambda: feed.begun() and len(feed.rows()) == 40)
     first = executors_of(driver.pid)
     assert len(first) == 2
     os.kill(min(first), signal.SIGKILL)

@@ -129,3 +129,7 @@ class Feed:
         """What the table shows, by `id`."""
         table: pa.Table = self.open().scan(columns=list(columns) or ["id", "n"]).to_arrow()
         return sorted(table.to_pylist(), key=lambda each: str(each.get("id")))
+
+    def begun(self) -> bool:
+        """Whether the table is there; its folder comes before its properties."""
+        return (self.location / ".hoodie" / "hoodie.properties").exists()

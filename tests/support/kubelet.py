@@ -15,7 +15,7 @@ from tests.support.api_server import ApiServer
 
 T = TypeVar("T")
 MERGE = "application/merge-patch+json"
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 120.0
 FINISHED = "2026-01-01T00:05:00Z"
 
 
