@@ -248,7 +248,7 @@ class Checker:
         A delete reads which of its keys are there, and of those that are not it writes nothing:
         beside a first write of such a key, which it has not seen, it stands before that write,
         whatever the order of their decisions is. So does an overwrite beside a bulk insert, if one
-        of both is of an earlier release, which did not tell the other of its partition.
+        of both did not tell the other of its partition, as another engine's does not.
         """
         tried: set[tuple[str, str]] = set()
         pin = event.pin

@@ -172,8 +172,8 @@ def _draw_later(chance: random.Random, script: Script, rate: float, pace: float)
         changer = Cast("changer", done, restart_after=chance.choice([0.1, 60.0, HOUR]))
         changer.faults = _faults(chance, [*KINDS, *LATER_KINDS], rate and 0.01, CALLS_OF_THE_CHANGER)
         script.cast.append(changer)
-    elif chance.random() < 0.4 and not ("metadata" in script.table and "version" in script.table):
-        # Of two versions beside a change of the table's version nothing is promised. The earlier one keeps no metadata table of a later version.
+    elif chance.random() < 0.4:
+        # Of two versions beside a change of the table's version nothing is promised.
         for cast in chance.sample(script.cast, chance.randrange(1, len(script.cast))):
             cast.code = EARLIER
 

@@ -19,13 +19,14 @@ from hudi_table.model.names import parse_log_file
 from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.conflict_keys import CLEANING
-from hudi_table.model.timeline.instants import Action, Instant, comparable_time, parse_instant
+from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, parse_instant
 from hudi_table.read.as_of import check_retained
 from hudi_table.services.base import Unplanned
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
 from hudi_table.services.compaction.debt import CountedLogs, Seen
 from hudi_table.services.planning import Choose, Draft, publish
 from hudi_table.table.commit.publish import drop_claim
+from hudi_table.table.commit.undo import UNDOING, planned_undo
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline import chain
@@ -49,9 +50,9 @@ def create_savepoint(ctx: TableContext, instant: str = "", *, comment: str = "",
     """Keep the commit of `instant`, by default the newest; one that is kept already stays as it is
     (`replayed`).
 
-    Raises InvalidRequestError if there is no such commit or an older write is under way,
-    ExpiredError if files that it needs were cleaned or a pending clean deletes them,
-    WriteConflictError, UnsupportedTableError.
+    Raises InvalidRequestError if there is no such commit, if it is being taken back or if an older
+    write is under way, ExpiredError if files that it needs were cleaned or a pending clean deletes
+    them, WriteConflictError, UnsupportedTableError.
     """
     refuse_unsupported(ctx.config)
     kept: list[str] = []
@@ -72,6 +73,7 @@ def _choice(ctx: TableContext, instant: str, comment: str, by: str, kept: list[s
         if view.timeline.ended(target) is not None:
             return None
         _check_nothing_older(ctx, view.timeline, commit.time)
+        _check_stays(ctx, view.timeline, commit.time)
         try:
             files = _files(ctx, view.timeline, commit.time)
         except ExpiredError as error:
@@ -133,6 +135,19 @@ def _check_nothing_older(ctx: TableContext, timeline: Timeline, instant: str) ->
                 "until it has ended, or roll it back if it is dead, then make the savepoint",
                 base_path=ctx.base_path,
                 instant=found.time,
+            )
+
+
+def _check_stays(ctx: TableContext, timeline: Timeline, instant: str) -> None:
+    """Refuse a commit that a rollback or restore is about to take back: readers see it until then."""
+    for undo in timeline.pending:
+        planned = undo.with_state(State.REQUESTED).file_name in timeline.files
+        if undo.action in UNDOING and planned and instant in planned_undo(ctx, undo).times:
+            raise InvalidRequestError(
+                f"{instant} is being taken back by the {undo.action.value} {undo.time}, which has not ended: the next write ends it, "
+                "or the same call once more; then make the savepoint",
+                base_path=ctx.base_path,
+                instant=undo.time,
             )
 
 

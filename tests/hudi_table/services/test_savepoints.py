@@ -12,11 +12,13 @@ import pytest
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import CorruptTableError, ExpiredError, InvalidRequestError
 from hudi_table.model.timeline.instants import Action, planner_claim
+from hudi_table.services.planning import publish
+from hudi_table.services.restoring.plan import rollback_choice
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.savepoints import savepoint_instant
 from tests.support.taken_back import aged
-from tests.support.written import INDEXES, SCHEMA, rows
+from tests.support.written import INDEXES, SCHEMA, contents, rows
 
 KEEP = {"hoodie.clean.commits.retained": "1"}
 
@@ -191,3 +193,18 @@ def test_a_commit_is_not_kept_beside_an_older_write_which_a_restore_would_leave(
     older.abort(confirmed_dead=False)
     assert older.time in {i.time for i in load_timeline(table.context).pending}
     assert table.savepoint().instant > older.time
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_commit_that_is_being_taken_back_is_not_kept_until_that_has_ended(tmp_path: Path, named: bool) -> None:
+    table = table_of(tmp_path)
+    *_, kept, taken = commits(table)
+    ctx = table.context
+    undo = publish(ctx, Action.ROLLBACK, rollback_choice(ctx, taken, writers_stopped=True))
+    assert undo is not None
+    refused = f"{taken} is being taken back by the rollback {undo.instant}, which has not ended: the next write ends it"
+    with pytest.raises(InvalidRequestError, match=refused):
+        table.savepoint(taken if named else "")
+    assert contents(table) == [("a", "x", 3), ("b", "y", 3)], "readers see it until then"
+    table.rollback(taken, writers_stopped=True)
+    assert table.savepoint().instant == kept
