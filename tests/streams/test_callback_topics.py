@@ -144,13 +144,13 @@ def test_a_broker_that_is_killed_is_told_of_and_no_commit_is_forgotten_or_overta
         broker.kill()
         try:
             written(table, 2)
-            waits_for(lambda: bench.condition()[:2] == ("False", "ReceiverFails"), "no condition", seconds=60)
+            waits_for(lambda: bench.condition()[:2] == ("False", "ReceiverFails"), "no condition", seconds=120)
             assert "do not answer" in bench.condition()[2]
         finally:
             broker.start()
         made = written(table, 1)
-        waits_for(lambda: list(dict.fromkeys(reader.instants())) == made, "they do not come", seconds=60)
-        waits_for(lambda: bench.condition()[:2] == ("True", "Delivered"), "it is not told that all is well", seconds=60)
+        waits_for(lambda: list(dict.fromkeys(reader.instants())) == made, "they do not come", seconds=120)
+        waits_for(lambda: bench.condition()[:2] == ("True", "Delivered"), "it is not told that all is well", seconds=120)
         assert reader.instants() == sorted(reader.instants()), "none comes behind a later one"
 
 
@@ -166,7 +166,7 @@ def test_a_topic_that_is_not_there_and_a_wrong_password_are_told(
         )
         assert bench.condition()[:2] == ("False", "ReceiverFails")
         bench.apply(flights(tmp_path, secure(broker, topic)))
-        waits_for(lambda: "refuse" in bench.condition()[2], "the password is not told of", seconds=30)
+        waits_for(lambda: "refuse" in bench.condition()[2], "the password is not told of", seconds=120)
         assert "another password" not in json.dumps(bench.status())
         bench.apply(flights(tmp_path, {**secure(broker, topic), "secretRef": {"name": "none"}}))
         waits_for(lambda: bench.condition()[1] == "SigningKeyMissing", "the Secret is not missed")
@@ -210,5 +210,5 @@ def test_a_cluster_does_not_lead_to_brokers_that_are_not_listed(
     written(table, 1)
     with running_broker() as other, CourierBench(tmp_path / "state", secrets={}) as bench:
         bench.apply(flights(tmp_path, topic_of(other, "commits")))
-        waits_for(lambda: bench.condition()[:2] == ("False", "HostNotAllowed"), "no condition", seconds=30)
+        waits_for(lambda: bench.condition()[:2] == ("False", "HostNotAllowed"), "no condition", seconds=120)
         assert "host localhost is not allowed" in bench.condition()[2]

@@ -27,7 +27,7 @@ def place(broker: Broker, tmp_path: Path) -> Place:
 
 
 def wait_for(found: Callable[[], bool], place: Place) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while not found():
         assert time.monotonic() < until, place.lines
         time.sleep(0.1)

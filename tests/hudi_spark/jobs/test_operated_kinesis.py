@@ -120,7 +120,7 @@ def condition(found: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 def wait_for(found: Callable[[], bool], place: Place) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while not found():
         assert time.monotonic() < until, place.lines
         time.sleep(0.1)
@@ -209,7 +209,7 @@ def test_one_driver_follows_the_stream(place: Place) -> None:
 
 
 def wait_until(found: Callable[[], bool], told: Callable[[], str]) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while not found():
         assert time.monotonic() < until, told()
         time.sleep(0.05)

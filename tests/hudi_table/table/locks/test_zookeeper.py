@@ -91,7 +91,7 @@ def test_a_session_that_has_ended_is_known_to_be_lost_before_its_lease_ends(serv
         other.close()
     watching.stop()
     watching.close()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while held.valid() and time.monotonic() < until:
         time.sleep(0.05)
     assert not held.valid()
