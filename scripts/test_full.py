@@ -23,7 +23,8 @@ import sys
 import time
 import tomllib
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -38,6 +39,9 @@ NOTING = ROOT / "scripts" / "noting"
 SHARD_SECONDS_MAX = 600
 CODE = ("spark_app", "operator", "crds", "charts")
 PACKAGES_NAMED = 4
+_FIGURE = re.compile(r"([\d,]+) (.+) \((\d+) tests\)")
+_NO_SUM = re.compile(r"at the most|per cent|seconds|hours|bytes|attempts of")
+"""Figures of which two shards together have no sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,19 @@ class Result:
     figures: list[str]
     ran: list[str] = field(default_factory=list)
     """Modules that its processes loaded, functions that ran in them, packages of others."""
+    before: dict[str, int] = field(default_factory=dict)
+    """What its earlier runs that passed have counted."""
+
+    @property
+    def counted(self) -> Counter[str]:
+        """Its own figures that can be added up, by what they count."""
+        found = filter(None, map(_FIGURE.fullmatch, self.figures))
+        return Counter({each[2]: int(each[1].replace(",", "")) for each in found if not _NO_SUM.search(each[2])})
+
+    @property
+    def ever(self) -> Counter[str]:
+        """The same of all runs that passed."""
+        return Counter(self.before) + (self.counted if self.passed else Counter())
 
 
 def declared_shards() -> list[Shard]:
@@ -129,7 +146,7 @@ def run_shard(shard: Shard) -> Result:
     notes.mkdir()
     paths = os.pathsep.join([str(NOTING), *filter(None, [os.environ.get("PYTHONPATH")])])
     env = os.environ | shard.env | {"HUDI_TEST_SCALE": str(shard.scale), "HUDI_NOTES": str(notes), "PYTHONPATH": paths}
-    commit, tested = git("rev-parse", "HEAD"), sources(shard)
+    commit, tested, old = git("rev-parse", "HEAD"), sources(shard), load_result(shard)
     began = time.monotonic()
     with log.open("w") as output:
         try:
@@ -166,6 +183,7 @@ def run_shard(shard: Shard) -> Result:
         summary=summary,
         figures=figures(said),
         ran=ran,
+        before=dict(old.ever) if old else {},
     )
     (STATE / f"{shard.name}.json").write_text(json.dumps(asdict(result), indent=2))
     return result
@@ -227,7 +245,7 @@ def write_report(shards: list[Shard], results: list[Result], missing: list[str])
         f"| {result.seconds} s | `{result.commit[:12]}` | {moved_since(declared[result.shard], result)} |"
         for result in results
     ] + [f"| {name} | not run | | | | | |" for name in missing]
-    noted = [f"- {line}" for result in results for line in result.figures]
+    noted = [f"- {result.shard}: {line}" for result in results for line in result.figures]
     lines = [
         "# Results of the long tests",
         "",
@@ -236,9 +254,31 @@ def write_report(shards: list[Shard], results: list[Result], missing: list[str])
         "| shard | result | tests | scale | time | commit | code that moved since |",
         "|---|---|---|---|---|---|---|",
         *rows,
+        *totals(results),
         *(["", "## Figures", "", *noted] if noted else []),
     ]
     REPORT.with_suffix(".md").write_text("\n".join(lines) + "\n")
+
+
+def totals(results: Iterable[Result]) -> list[str]:
+    """What all shards have counted together, as Markdown: in the runs of the table, and in all that
+    passed."""
+    now, ever = Counter[str](), Counter[str]()
+    shards = Counter[str]()
+    for result in results:
+        if result.passed:
+            now += result.counted
+            shards.update(result.counted.keys())
+        ever += result.ever
+    rows = [f"| {unit} | {shards[unit]} | {now[unit]:,} | {count:,} |" for unit, count in ever.most_common()]
+    head = [
+        "",
+        "## Totals",
+        "",
+        "| what was counted | shards | in these runs | in all runs that passed |",
+        "|---|---|---|---|",
+    ]
+    return [*head, *rows] if rows else []
 
 
 def main() -> None:
