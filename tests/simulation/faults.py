@@ -31,6 +31,7 @@ KINDS = (
 )
 """What may happen to a request. The figure beside it: seconds of a pause, of lateness or of an
 outage."""
+CRASHES = ("crash before", "crash after", "crash sent")
 LATER_KINDS = ("slow reply", "torn request")
 """More of the kind, drawn apart: so the rest of a seed's script stays as it was before them. A slow
 reply tells what was there seconds ago; the next request of several deletions is torn after half of

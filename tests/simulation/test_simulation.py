@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from hudi_table.table.commit.conflicts import Claimed
-from tests.simulation.faults import KINDS, LATER_KINDS, WORLD
+from tests.simulation.faults import CRASHES, KINDS, LATER_KINDS, WORLD
 from tests.simulation.run import play
 from tests.simulation.script import OPERATIONS, Script, script_of
 from tests.simulation.shrink import shrunk, signature
@@ -61,6 +61,7 @@ def test_no_history_has_an_anomaly_and_every_fault_has_fired(part: int, figure: 
     assert found["operations"] >= runs * 60
     figure(found["operations"], "simulated operations")
     figure(sum(found["counts"][kind] for kind in (*KINDS, *LATER_KINDS)), "simulated faults")
+    figure(sum(found["counts"][kind] for kind in CRASHES), "crash points of simulated processes")
 
 
 def test_a_seed_plays_the_same_each_time(figure: Callable[[int, str], None]) -> None:
