@@ -43,6 +43,7 @@ from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.table.properties import with_timebased
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.services.inline import check_inline, run_inline
+from hudi_table.services.validating.asked import with_validators
 from hudi_table.table.commit.beside.locking import locked
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.local_engine import LocalEngine
@@ -63,11 +64,10 @@ from hudi_table.write.operations import (
     WriteRequest,
     begin,
     check_follows,
-    result_of,
     with_retries,
     write_rows,
 )
-from hudi_table.write.result import CommitResult
+from hudi_table.write.result import CommitResult, result_of
 from hudi_table.write.workload import FileGroupTask
 
 TASK = "_lakeops_task"
@@ -114,7 +114,7 @@ def write(
         )
     ctx = locked(opened.context, request.options)
     check_inline(ctx, request.options)
-    result = _write(ctx, df, request, progress)
+    result = _write(ctx, df, with_validators(request), progress)
     engine = reporting(SparkEngine(df.sparkSession), operation_name, progress)
     if not result.replayed:
         run_inline(ctx, result.instant, request.options, engine, max_memory=DEFAULT_MEMORY)
@@ -156,6 +156,8 @@ def _attempt(
                 routing = route(counted, attempt)
                 stats = _run(routing, attempt, report)
             extra = dict(request.extra_metadata) | ({BATCH_KEY: request.batch} if request.batch else {})
+            if request.validators is not None:
+                request.validators.run(attempt, stats)
             metadata = attempt.commit(stats, extra, filled=routing.filled)
     except CommitStateUnknownError:
         raise

@@ -100,6 +100,7 @@ class HudiTable(ShortCalls):
     ) -> CommitResult:
         """Write rows and commit; see `write_hudi`."""
         from hudi_table.services.inline import check_inline, run_inline
+        from hudi_table.services.validating.asked import with_validators
         from hudi_table.table.commit.beside.locking import locked
         from hudi_table.write.operations import WriteRequest, write
 
@@ -118,7 +119,7 @@ class HudiTable(ShortCalls):
         ctx = locked(self.context, chosen)
         check_inline(ctx, chosen)
         engine = reporting(engine or LocalEngine(), request.operation, progress)
-        result = write(ctx, data, request, engine)
+        result = write(ctx, data, with_validators(request), engine)
         run_inline(ctx, result.instant, chosen, engine, max_memory=max_memory)
         return result
 

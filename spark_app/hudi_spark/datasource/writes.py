@@ -39,6 +39,7 @@ from hudi_table.model.options.lock_settings import names_lock
 from hudi_table.model.options.write_options import OPERATION, PARTITIONS_TO_DELETE, Operation, operation_option
 from hudi_table.model.table.index_properties import names_in
 from hudi_table.services.inline import check_inline
+from hudi_table.services.validating.asked import with_validators
 from hudi_table.table.commit.beside.locking import locked
 from hudi_table.table.rows.staged import discard_staged, stage_rows, staged_rows, sweep_staged
 from hudi_table.table.store.clock import SystemClock
@@ -252,10 +253,10 @@ def _check_there(ctx: TableContext, schema: pa.Schema, write: SparkWrite) -> Non
     ctx = locked(ctx, write.options)
     check_inline(ctx, write.options)
     if write.operation is not Operation.DELETE_PARTITION:
-        begin(ctx, schema.empty_table(), WriteRequest(write.operation, write.options))
+        begin(ctx, schema.empty_table(), with_validators(WriteRequest(write.operation, write.options)))
     elif write.partitions:
         partitions = _matching(ctx, write.partitions)
-        begin(ctx, None, WriteRequest(write.operation, write.options, partitions=partitions))
+        begin(ctx, None, with_validators(WriteRequest(write.operation, write.options, partitions=partitions)))
 
 
 def _exists(ctx: TableContext) -> InvalidRequestError:

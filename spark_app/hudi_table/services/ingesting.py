@@ -19,6 +19,7 @@ from hudi_table.model.job.shards import ShardPosition, ShardPositions, of_stream
 from hudi_table.model.job.shards import commit_keys as shard_keys
 from hudi_table.services.inline import ENABLED as SERVICES
 from hudi_table.services.inline import check_inline, run_inline
+from hudi_table.services.validating.asked import with_validators
 from hudi_table.sources.base import Rows
 from hudi_table.sources.checkpoints import Held, HeldPositions, current_positions, current_shards, positions_of
 from hudi_table.table.engine.local_engine import LocalEngine
@@ -63,7 +64,7 @@ def commit_behind(ctx: TableContext, batches: Any, request: WriteRequest, engine
     `write_hudi` does: WriteConflictError where another commit moved the checkpoint."""
     check_inline(ctx, request.options)
     engine = engine or LocalEngine()
-    result = write(ctx, batches, request, engine)
+    result = write(ctx, batches, with_validators(request), engine)
     run_inline(ctx, result.instant, request.options, engine, max_memory=request.max_memory)
     return result
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -25,9 +25,10 @@ from hudi_table.errors import (
 )
 from hudi_table.index.base import Lookup
 from hudi_table.model.options.known import admit
+from hudi_table.model.options.validators import VALIDATORS, has_validators
 from hudi_table.model.options.write_options import Operation, SortMode, operation_option
 from hudi_table.model.table.properties import with_timebased
-from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
+from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.model.timeline.conflict_keys import KEY_LIMIT
 from hudi_table.table.commit.beside.turns import in_line
 from hudi_table.table.commit.pending_plans import refuse_while_resizing
@@ -66,7 +67,7 @@ from hudi_table.write.insert_duplicates import unstored_keys, without_stored
 from hudi_table.write.keygen.key_encoding import resolve_key_encoding
 from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.metadata_enable import keep_metadata_for
-from hudi_table.write.result import CommitResult
+from hudi_table.write.result import CommitResult, result_of
 from hudi_table.write.workload import PlannedTask
 
 DECODED = 8
@@ -85,6 +86,16 @@ class Follows:
     instant: str | None
 
 
+class Validators(Protocol):
+    """What a write has to pass before it is decided."""
+
+    def check(self, ctx: TableContext, schema: pa.Schema) -> None:
+        """Raises InvalidRequestError for what cannot be asked of such rows."""
+
+    def run(self, attempt: Attempt, stats: Sequence[WriteStat]) -> None:
+        """Raises InvalidDataError."""
+
+
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
     """What `write` is asked. `partitions` are for `delete_partition` alone, `still` says of the
@@ -101,6 +112,7 @@ class WriteRequest:
     max_memory: int = DEFAULT_MEMORY
     attempt: str | None = None
     follows: Follows | None = None
+    validators: Validators | None = None
 
     def __post_init__(self) -> None:
         """Raises InvalidRequestError."""
@@ -142,6 +154,10 @@ def begin(
     already, if one does."""
     timeline, stored = _first_look(ctx)
     reader, prepared = check(ctx, data, request, timeline, stored)
+    if request.validators is not None:
+        request.validators.check(ctx, prepared.schema)
+    elif has_validators(request.options):
+        raise InvalidRequestError(f"{VALIDATORS} is for writes of rows; leave it out here", base_path=ctx.base_path)
     return reader, prepared, find_batch(ctx, timeline, request.batch, BATCH_KEY)
 
 
@@ -372,24 +388,7 @@ def _finish(attempt: Attempt, taken: Taken, stats: Sequence[WriteStat], request:
             filled.append(partition)
         else:
             inserted += [(partition, keys) for keys in taken.keys_of(code)]
+    if request.validators is not None:
+        request.validators.run(attempt, stats)
     metadata = attempt.commit(stats, extra, inserted, filled)
     return result_of(attempt.instant, request.operation, metadata, schema_changed=prepared.changed)
-
-
-def result_of(instant: str, operation: str, metadata: CommitMetadata, *, schema_changed: bool) -> CommitResult:
-    """The figures of a commit."""
-    stats = metadata.stats
-    return CommitResult(
-        instant=instant,
-        operation=operation,
-        rows_inserted=sum(stat.num_inserts for stat in stats),
-        rows_updated=sum(stat.num_update_writes for stat in stats),
-        rows_deleted=sum(stat.num_deletes for stat in stats),
-        rows_written=sum(stat.num_writes for stat in stats),
-        bytes_written=sum(stat.total_write_bytes for stat in stats),
-        files_written=len(stats),
-        groups_replaced=len(metadata.replaced_groups),
-        event_times=metadata.event_times,
-        partitions=tuple(sorted({stat.partition_path for stat in stats} | set(metadata.replaced or ()))),
-        schema_changed=schema_changed,
-    )

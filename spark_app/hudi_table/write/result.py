@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hudi_table.model.timeline.commits import CommitMetadata
+
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
@@ -30,3 +32,22 @@ class CommitResult:
     event_times: tuple[int, int] | None = None
     schema_changed: bool = False
     replayed: bool = False
+
+
+def result_of(instant: str, operation: str, metadata: CommitMetadata, *, schema_changed: bool) -> CommitResult:
+    """The figures of a commit."""
+    stats = metadata.stats
+    return CommitResult(
+        instant=instant,
+        operation=operation,
+        rows_inserted=sum(stat.num_inserts for stat in stats),
+        rows_updated=sum(stat.num_update_writes for stat in stats),
+        rows_deleted=sum(stat.num_deletes for stat in stats),
+        rows_written=sum(stat.num_writes for stat in stats),
+        bytes_written=sum(stat.total_write_bytes for stat in stats),
+        files_written=len(stats),
+        groups_replaced=len(metadata.replaced_groups),
+        event_times=metadata.event_times,
+        partitions=tuple(sorted({stat.partition_path for stat in stats} | set(metadata.replaced or ()))),
+        schema_changed=schema_changed,
+    )

@@ -1,0 +1,15 @@
+"""The options of pre-commit validators, and whether a write has any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+PREFIX = "hoodie.precommit.validators."
+VALIDATORS = PREFIX.rstrip(".")
+
+
+def has_validators(options: Mapping[str, str]) -> bool:
+    """Whether options ask for validators, or hold queries of some."""
+    return bool(options.get(VALIDATORS, "").strip()) or any(
+        key.startswith(PREFIX) and key.endswith(".sql.queries") and value.strip() for key, value in options.items()
+    )
