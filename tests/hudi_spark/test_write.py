@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -108,6 +109,31 @@ def test_tasks_write_tables_of_later_versions(spark, tmp_path, version, kind, in
     assert bool(logs) is (kind == "MergeOnRead")
     commits = load_timeline(table.context).commits
     assert [i.completion for i in commits] == sorted({i.completion for i in commits if i.completion > i.time})
+
+
+@pytest.mark.parametrize("by", ["write", "format"])
+def test_a_write_that_does_not_pass_its_validators_is_not_there(spark, tmp_path, by):
+    path = str(tmp_path / "t")
+    table = create_table(
+        path, SCHEMA, record_key="id", partition_by=["city"], index=INDEXES["simple"], ordering_fields="ts"
+    )
+    hudi_spark.write(frame(spark, ("a", "x", 1), ("b", "x", 1)), path, "insert")
+    asked = {
+        "hoodie.precommit.validators": "org.apache.hudi.client.validator.SqlQueryEqualityPreCommitValidator",
+        "hoodie.precommit.validators.equality.sql.queries": "select count(*) from <TABLE_NAME>",
+    }
+
+    def upsert(*found: tuple[str, str, int]) -> None:
+        if by == "write":
+            hudi_spark.write(frame(spark, *found), path, "upsert", options=asked)
+        else:
+            frame(spark, *found).write.format("hudi").options(**asked).mode("append").save(path)
+
+    with pytest.raises((InvalidDataError, PySparkException), match="before 2, after 3"):
+        upsert(("n", "x", 2))
+    assert rows_of(table) == {("a", "x", 1), ("b", "x", 1)}
+    upsert(("b", "x", 2))
+    assert rows_of(table) == {("a", "x", 1), ("b", "x", 2)}
 
 
 @pytest.mark.parametrize("index", [pytest.param("bucket", marks=LONG), "simple", "global"])

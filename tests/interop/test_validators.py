@@ -15,12 +15,13 @@ from hudi_table.services.validating.queries import Kind
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import rows
+from tests.support.hudi_oracle import HudiFailedError
 from tests.support.rows import assert_same_rows
 
 pytestmark = pytest.mark.interop
 
 OPTIONS = {
-    "hoodie.table.name": "table",
+    "hoodie.table.name": "ours",
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.datasource.write.precombine.field": "ts",
@@ -39,10 +40,12 @@ CASES = {
 }
 
 
-def passes(write: Callable[[], object], failure: type[Exception]) -> bool:
+def passes(write: Callable[[], object], failure: type[Exception], why: str) -> bool:
     try:
         write()
-    except failure:
+    except failure as error:
+        if why not in str(error):
+            raise
         return False
     return True
 
@@ -60,6 +63,7 @@ def test_the_same_writes_pass(hudis: Hudis, tmp_path: Path, case: str, data: pa.
     ours.create(base, index="simple", partitioned=True)
     write_hudi(base, FIRST, operation="upsert")
     shutil.copytree(base, theirs)
-    passed = passes(lambda: write_hudi(base, data, operation="upsert", options=asked), InvalidDataError)
-    assert passed is passes(lambda: oracle.write(theirs, data, OPTIONS | asked), RuntimeError)
+    passed = passes(lambda: write_hudi(base, data, operation="upsert", options=asked), InvalidDataError, "did not pass")
+    said = "At least one pre-commit validation failed"
+    assert passed is passes(lambda: oracle.write(theirs, data, OPTIONS | asked), HudiFailedError, said)
     assert_same_rows(open_table(str(base)).scan().to_arrow(), oracle.read(theirs))

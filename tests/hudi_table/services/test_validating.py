@@ -24,8 +24,15 @@ def table_of(tmp_path: Path, **more: Any) -> HudiTable:
     return table
 
 
+OPTIONS = {
+    Kind.EQUALITY: "hoodie.precommit.validators.equality.sql.queries",
+    Kind.INEQUALITY: "hoodie.precommit.validators.inequality.sql.queries",
+    Kind.SINGLE_VALUE: "hoodie.precommit.validators.single.value.sql.queries",
+}
+
+
 def asking(kind: Kind, *queries: str) -> dict[str, str]:
-    return {"hoodie.precommit.validators": PACKAGE + kind.value, kind.option: ";".join(queries)}
+    return {"hoodie.precommit.validators": PACKAGE + kind.value, OPTIONS[kind]: ";".join(queries)}
 
 
 SAME_COUNT = asking(Kind.EQUALITY, "select count(*) from <TABLE_NAME>")

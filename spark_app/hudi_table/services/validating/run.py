@@ -14,6 +14,7 @@ import sqlglot
 from sqlglot import exp
 
 from hudi_table.errors import InvalidDataError, InvalidRequestError
+from hudi_table.model.counts import counted
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.read.files import stream
 from hudi_table.read.plan import ScanPlan
@@ -56,7 +57,11 @@ class Validators:
 
 def _check_value(attempt: Attempt, query: Query, answer: pa.Table) -> None:
     if answer.num_rows != 1 or answer.num_columns != 1:
-        raise _failed(attempt, query, f"gives {answer.num_rows} rows of {answer.num_columns} columns, not one value")
+        raise _failed(
+            attempt,
+            query,
+            f"gives {counted(answer.num_rows, 'row')} of {counted(answer.num_columns, 'column')}, not one value",
+        )
     value = answer.column(0)[0].as_py()
     if value is None or _text(value) != query.expected:
         raise _failed(attempt, query, f"gives {value!r} after the write")
@@ -101,7 +106,9 @@ def _answer(query: Query, rows: pa.RecordBatchReader) -> pa.Table:
             for batch in answer:
                 found.append(batch)
                 if sum(map(len, found)) > ROWS_MAX:
-                    raise InvalidRequestError(f"it gives more than {ROWS_MAX:,} rows: let it count or group them")
+                    raise InvalidRequestError(
+                        f"it gives more than {counted(ROWS_MAX, 'row')}: let it count or group them"
+                    )
             return pa.Table.from_batches(found, answer.schema)
     except (InvalidRequestError, InvalidDataError) as error:
         raise type(error)(f"{query.kind.option}, {query.text!r}: {error.message}") from error
@@ -114,5 +121,5 @@ def _text(value: object) -> str:
 
 def _some(answer: pa.Table) -> str:
     text = ", ".join(" ".join(map(str, row.values())) for row in answer.slice(0, 5).to_pylist()) or "nothing"
-    more = f" and {answer.num_rows - 5} rows more" if answer.num_rows > 5 else ""
+    more = f" and {counted(answer.num_rows - 5, 'row')} more" if answer.num_rows > 5 else ""
     return (text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…") + more
