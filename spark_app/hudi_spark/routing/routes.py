@@ -69,15 +69,15 @@ def profile(df: DataFrame, config: TableConfig, prepared: Prepared) -> Profile:
         {RECORD_KEY: key_columns.record_key_column(df, config), PATH: key_columns.partition_path_column(df, config)}
     )
     missing = sf.col(RECORD_KEY).isNull() | (sf.col(RECORD_KEY) == "")
-    ordering = prepared.combine_ordering if prepared.combines else None
-    unordered = sf.col(key_columns.quoted(ordering)).isNull() if ordering else sf.lit(False)
+    orderings = prepared.combine_orderings if prepared.combines else ()
+    unordered = {f"unordered_{i}": sf.col(key_columns.quoted(name)).isNull() for i, name in enumerate(orderings)}
     doubtful = doubts(rows, config)
     partition_counts = (
         rows.groupBy(PATH)
         .agg(
             sf.count(sf.lit(1)).alias("rows"),
             sf.count_if(missing).alias("missing"),
-            sf.count_if(unordered).alias("unordered"),
+            *(sf.count_if(condition).alias(name) for name, condition in unordered.items()),
             sf.count_if(~(sf.is_valid_utf8(RECORD_KEY) & sf.is_valid_utf8(PATH))).alias("unsound"),
             sf.max(sf.col(RECORD_KEY).contains(":")).alias("colons"),
             *(count.alias(name) for name, count in doubtful.items()),
@@ -95,12 +95,10 @@ def profile(df: DataFrame, config: TableConfig, prepared: Prepared) -> Profile:
         raise InvalidDataError(
             f"record key or partition path holds text that is not UTF-8 in {counted(unsound, 'row')}: correct it, or drop the rows"
         )
-    _refuse(
-        sum(row["missing"] for row in partition_counts),
-        sum(row["unordered"] for row in partition_counts),
-        config,
-        ordering,
-    )
+    nulls = {
+        field: sum(row[name] for row in partition_counts) for field, name in zip(orderings, unordered, strict=True)
+    }
+    _refuse(sum(row["missing"] for row in partition_counts), nulls, config)
     place = None if prepared.index.is_global else PATH
     refuse_doubts(rows, {name: sum(row[name] for row in partition_counts) for name in doubtful}, config, place)
     counts = {row[PATH]: row["rows"] for row in partition_counts}
@@ -112,17 +110,18 @@ def profile(df: DataFrame, config: TableConfig, prepared: Prepared) -> Profile:
     return Profile(rows, counts, any(row["colons"] for row in partition_counts), size)
 
 
-def _refuse(missing: int, unordered: int, config: TableConfig, ordering: str | None) -> None:
+def _refuse(missing: int, unordered: Mapping[str, int], config: TableConfig) -> None:
     if missing:
         raise InvalidDataError(
             f"record key {', '.join(repr(name) for name in config.record_key)} is null or empty in {counted(missing, 'row')}; "
             "fill the key or drop the rows"
         )
-    if unordered:
-        raise InvalidDataError(
-            f"ordering column '{ordering}' is null in {counted(unordered, 'row')}: which row of a key is newer cannot be determined; "
-            "fill the column or drop the rows"
-        )
+    for name, nulls in unordered.items():
+        if nulls:
+            raise InvalidDataError(
+                f"ordering column '{name}' is null in {counted(nulls, 'row')}: which row of a key is newer cannot be determined; "
+                "fill the column or drop the rows"
+            )
 
 
 def route(counted: Profile, attempt: Attempt) -> Routing:
@@ -179,7 +178,7 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
     prepared = attempt.prepared
     rows = counted.rows
     if prepared.index.is_global and prepared.operation.merges:
-        rows = _newest(rows, prepared.combine_ordering)
+        rows = _newest(rows, prepared.combine_orderings)
     if not prepared.operation.merges:
         return rows.withColumn(SLOT, sf.lit(None).cast("int"))
     in_tasks = prepared.index.as_of(attempt.ctx, attempt.timeline).in_tasks(sorted(counted.counts))
@@ -208,9 +207,9 @@ def _stored(rows: DataFrame, counted: Profile, attempt: Attempt, search: FileSea
     return stored_keys(rows, slices, attempt)
 
 
-def _newest(rows: DataFrame, ordering: str | None) -> DataFrame:
-    order = sf.col(key_columns.quoted(ordering)).desc() if ordering else sf.monotonically_increasing_id().desc()
-    window = Window.partitionBy(RECORD_KEY).orderBy(order)
+def _newest(rows: DataFrame, orderings: Sequence[str]) -> DataFrame:
+    order = [sf.col(key_columns.quoted(name)).desc() for name in orderings] or [sf.monotonically_increasing_id().desc()]
+    window = Window.partitionBy(RECORD_KEY).orderBy(*order)
     return rows.withColumn("_rank", sf.row_number().over(window)).where("_rank = 1").drop("_rank")
 
 

@@ -238,7 +238,7 @@ class Attempt:
             filters=prepared.index.needs_filters,
             rule=prepared.rule,
             combine=in_task or (self._merging and not prepared.operation.merges),
-            combine_ordering=prepared.combine_ordering,
+            combine_orderings=prepared.combine_orderings,
             sort=prepared.operation is Operation.BULK_INSERT and prepared.sort_mode is not SortMode.NONE,
             virtual_keys=None if self.ctx.config.populate_meta_fields else self.ctx.config,
             memory_bytes=self.task_memory,

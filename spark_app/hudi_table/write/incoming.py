@@ -24,7 +24,7 @@ from hudi_table.index.base import Codes, Index, Keys, Lookup, Positions, Routed,
 from hudi_table.model.counts import counted
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options.write_options import Operation
-from hudi_table.table.rows.merge import ALWAYS_DELETE, key_groups, newest
+from hudi_table.table.rows.merge import ALWAYS_DELETE, key_groups, newest, ordering_values
 from hudi_table.table.rows.parts import range_split
 from hudi_table.table.rows.spill import GroupedRows
 from hudi_table.table.store.ports import Engine
@@ -303,16 +303,15 @@ def _keyed_batch(rows: pa.RecordBatch, record_keys: pa.Array, prepared: Prepared
 
 def _ordering_of(rows: pa.RecordBatch, prepared: Prepared) -> pa.Array | None:
     """Ordering values where rows are compared by them. Hudi 0.15 refuses null ones too."""
-    name = prepared.combine_ordering
-    if name is None or not prepared.combines:
-        return None
-    values = rows.column(name)
-    if values.null_count:
-        raise InvalidDataError(
-            f"ordering column '{name}' is null in {counted(values.null_count, 'row')}: which row of a key is newer cannot be determined; "
-            "fill the column or drop the rows"
-        )
-    return values
+    names = prepared.combine_orderings if prepared.combines else ()
+    for name in names:
+        missing = rows.column(name).null_count
+        if missing:
+            raise InvalidDataError(
+                f"ordering column '{name}' is null in {counted(missing, 'row')}: which row of a key is newer cannot be determined; "
+                "fill the column or drop the rows"
+            )
+    return ordering_values(rows, names)
 
 
 def _add_routed(taken: Taken, places: dict[Slot, int], chunk: _Chunk) -> None:

@@ -23,8 +23,8 @@ class WriteSettings:
     """What all tasks of one write share. `schema` is the table's, without meta columns but that of
     the operation where files have it; `avro_schema` says the same.
 
-    `combine`: rows of one key become one before they are written, by `rule` (`combine_ordering`
-    decides inside the batch even where commit time decides between stored and incoming). `sort`:
+    `combine`: rows of one key become one before they are written, by `rule` (`combine_orderings`
+    decide inside the batch even where commit time decides between stored and incoming). `sort`:
     order rows by record key. `virtual_keys`: the table stores no meta columns
     (`hoodie.populate.meta.fields=false`), so keys of stored rows are made from their columns.
     `memory_bytes`: incoming rows that a task holds at once; more are worked on in parts, by way of
@@ -37,7 +37,7 @@ class WriteSettings:
     avro_schema: str
     rule: MergeRule
     combine: bool
-    combine_ordering: str | None
+    combine_orderings: tuple[str, ...]
     sort: bool
     codec: str
     compression_level: int
@@ -93,7 +93,7 @@ class WriteSettings:
             filters=filters,
             rule=MergeRule(),
             combine=False,
-            combine_ordering=None,
+            combine_orderings=(),
             sort=False,
             **more,
         )

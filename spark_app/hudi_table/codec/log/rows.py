@@ -66,6 +66,9 @@ _WRAPPERS = {
 }
 _BRANCHES = {name: number for number, name in enumerate(_WRAPPERS, start=1)}
 _WRAPPERS["LocalDateWrapper"] = pa.date32()  # inside an array alone
+# Both come behind the others: one in the union of a delete, one in that of an array's items.
+_BRANCHES["ArrayWrapper"] = _BRANCHES["LocalDateWrapper"] = len(_BRANCHES) + 1
+_VOID = pa.scalar(bytes([2 * _BRANCHES["IntWrapper"], 0]), pa.large_binary())
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +185,8 @@ def delete_block(
     *,
     compacted: Sequence[str] = (),
 ) -> bytes:
-    """A block of deletes; without `ordering`, or where it is null, they are unconditional.
-    `compacted`: see `avro_block`."""
+    """A block of deletes; without `ordering`, or where it is null, they are unconditional. A struct
+    has the values of several ordering fields. `compacted`: see `avro_block`."""
     text = partition.encode()
     place = b"\x02" + varints(np.array([len(text)]))[0].as_py() + text
     keys = keys.cast(pa.large_string()).view(pa.large_binary())
@@ -201,23 +204,36 @@ def _replaced(instants: Sequence[str]) -> dict[int, str]:
 
 def _orderings(ordering: pa.Array | None, rows: int) -> pa.Array:
     """Wrapped ordering values; null becomes the integer 0."""
-    void = bytes([2 * _BRANCHES["IntWrapper"], 0])
     if ordering is None:
-        return pa.repeat(pa.scalar(void, pa.large_binary()), rows)
-    wrapper, values, avro = _wrapped(ordering)
+        return pa.repeat(_VOID, rows)
+    if not pt.is_struct(ordering.type):
+        return _wrapped_items(*_wrapped(ordering))
+    fields = ordering.flatten()
+    items = [
+        _wrapped_items("LocalDateWrapper", *found[1:]) if found[0] == "DateWrapper" else _wrapped_items(*found)
+        for found in map(_wrapped, fields)
+    ]
+    # Branch 1 is the array, beside null; its only block has one item for each field.
+    head = bytes([2 * _BRANCHES["ArrayWrapper"], 2]) + varints(np.array([len(items)]))[0].as_py()
+    whole = join(pa.scalar(head, pa.large_binary()), *items, pa.scalar(b"\x00", pa.large_binary()))
+    return pc.if_else(fields[0].is_valid(), whole, _VOID)
+
+
+def _wrapped_items(wrapper: str, values: pa.Array, avro: str) -> pa.Array:
+    """The values in Avro, each behind the branch of its wrapper."""
     space = "w"
     schema = json.dumps({"type": "record", "name": space, "fields": [{"name": "value", "type": avro}]})
     fields = flat_fields(schema)
     if fields is None:
-        raise InvariantError(f"an ordering column of type {ordering.type} cannot be in a delete block")
+        raise InvariantError(f"an ordering column of type {values.type} cannot be in a delete block")
     present = values.drop_null()
     branch = pa.scalar(bytes([2 * _BRANCHES[wrapper]]), pa.large_binary())
     encoded = join(branch, encode_flat(pa.table({"value": present}), fields))
     valid = np.asarray(values.is_valid())
     places = pa.array(np.maximum(np.cumsum(valid) - 1, 0))
     if not len(present):
-        return _orderings(None, rows)
-    return pc.if_else(values.is_valid(), encoded.take(places), pa.scalar(void, pa.large_binary()))
+        return pa.repeat(_VOID, len(values))
+    return pc.if_else(values.is_valid(), encoded.take(places), _VOID)
 
 
 def _wrapped(ordering: pa.Array) -> tuple[str, pa.Array, str]:

@@ -149,6 +149,10 @@ _LOGICAL_TYPES = frozenset({9})
 """Versions whose new columns may be of a type that Hudi 1.2 has of its own."""
 
 
+_SEVERAL_ORDERINGS = frozenset({9})
+"""Versions whose properties may name several ordering fields."""
+
+
 def layout_of(version: int) -> Layout:
     """The layout of a table version that is read. Raises KeyError for another."""
     return _BY_VERSION[version]
@@ -158,6 +162,11 @@ def has_logical_types(version: int) -> bool:
     """Whether new columns of tables of this version are vectors and variants where Arrow's are.
     Tables of any version may have such columns from Hudi 1.2."""
     return version in _LOGICAL_TYPES
+
+
+def has_several_orderings(version: int) -> bool:
+    """Whether tables of this version may compare rows by several fields, in turn."""
+    return version in _SEVERAL_ORDERINGS
 
 
 def known_version(text: str, table: str, base_path: str = "") -> int:

@@ -11,13 +11,24 @@ last.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_table.model.names import ALL_META_COLUMNS
-from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, Mask, Rows, deleted, dense_ranks, key_groups, one_chunk
+from hudi_table.table.rows.merge import (
+    ALWAYS_DELETE,
+    FLAGGED,
+    Mask,
+    Rows,
+    deleted,
+    dense_ranks,
+    key_groups,
+    one_chunk,
+    ordering_values,
+)
 
 _NOT_FILLED = frozenset({*ALL_META_COLUMNS, ALWAYS_DELETE, FLAGGED})
 
@@ -60,13 +71,14 @@ def combine(rows: pa.Table, codes: Rows, ranks: Rows, deletes: Mask) -> pa.Table
     return merged.take(pa.array(np.argsort(seen.entries[seen.starts])))
 
 
-def combined_per_key(rows: pa.Table, key: str, ordering: str | None) -> pa.Table:
+def combined_per_key(rows: pa.Table, key: str, orderings: Sequence[str]) -> pa.Table:
     """`combine` of incoming rows, of which those without an ordering column are taken in their
     order."""
     codes = key_groups(rows.column(key))
     if len(codes) == int(codes.max(initial=-1)) + 1:
         return rows
-    ranks = np.zeros(len(rows), dtype=np.int64) if ordering is None else dense_ranks(one_chunk(rows.column(ordering)))
+    values = ordering_values(rows, orderings)
+    ranks = np.zeros(len(rows), dtype=np.int64) if values is None else dense_ranks(values)
     return combine(rows, codes, ranks, deleted(rows))
 
 

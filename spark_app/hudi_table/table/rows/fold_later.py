@@ -11,6 +11,8 @@ same rule (`Merger`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -22,9 +24,12 @@ from hudi_table.table.rows.merge import (
     Mask,
     Rows,
     deleted,
+    dense_ranks,
     flags,
+    key_groups,
     missing_values,
     one_chunk,
+    ordering_values,
     partial_columns,
     present_column,
 )
@@ -57,6 +62,17 @@ def fold_later(tables: list[pa.Table], codes: Rows, ranks: Rows, partial: Partia
             chosen = seen.filled(winners, there)
         columns.append(one_chunk(column).take(pa.array(chosen)))
     return pa.Table.from_arrays(columns, schema=rows.schema)
+
+
+def folded_per_key(rows: pa.Table, key: str, orderings: Sequence[str], partial: PartialUpdates | None) -> pa.Table:
+    """`fold_later` of incoming rows, of which those without an ordering column are taken in their
+    order."""
+    codes = key_groups(rows.column(key))
+    if len(codes) == int(codes.max(initial=-1)) + 1:
+        return rows
+    values = ordering_values(rows, orderings)
+    ranks = np.zeros(len(rows), dtype=np.int64) if values is None else dense_ranks(values)
+    return fold_later([rows], codes, np.where(flags(rows, ALWAYS_DELETE), -1, ranks), partial)
 
 
 class _Sequence:

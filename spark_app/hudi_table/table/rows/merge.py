@@ -11,7 +11,7 @@ their place, new rows follow at the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +47,8 @@ class MergeRule:
     makes one row of a stored and an incoming one, for tables of them, row by row; what it marks by
     `_hoodie_is_deleted` goes. `then_by`: columns that are compared where the ordering values are
     equal, in turn. `later`: as table versions 8 and 9 have it, a flagged delete that loses does
-    nothing, and a row that an older one fills keeps its meta columns.
+    nothing, a row that an older one fills keeps its meta columns, and a marker counts as it is
+    written.
     """
 
     ordering: str | None = None
@@ -69,7 +70,8 @@ class MergeRule:
         if self.marker is None or self.marker[0] not in rows.schema.names:
             return rows
         column, text = self.marker
-        marked = pc.equal(pc.utf8_lower(rows.column(column).cast(pa.string())), text.lower())
+        texts = rows.column(column).cast(pa.string())
+        marked = pc.equal(texts, text) if self.later else pc.equal(pc.utf8_lower(texts), text.lower())
         return rows.append_column(FLAGGED, pc.fill_null(marked, False))
 
 
@@ -265,9 +267,9 @@ def key_groups(keys: pa.Array) -> Rows:
     return groups
 
 
-def newest_per_key(rows: pa.Table, key: str, ordering: str | None) -> pa.Table:
+def newest_per_key(rows: pa.Table, key: str, orderings: Sequence[str]) -> pa.Table:
     """One row per key, chosen by `newest`; rows keep their order."""
-    survives = newest(key_groups(rows.column(key)), None if ordering is None else one_chunk(rows.column(ordering)))
+    survives = newest(key_groups(rows.column(key)), ordering_values(rows, orderings))
     return rows if survives is None else rows.take(pa.array(np.flatnonzero(survives)))
 
 
@@ -329,8 +331,23 @@ def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column
 
 
+def ordering_values(rows: pa.Table | pa.RecordBatch, orderings: Sequence[str]) -> pa.Array | None:
+    """What rows are compared by: None, one column, or several, which are compared in turn, as a
+    struct."""
+    columns = [one_chunk(rows.column(name)) for name in orderings]
+    return (
+        columns[0] if len(columns) == 1 else pa.StructArray.from_arrays(columns, list(orderings)) if columns else None
+    )
+
+
 def dense_ranks(values: pa.Array) -> Rows:
-    """Dense ranks, null lowest with 0, NaN highest."""
+    """Dense ranks, null lowest with 0, NaN highest; of structs by their fields, in turn."""
+    if pa.types.is_struct(values.type):
+        whole = np.zeros(len(values), dtype=np.int64)
+        for field in values.flatten():
+            of_field = dense_ranks(field)
+            _, whole = np.unique(whole * (int(of_field.max(initial=0)) + 1) + of_field, return_inverse=True)
+        return whole
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary
     place = np.empty(len(distinct) + 1, dtype=np.int64)

@@ -3,13 +3,14 @@ together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hudi_table.errors import UnsupportedTableError
 from hudi_table.index.base import Index
 from hudi_table.model.options.known import explicit_option
 from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER, Operation
 from hudi_table.model.table.config import MergeMode, TableConfig, TableType
+from hudi_table.model.table.merge_settings import LaterMerge
 from hudi_table.model.table.merging import Payload, payload_named, payload_of
 from hudi_table.model.table.properties import MERGE_NAMES, table_payload
 from hudi_table.model.table.version_properties import MERGE_MODE, PAYLOAD
@@ -17,11 +18,10 @@ from hudi_table.table.rows.merge import MergeRule
 from hudi_table.write.functions import Merger
 
 
-def ordering_field(config: TableConfig) -> str | None:
-    """The one ordering field by which rows of a table are compared, if it names any. From version 8
-    on merging by commit time ignores it, among rows of one batch, too (measured on Hudi 1.1.1)."""
-    named = config.ordering_fields if config.later_merge is None else config.later_merge.ordering
-    return named[0] if named else None
+def compared_fields(config: TableConfig) -> tuple[str, ...]:
+    """The ordering fields by which rows of a table are compared, in turn. From version 8 on merging
+    by commit time ignores them, among rows of one batch, too (measured on Hudi 1.1.1)."""
+    return config.ordering_fields if config.later_merge is None else config.later_merge.ordering
 
 
 def payload_option(config: TableConfig, options: Mapping[str, str]) -> Payload:
@@ -38,12 +38,19 @@ def payload_option(config: TableConfig, options: Mapping[str, str]) -> Payload:
     return payload_of(next(known for known, text in MERGE_NAMES.items() if text == mode))
 
 
-def merge_rule(payload: Payload, ordering: str | None, operation: Operation, merger: Merger | None) -> MergeRule:
-    """What an operation does with rows of one key."""
+def merge_rule(
+    payload: Payload, later: LaterMerge | None, orderings: Sequence[str], operation: Operation, merger: Merger | None
+) -> MergeRule:
+    """What an operation does with rows of one key. `later`: how the table merges from version 8
+    on."""
     if operation is Operation.DELETE:
         return MergeRule()
     if merger is not None:
         return MergeRule(function=merger)
+    ordering = orderings[0] if orderings else None
+    if later is not None and operation is Operation.UPSERT:
+        fills = later.partial is not None
+        return MergeRule(ordering, later.partial, fills, marker=later.marker, then_by=tuple(orderings[1:]), later=True)
     compared = ordering if payload.event_time and operation is Operation.UPSERT else None
     return MergeRule(compared, payload.partial, payload.combines, payload.deletes_always, payload.marker)
 
@@ -51,7 +58,8 @@ def merge_rule(payload: Payload, ordering: str | None, operation: Operation, mer
 def refuse_merging(config: TableConfig, payload: Payload, index: Index) -> None:
     """Raise UnsupportedTableError for a way of merging that does not go with the table's type,
     ordering field or index."""
-    ordering, custom = ordering_field(config), config.extra.get(CUSTOM_MERGER)
+    orderings, custom = compared_fields(config), config.extra.get(CUSTOM_MERGER)
+    ordering = orderings[0] if orderings else None
     if payload.ordering not in (None, ordering):
         raise UnsupportedTableError(
             f"table {config.name!r} merges by {payload.class_name.rpartition('.')[2]}, which orders by {payload.ordering}, "
@@ -66,7 +74,13 @@ def refuse_merging(config: TableConfig, payload: Payload, index: Index) -> None:
         raise UnsupportedTableError(
             f"table {config.name!r} is merge-on-read by event time with a global index, which this release does not write"
         )
-    if (custom or payload.partial is not None) and index.moves:
+    if len(orderings) > 1 and index.moves:
+        raise UnsupportedTableError(
+            f"table {config.name!r} has a global index and several ordering fields ({', '.join(orderings)}), by which a key that moves "
+            "is not compared with its stored row; use a Bucket or Simple index"
+        )
+    partial = payload.partial if config.later_merge is None else config.later_merge.partial
+    if (custom or partial is not None) and index.moves:
         raise UnsupportedTableError(
             f"table {config.name!r} has a global index, where a key that moves leaves the stored row behind, so new rows cannot "
             "be merged with it column by column; use a Bucket or Simple index"

@@ -39,15 +39,15 @@ from hudi_table.model.table.index_properties import (
     index_settings,
     keys_move,
 )
-from hudi_table.model.table.layouts import has_logical_types, layout_of
+from hudi_table.model.table.layouts import has_logical_types, has_several_orderings, layout_of
 from hudi_table.model.table.partition_buckets import render_rules
 from hudi_table.model.table.version_properties import MERGE_MODE, PAYLOAD
 from hudi_table.model.timeline.commits import SCHEMA_KEY
 from hudi_table.table.rows.merge import MergeRule
 from hudi_table.write.checks.inline_clustering import check_inline_order
 from hudi_table.write.checks.merge_mode import (
+    compared_fields,
     merge_rule,
-    ordering_field,
     payload_option,
     refuse_custom_keys,
     refuse_merging,
@@ -77,7 +77,7 @@ class Prepared:
     index: Index
     index_from_options: bool
     rule: MergeRule
-    combine_ordering: str | None
+    combine_orderings: tuple[str, ...]
     stored: pa.Schema | None
     buckets: int | None
     schema: pa.Schema
@@ -126,10 +126,10 @@ def prepare(
     chosen = parse_operation(operation_option(operation, options))
     refuse_unsupported(config)
     refuse_contradictions(config, options)
-    ordering = ordering_field(config)
+    orderings = compared_fields(config)
     payload = payload_option(config, options)
     mode = payload.mode
-    if mode is MergeMode.EVENT_TIME and ordering is None:
+    if mode is MergeMode.EVENT_TIME and not orderings:
         raise InvalidRequestError(
             f"table {config.name!r} merges by event time and names no ordering field; create it with ordering_fields"
         )
@@ -149,18 +149,19 @@ def prepare(
     if chosen not in (Operation.DELETE, Operation.DELETE_PARTITION):
         check_event_time(parsed.event_time, schema)
     check_inline_order(options, schema)
-    if ordering is not None and schema.get_field_index(ordering) < 0:
+    absent = [name for name in orderings if schema.get_field_index(name) < 0]
+    if absent:
         # Hudi tables may name an ordering column that was never written; then rows only follow each other.
         if mode is MergeMode.EVENT_TIME:
-            raise InvalidSchemaError(f"the ordering column '{ordering}' is not in the table's schema")
-        ordering = None
+            raise InvalidSchemaError(f"the ordering column '{absent[0]}' is not in the table's schema")
+        orderings = ()
     return Prepared(
         operation=chosen,
         options=parsed,
         index=index,
         index_from_options=index_from_options,
-        rule=merge_rule(payload, ordering, chosen, merger),
-        combine_ordering=ordering if chosen is not Operation.DELETE else None,
+        rule=merge_rule(payload, config.later_merge, orderings, chosen, merger),
+        combine_orderings=orderings if chosen is not Operation.DELETE else (),
         stored=table_schema,
         buckets=None if config.index is None else config.index.buckets,
         schema=schema,
@@ -220,8 +221,11 @@ def refuse_unsupported(config: TableConfig) -> None:
             and not config.populate_meta_fields,
             "has a record index and stores no record keys (hoodie.populate.meta.fields=false)",
         ),
-        (_merges_by_more(config), f"merges rows in table version {config.version} by more than commit time or event time"),
-        (len(config.ordering_fields) > 1, f"has several ordering fields ({', '.join(config.ordering_fields)})"),
+        (_merges_by_more(config), f"merges rows in table version {config.version} {_by_more(config)}"),
+        (
+            len(config.ordering_fields) > 1 and not has_several_orderings(config.version),
+            f"has several ordering fields ({', '.join(config.ordering_fields)})",
+        ),
         (extra.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET", "has base files that are not Parquet"),
         (_true(extra, "hoodie.datasource.write.drop.partition.columns"), "drops its partition columns"),
         (_true(extra, "hoodie.partition.metafile.use.base.format"), "keeps partition metadata in base file format"),
@@ -249,7 +253,11 @@ def _merges_by_more(config: TableConfig) -> bool:
     later = config.later_merge
     if later is None:
         return layout_of(config.version).merging({}) is not None and bool(config.payload_class)
-    return bool(later.refused or later.partial or later.marker)
+    return bool(later.refused)
+
+
+def _by_more(config: TableConfig) -> str:
+    return config.later_merge.refused if config.later_merge is not None else "by more than commit time or event time"
 
 
 def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Index, bool]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,6 +28,7 @@ from hudi_table.model.timeline.commits import CDC_STATS, WriteStat
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.read_ahead import open_sized
 from hudi_table.table.rows.combine import combined_per_key
+from hudi_table.table.rows.fold_later import folded_per_key
 from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, MergeCounts, Merger, deleted, newest_per_key
 from hudi_table.table.rows.parts import merge_in_parts, whole_parts
 from hudi_table.table.store.ports import Storage
@@ -234,7 +235,7 @@ def base_rows(work: FileWork, storage: Storage, *, dictionaries: bool = True) ->
             dictionary_columns=None if dictionaries else (),
         ):
             if dictionaries and first and virtual is None and task.parts == 1:
-                work.rows = _with_dictionaries(work.rows, batch.schema, task.settings.rule.ordering)
+                work.rows = _with_dictionaries(work.rows, batch.schema, task.settings.rule.orderings)
             first = False
             table = _conformed(pa.Table.from_batches([batch]), work.rows)
             yield table if virtual is None else _with_keys(table, TableKeys(virtual))
@@ -246,9 +247,9 @@ def _held_bytes(settings: WriteSettings) -> int:
     return min(ROW_GROUP_BYTES_MAX, max(ROW_GROUP_BYTES_LEAST, settings.memory_bytes // 2))
 
 
-def _with_dictionaries(rows: pa.Schema, stored: pa.Schema, ordering: str | None) -> pa.Schema:
+def _with_dictionaries(rows: pa.Schema, stored: pa.Schema, orderings: Sequence[str]) -> pa.Schema:
     """The schema of rows, with string columns as dictionaries where the file gives them so."""
-    known = {field.name for field in stored if field.type == _CONSTANT} - {ordering, RECORD_KEY, COMMIT_SEQNO}
+    known = {field.name for field in stored if field.type == _CONSTANT} - {*orderings, RECORD_KEY, COMMIT_SEQNO}
     return pa.schema(
         [field.with_type(_CONSTANT) if field.name in known and field.type == pa.string() else field for field in rows]
     )
@@ -291,14 +292,20 @@ def _incoming(
     for table in tables:
         rows = settings.rule.flagged(table)
         if settings.combine:
-            one = combined_per_key if settings.rule.combines else newest_per_key
-            rows = one(rows, RECORD_KEY, settings.combine_ordering)
+            rows = _one_per_key(rows, settings)
         if settings.sort:
             rows = rows.take(pc.sort_indices(rows.column(RECORD_KEY)))
         rows = _without_deletes(rows) if dropping_deletes else rows
         if len(rows) > 0:
             seen.see(rows)
             yield rows
+
+
+def _one_per_key(rows: pa.Table, settings: WriteSettings) -> pa.Table:
+    if settings.rule.combines and settings.rule.later:
+        return folded_per_key(rows, RECORD_KEY, settings.combine_orderings, settings.rule.partial)
+    one = combined_per_key if settings.rule.combines else newest_per_key
+    return one(rows, RECORD_KEY, settings.combine_orderings)
 
 
 def _without_deletes(table: pa.Table) -> pa.Table:

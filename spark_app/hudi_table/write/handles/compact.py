@@ -132,10 +132,9 @@ def _compact_logs(item: CompactionTask, right: RightToWrite, storage: Storage) -
             deletes = pa.array(flags(table, ALWAYS_DELETE))
             for piece in log.pieces(table.select(schema.names).filter(pc.invert(deletes))):
                 log.put(piece)
-            wanted = [RECORD_KEY, *([item.merge.ordering] if item.merge.ordering else [])]
-            gone.append(table.select(wanted).filter(deletes))
+            gone.append(table.select([RECORD_KEY, *item.merge.orderings]).filter(deletes))
         for keys in gone:
-            log.put_deletes(keys, item.merge.ordering)
+            log.put_deletes(keys, item.merge.orderings)
         size = sink.tell()
     return log_stat(
         task,

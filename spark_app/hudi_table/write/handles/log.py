@@ -47,7 +47,7 @@ def write_log(task: FileGroupTask, tables: Iterator[pa.Table], right: RightToWri
             for piece in log.pieces(table):
                 log.put(_stamped(task, piece, log.rows))
         for keys in held:
-            log.put_deletes(keys, _ordering(task, keys))
+            log.put_deletes(keys, _orderings(task, keys))
         size = sink.tell()
     return (log_stat(task, name, size, log),)
 
@@ -98,15 +98,12 @@ def _stamped(task: FileGroupTask, rows: pa.Table, numbered: int) -> pa.Table:
 def _deletes(task: FileGroupTask, rows: pa.Table) -> pa.Table:
     """What delete blocks need of the rows: unconditional where the operation deletes, with the
     row's ordering value where the row is flagged."""
-    ordering = _ordering(task, rows)
-    keys = rows.select([RECORD_KEY])
-    if ordering is None:
-        return keys
-    values = one_chunk(rows.column(ordering))
-    always = pa.array(flags(rows, ALWAYS_DELETE))
-    return keys.append_column(ordering, pc.if_else(always, pa.scalar(None, values.type), values))
+    keys, always = rows.select([RECORD_KEY]), pa.array(flags(rows, ALWAYS_DELETE))
+    for name in _orderings(task, rows):
+        values = one_chunk(rows.column(name))
+        keys = keys.append_column(name, pc.if_else(always, pa.scalar(None, values.type), values))
+    return keys
 
 
-def _ordering(task: FileGroupTask, rows: pa.Table) -> str | None:
-    name = task.settings.combine_ordering
-    return name if name in rows.schema.names else None
+def _orderings(task: FileGroupTask, rows: pa.Table) -> list[str]:
+    return [name for name in task.settings.combine_orderings if name in rows.schema.names]

@@ -22,7 +22,7 @@ from hudi_table.codec.log.rows import avro_block, delete_block, parquet_block
 from hudi_table.model.names import OPERATION_COLUMN, RECORD_KEY, UPDATED
 from hudi_table.model.options.write_options import LogBlocks
 from hudi_table.table.commit.write_permit import RightToWrite
-from hudi_table.table.rows.merge import one_chunk
+from hudi_table.table.rows.merge import one_chunk, ordering_values
 from hudi_table.write.workload import FileGroupTask
 
 BLOCK_BYTES = 64 << 20
@@ -76,11 +76,11 @@ class LogWriter:
         self.rows += len(piece)
         self.right.renew_if_due()
 
-    def put_deletes(self, keys: pa.Table, ordering: str | None) -> None:
-        """Delete blocks of the record keys; unconditional where the column `ordering` is null, or
-        without one."""
+    def put_deletes(self, keys: pa.Table, orderings: Sequence[str]) -> None:
+        """Delete blocks of the record keys; unconditional where the columns `orderings` are null,
+        or without any."""
         for piece in _cut(keys, self._block_bytes // _DELETE_BYTES):
-            values = None if ordering is None else one_chunk(piece.column(ordering))
+            values = ordering_values(piece, orderings)
             block = delete_block(
                 one_chunk(piece.column(RECORD_KEY)),
                 self.task.partition,

@@ -137,7 +137,7 @@ def test_the_newest_row_of_a_key_is_the_last_of_the_largest_ordering(items: list
     for number, (key, ordering) in enumerate(items):
         rank = (-1 if ordering is None else ordering, number)
         best[key] = max(best.get(key, rank), rank)
-    assert newest_per_key(table, "k", "o").column("n").to_pylist() == sorted(rank[1] for rank in best.values())
+    assert newest_per_key(table, "k", ["o"]).column("n").to_pylist() == sorted(rank[1] for rank in best.values())
 
 
 def test_without_ordering_the_last_row_of_a_key_is_the_newest() -> None:
