@@ -7,6 +7,7 @@ commits. What grows with time shows as the last quarter of the run beside the se
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -81,7 +82,8 @@ def measured_hour(folder: Path, seconds: float, say: Callable[[str], None]) -> l
 
 
 def _sample(watched: psutil.Process, base: Path) -> Sample:
-    names = [path for path in base.rglob("*") if path.is_file()] if base.exists() else []
+    # Folders go while they are walked through: `os.walk` passes over what is gone.
+    names = [Path(folder, name) for folder, _, files in os.walk(base) for name in files]
     timeline = sum(path.parent.name in (".hoodie", "timeline") for path in names)
     data = sum(".hoodie" not in path.parts for path in names)
     return Sample(watched.memory_info().rss, data, timeline)
