@@ -149,8 +149,9 @@ _LOGICAL_TYPES = frozenset({9})
 """Versions whose new columns may be of a type that Hudi 1.2 has of its own."""
 
 
-_SEVERAL_ORDERINGS = frozenset({9})
-"""Versions whose properties may name several ordering fields."""
+_MERGE_SETTINGS = frozenset({9})
+"""Versions whose properties may name several ordering fields, and say more of merging than a mode
+and a class."""
 
 
 def layout_of(version: int) -> Layout:
@@ -164,9 +165,10 @@ def has_logical_types(version: int) -> bool:
     return version in _LOGICAL_TYPES
 
 
-def has_several_orderings(version: int) -> bool:
-    """Whether tables of this version may compare rows by several fields, in turn."""
-    return version in _SEVERAL_ORDERINGS
+def has_merge_settings(version: int) -> bool:
+    """Whether tables of this version may compare rows by several fields, in turn, and tell what a
+    payload class does beside its mode."""
+    return version in _MERGE_SETTINGS
 
 
 def known_version(text: str, table: str, base_path: str = "") -> int:

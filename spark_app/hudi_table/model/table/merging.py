@@ -95,15 +95,17 @@ def fills_unavailable(ordering_fields: Sequence[str], kind: str, version: int | 
     """Whether a table that is made for Debezium's events keeps a large value that an event leaves
     alone.
 
-    Events of PostgreSQL do; binlogs hold rows whole. In a merge-on-read table Hudi's rules would
-    take it from the base file, past newer ones in logs. `version`: None where the table is to have
-    version 6, the default.
+    Events of PostgreSQL do; binlogs hold rows whole. In a merge-on-read table of version 6 Hudi's
+    rules would take it from the base file, past newer ones in logs. `version`: None where the table
+    is to have version 6, the default.
     """
     own = payload_of(MergeMode.EVENT_TIME, PartialUpdates.FILL_UNAVAILABLE).ordering
-    return list(ordering_fields) == [own] and kind == TableType.COPY_ON_WRITE and version in (None, 6)
+    return list(ordering_fields) == [own] and (
+        version == 9 or (kind == TableType.COPY_ON_WRITE and version in (None, 6))
+    )
 
 
 def _why_not(name: str) -> str:
     if name.endswith("MySqlDebeziumAvroPayload"):
-        return ": it orders by two numbers, and several ordering fields are not written"
+        return ": it orders by two numbers, which version 9 compares as two ordering_fields without a class"
     return f"; supported are {', '.join(_BY_SHORT_NAME)}"

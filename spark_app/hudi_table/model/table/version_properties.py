@@ -50,10 +50,11 @@ OF_VERSION = frozenset({
 """Keys that an upgrade renames, drops or gives another value."""
 
 LEGACY_PAYLOAD = "hoodie.table.legacy.payload.class"
+PARTIAL_MODE = "hoodie.table.partial.update.mode"
 LAYOUT_2_WORDS = frozenset({
     "hoodie.timeline.path", "hoodie.timeline.history.path", MERGE_MODE, STRATEGY, GENERATOR_TYPE, ORDERING, LEGACY_PAYLOAD,
     "hoodie.table.format", "hoodie.table.multiple.base.file.formats.enable", "hoodie.table.index.defs.path",
-    "hoodie.table.partial.update.mode", BOOTSTRAP_INDEX_TYPE,
+    PARTIAL_MODE, BOOTSTRAP_INDEX_TYPE,
 })  # fmt: skip
 """Keys that version 6 does not have."""
 PLAIN_PAYLOADS = {
@@ -61,6 +62,19 @@ PLAIN_PAYLOADS = {
     BY_EVENT_TIME: "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
 }
 """The payload classes that merge as the two plain modes do."""
+_MODEL, _PROPERTY = "org.apache.hudi.common.model.", "hoodie.record.merge.property."
+_FIELD, _MARKER = f"{_PROPERTY}hoodie.payload.delete.field", f"{_PROPERTY}hoodie.payload.delete.marker"
+_SETTINGS_OF_9: Mapping[str, Mapping[str, str]] = {
+    f"{_MODEL}OverwriteNonDefaultsWithLatestAvroPayload": {PARTIAL_MODE: "IGNORE_DEFAULTS"},
+    f"{_MODEL}PartialUpdateAvroPayload": {PARTIAL_MODE: "IGNORE_DEFAULTS"},
+    f"{_MODEL}AWSDmsAvroPayload": {_FIELD: "Op", _MARKER: "D"},
+    f"{_MODEL}debezium.PostgresDebeziumAvroPayload": {
+        PARTIAL_MODE: "FILL_UNAVAILABLE", _FIELD: "_change_operation_type", _MARKER: "d",
+        f"{_PROPERTY}hoodie.write.partial.update.unavailable.value": "__debezium_unavailable_value",
+    },
+}  # fmt: skip
+"""What version 9 says of payload classes beside the mode, as Hudi 1.1.1 creates tables
+(`tests/interop/test_merging_later.py`)."""
 
 Properties = dict[str, str]
 
@@ -125,7 +139,9 @@ def _of_8(properties: Properties, merge_mode: str) -> Properties:
 
 def _of_9(properties: Properties, merge_mode: str) -> Properties:
     out = {**_of_1x(properties, merge_mode), "hoodie.table.format": "native"}
-    del out[PAYLOAD]
+    payload = out.pop(PAYLOAD)
+    if payload not in PLAIN_PAYLOADS.values():
+        out |= {LEGACY_PAYLOAD: payload, **_SETTINGS_OF_9.get(payload, {})}
     if PRECOMBINE in out:
         out[ORDERING] = out.pop(PRECOMBINE)
     return out

@@ -39,7 +39,7 @@ from hudi_table.model.table.index_properties import (
     index_settings,
     keys_move,
 )
-from hudi_table.model.table.layouts import has_logical_types, has_several_orderings, layout_of
+from hudi_table.model.table.layouts import has_logical_types, has_merge_settings, layout_of
 from hudi_table.model.table.partition_buckets import render_rules
 from hudi_table.model.table.version_properties import MERGE_MODE, PAYLOAD
 from hudi_table.model.timeline.commits import SCHEMA_KEY
@@ -223,8 +223,8 @@ def refuse_unsupported(config: TableConfig) -> None:
         ),
         (_merges_by_more(config), f"merges rows in table version {config.version} {_by_more(config)}"),
         (
-            len(config.ordering_fields) > 1 and not has_several_orderings(config.version),
-            f"has several ordering fields ({', '.join(config.ordering_fields)})",
+            len(config.ordering_fields) > 1 and not has_merge_settings(config.version),
+            f"has several ordering fields ({', '.join(config.ordering_fields)}), which version 9 knows,",
         ),
         (extra.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET", "has base files that are not Parquet"),
         (_true(extra, "hoodie.datasource.write.drop.partition.columns"), "drops its partition columns"),
@@ -252,7 +252,8 @@ def _merges_by_more(config: TableConfig) -> bool:
     """Whether a table whose version has modes of merging has another than the two plain ones."""
     later = config.later_merge
     if later is None:
-        return layout_of(config.version).merging({}) is not None and bool(config.payload_class)
+        said = layout_of(config.version).merging({}) is None or has_merge_settings(config.version)
+        return bool(config.payload_class) and not said
     return bool(later.refused)
 
 
