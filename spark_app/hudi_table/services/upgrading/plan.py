@@ -92,6 +92,7 @@ def check_version(ctx: TableContext, target: int) -> Change:
     version = written_version(target)
     refuse_lost(ctx)
     refuse_unsupported(ctx.config)
+    _refuse_merge_settings(ctx)
     before = read_properties(ctx.storage, ctx.clock)
     after = brought_to(version, before, MERGE_NAMES[ctx.config.merge_mode])
     layout = layout_of(version)
@@ -116,6 +117,23 @@ def check_version(ctx: TableContext, target: int) -> Change:
             base_path=ctx.base_path,
         )
     return Change(before, after, config, layout, moves)
+
+
+def _refuse_merge_settings(ctx: TableContext) -> None:
+    """Refuse a table that merges by more than one field or one whole row: base files and logs merge
+    by one rule in version 9, and by two in version 6; version 8 would call a class of Java."""
+    config, later = ctx.config, ctx.config.later_merge
+    if len(config.ordering_fields) > 1:
+        how = f"several ordering fields ({', '.join(config.ordering_fields)})"
+    elif config.payload_class or (later is not None and (later.partial or later.marker)):
+        how = config.payload_class or "partial updates or a marker of deletes"
+    else:
+        return
+    raise UnsupportedTableError(
+        f"table {config.name!r} merges rows by {how}, which another version does otherwise or not at all; let Hudi's procedure "
+        "upgrade_table or downgrade_table do it, and compare its rows",
+        base_path=ctx.base_path,
+    )
 
 
 def check_colons(ctx: TableContext, change: Change, timeline: Timeline) -> None:
