@@ -3,8 +3,9 @@ DataFusion, pyarrow, delta-rs, pyiceberg and hudi-rs; and a merge-on-read table 
 rows in logs.
 
 Base files are those that ours wrote, meta columns included; delta-rs and pyiceberg get tables over
-hard links of them. Queries join lineitem with plain Parquet files. Readers take turns round by round, each in a process of its own, and nothing is
-kept between two reads but what the libraries keep themselves.
+hard links of them. Queries join lineitem with plain Parquet files. Readers take turns round by
+round, each in a process of its own, and nothing is kept between two reads but what the libraries
+keep themselves.
 """
 
 from __future__ import annotations
