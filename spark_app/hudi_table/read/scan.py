@@ -127,7 +127,8 @@ class Scan(ArrowResult):
 
         DataFusion reads the same files itself as DuckDB does, see `to_duckdb`, of at most 200
         slices; if a clean takes one before the frame is run, the run ends with an error that names
-        it. All else it asks the scan for, with columns and conditions.
+        it. All else it asks the scan for, with the columns and conditions of what is built on the
+        frame, unless the scan has a limit, which counts before.
         """
         datafusion = extra("datafusion", "datafusion")
         from hudi_table.read.output.datafusion_frame import frame

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from datafusion import DataFrame, SessionContext, col, lit
@@ -22,6 +23,7 @@ from hudi_table import HudiTable, create_table, open_table
 from hudi_table.errors import InvalidRequestError
 from hudi_table.read.files import stream
 from hudi_table.read.output import datafusion_frame, duckdb_source
+from hudi_table.read.output.datafusion_source import in_sql
 from hudi_table.read.plan import ScanPlan
 from tests.hudi_table.read.output.test_duckdb_relation import ROWS, SCHEMA, made
 from tests.hudi_table.read.output.test_duckdb_source import ROWS as EVERY_ROW
@@ -118,7 +120,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> HudiTable:
 def logged(tmp_path_factory: pytest.TempPathFactory) -> HudiTable:
     """The same rows, of which those of one city have been written once more to logs."""
     table = made(tmp_path_factory.mktemp("logged") / "t", EVERY_ROW, type="MergeOnRead")
-    table.upsert(EVERY_ROW.filter(pa.compute.field("city") == "ny"))
+    table.upsert(EVERY_ROW.filter(pc.field("city") == "ny"))
     return table
 
 
@@ -172,7 +174,7 @@ def test_slices_with_logs_are_merged_beside_files_that_datafusion_reads(
     tmp_path: Path, session: SessionContext, streamed: list[ScanPlan]
 ) -> None:
     table = made(tmp_path / "t", type="MergeOnRead")
-    table.upsert(ROWS.filter(pa.compute.field("city") == "ny").set_column(2, "n", pa.array([-1] * 20, pa.int32())))
+    table.upsert(ROWS.filter(pc.field("city") == "ny").set_column(2, "n", pa.array([-1] * 20, pa.int32())))
     frame = check_rows(table, session)
     assert files(frame) == 2
     assert slices(streamed) == 1
@@ -242,9 +244,21 @@ def test_what_chooses_rows_is_left_to_the_scan(tmp_path: Path, session: SessionC
     assert files(check_rows(made(tmp_path / "t"), session, **scan)) == 0
 
 
+def test_null_is_neither_in_a_list_nor_out_of_it() -> None:
+    rows = pa.table({"n": [1, 2, None], "m": [1, None, 1]})
+    n, m = pc.field("n"), pc.field("m")
+    assert rows.filter(in_sql(~n.isin([1]))).to_pylist() == [{"n": 2, "m": None}]
+    assert rows.filter(in_sql(~(n.isin([1]) | (m == 2)))).to_pylist() == []
+    assert rows.filter(in_sql(~n.isin([1]) | m.isin([1]))).to_pylist() == rows.to_pylist()
+    whole = pc.sqrt(n) > 1
+    assert in_sql(whole) is whole
+    with pytest.raises(InvalidRequestError, match="not understood"):
+        in_sql(whole & n.isin([1]))
+
+
 def test_a_limit_counts_before_conditions(tmp_path: Path, session: SessionContext) -> None:
     scan = made(tmp_path / "t").scan(limit=10)
-    wanted = scan.to_arrow().filter(pa.compute.field("n") > 4).num_rows
+    wanted = scan.to_arrow().filter(pc.field("n") > 4).num_rows
     frame = scan.to_datafusion(session)
     assert (files(frame), frame.count()) == (0, 10)
     assert frame.filter(col("n") > lit(4)).count() == wanted
