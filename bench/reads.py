@@ -1,16 +1,17 @@
-"""The race of readers: the same base files read by ours, DuckDB, Polars, pyarrow, delta-rs,
-pyiceberg and hudi-rs; and with a tenth of the rows in logs.
+"""The race of readers: the same base files of a copy-on-write table read by ours, DuckDB, Polars,
+DataFusion, pyarrow, delta-rs, pyiceberg and hudi-rs; and a merge-on-read table with a tenth of the
+rows in logs.
 
 Base files are those that ours wrote, meta columns included; delta-rs and pyiceberg get tables over
-hard links of them. Readers take turns round by round, each in a process of its own, and nothing is
-kept between two reads but what the libraries keep themselves.
+hard links of them. Queries join lineitem with plain Parquet files. Readers take turns round by
+round, each in a process of its own, and nothing is kept between two reads but what the libraries
+keep themselves.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,16 +24,18 @@ import pyarrow.compute as pc
 from bench.ours import Local, options_of
 from bench.process import Contender
 from bench.race import Results, Target, Times
-from bench.reads_steps import DATA, DELTA, EXPECTED, HUDI, ICEBERG, QUERIES, THREE, held, iceberg_catalog
-from bench.rows import CHECKED, Workload, figures, read
+from bench.reads_queries import QUERIES, SIDES
+from bench.reads_steps import DATA, DELTA, EXPECTED, HUDI, ICEBERG, JOINED, THREE, comparable, held, iceberg_catalog
+from bench.rows import CHECKED, Workload, figures, read, side_tables
 from bench.settings import KEY
 from hudi_table import open_table
 
 READ_ROWS = 3_000_000
-STEPS = ("all", "three", "q1", "q6")
-SCANS = STEPS[:2]
+SCANS = ("all", "three")
+STEPS = (*SCANS, *QUERIES)
 PLAIN, MERGED = "plain", "merged"
-"""The folder whose table has no logs, and the one that has a tenth of its rows there."""
+"""The folder whose table is copy-on-write, and the one whose table has a tenth of its rows in
+logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,10 @@ class ReadEntry:
 ENTRIES = (
     ReadEntry("reads-ours", "ours", merges=True),
     ReadEntry("reads-ours-polars", "ours, by Polars", merges=True),
+    ReadEntry("reads-ours-datafusion", "ours, by DataFusion", merges=True),
     ReadEntry("reads-duckdb", "DuckDB"),
     ReadEntry("reads-polars", "Polars"),
+    ReadEntry("reads-datafusion", "DataFusion"),
     ReadEntry("reads-pyarrow", "pyarrow", SCANS),
     ReadEntry("reads-delta", "delta-rs"),
     ReadEntry("reads-iceberg", "pyiceberg", SCANS),
@@ -125,18 +130,20 @@ def make_tables(load: Workload, folder: Path, workers: set[str]) -> dict[str, Pa
     answers beside."""
     folder.mkdir(parents=True)
     plain, merged_folder = folder / PLAIN, folder / MERGED
+    sides = {name: str(path) for name, path in side_tables(load, SIDES).items()}
+    Local(bloom=False).bulk_insert(load.base, plain / HUDI)
     writer = _Writer()
-    writer.bulk_insert(load.base, plain / HUDI)
-    shutil.copytree(plain, merged_folder)
+    writer.bulk_insert(load.base, merged_folder / HUDI)
     writer.upsert(load.updates, merged_folder / HUDI)
     for base, expected in ((plain, load.loaded), (merged_folder, load.upserted)):
         table = open_table(str(base / HUDI))
         assert figures(table.scan(columns=list(CHECKED)).to_arrow()) == expected
+        (base / JOINED).write_text(json.dumps(sides))
         (base / DATA).write_text(json.dumps(table.scan().plan_files().column("path").to_pylist()))
     rows = read(load.base)
     new = read(load.updates)
-    _expect(plain, rows)
-    _expect(merged_folder, pa.concat_tables([_without(rows, new), new]))
+    _expect(plain, rows, sides)
+    _expect(merged_folder, pa.concat_tables([_without(rows, new), new]), sides)
     if "reads-delta" in workers:
         _delta(plain)
     if "reads-iceberg" in workers:
@@ -156,14 +163,13 @@ def _without(rows: pa.Table, new: pa.Table) -> pa.Table:
     return rows.filter(pc.invert(pc.is_in(rows.column(KEY), value_set=new.column(KEY).combine_chunks())))
 
 
-def _expect(base: Path, lineitem: pa.Table) -> None:
+def _expect(base: Path, lineitem: pa.Table, sides: Mapping[str, str]) -> None:
     with duckdb.connect() as connection:
         connection.register("lineitem", lineitem)
+        for name, path in sides.items():
+            connection.read_parquet(path).create_view(name)
         answers = {name: connection.sql(text).fetchall() for name, text in QUERIES.items()}
-    plain = {
-        name: [[float(v) if not isinstance(v, (str, int)) else v for v in row] for row in found]
-        for name, found in answers.items()
-    }
+    plain = {name: comparable(found) for name, found in answers.items()}
     scans = {"all": held(lineitem), "three": held(lineitem.select(list(THREE)))}
     (base / EXPECTED).write_text(json.dumps(plain | scans))
 

@@ -1,39 +1,35 @@
-"""Readers that are raced: all columns, three columns, and two queries of TPC-H, over the same base
+"""Readers that are raced: all columns, three columns, and queries of TPC-H, over the same base
 files.
 
-Steps: `all` and `three` end with an Arrow table in memory, `q1` and `q6` with the answer of TPC-H's
-query 1 and 6; each is checked against `_expected.json` beside the rows. `base` is a folder with one
-table for each kind of reader, see `reads`.
+Steps: `all` and `three` end with an Arrow table in memory, queries with their answer; each is
+checked against `_expected.json` beside the rows. `base` is a folder with one table for each kind of
+reader, see `reads`.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from datetime import date
 from decimal import Decimal
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from bench.reads_queries import QUERIES, polars_answer
 from bench.settings import ORDERING
 
 EXPECTED = "_expected.json"
 THREE = ("l_orderkey", "l_extendedprice", "l_shipmode")
-DATA, HUDI, DELTA, ICEBERG = "files.json", "hudi", "delta", "iceberg"
-"""What lies in a folder that is read: the paths of its base files, and what holds them for each
-kind of reader."""
-
-Q1 = """select l_returnflag, l_linestatus, sum(l_quantity), sum(l_extendedprice), sum(l_extendedprice * (1 - l_discount)),
-sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)), avg(l_quantity), avg(l_extendedprice), avg(l_discount), count(*)
-from lineitem where l_shipdate <= date '1998-09-02' group by 1, 2 order by 1, 2"""
-Q6 = """select sum(l_extendedprice * l_discount) from lineitem where l_shipdate >= date '1994-01-01'
-and l_shipdate < date '1995-01-01' and l_discount between 0.05 and 0.07 and l_quantity < 24"""
-QUERIES = {"q1": Q1, "q6": Q6}
+DATA, JOINED, HUDI, DELTA, ICEBERG = "files.json", "joined.json", "hudi", "delta", "iceberg"
+"""What lies in a folder that is read: the paths of its base files and of the tables that queries
+join, and what holds the files for each kind of reader."""
 
 
 def check(rows: Path, step: str, found: Any) -> None:
     """Raises AssertionError if a read did not give what it must."""
     wanted = json.loads((rows / EXPECTED).read_text())[step]
-    assert _same(wanted, _plain(found)), f"{step} gave {found}, must give {wanted}"
+    assert _same(wanted, comparable(found)), f"{step} gave {found}, must give {wanted}"
 
 
 def held(table: Any) -> list[int]:
@@ -45,10 +41,11 @@ def held(table: Any) -> list[int]:
     return [len(table), pc.sum(table.column(name)).as_py() or 0]
 
 
-def _plain(value: Any) -> Any:
+def comparable(value: Any) -> Any:
+    """An answer as JSON has it."""
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return float(value) if isinstance(value, Decimal) else value
+        return [comparable(item) for item in value]
+    return str(value) if isinstance(value, date) else float(value) if isinstance(value, Decimal) else value
 
 
 def _same(left: Any, right: Any) -> bool:
@@ -73,8 +70,17 @@ class Reader:
     def q1(self, rows: Path, base: Path) -> None:
         check(rows, "q1", self.query(base, "q1"))
 
+    def q3(self, rows: Path, base: Path) -> None:
+        check(rows, "q3", self.query(base, "q3"))
+
     def q6(self, rows: Path, base: Path) -> None:
         check(rows, "q6", self.query(base, "q6"))
+
+    def q12(self, rows: Path, base: Path) -> None:
+        check(rows, "q12", self.query(base, "q12"))
+
+    def q14(self, rows: Path, base: Path) -> None:
+        check(rows, "q14", self.query(base, "q14"))
 
     def table(self, base: Path, columns: list[str] | None) -> Any:
         raise NotImplementedError
@@ -89,16 +95,43 @@ def files(base: Path) -> list[str]:
     return found
 
 
+def joined(base: Path) -> dict[str, str]:
+    """The Parquet files of the tables that queries join, by their names."""
+    found: dict[str, str] = json.loads((base / JOINED).read_text())
+    return found
+
+
 def columns_or_all(base: Path, columns: list[str] | None) -> list[str]:
     import pyarrow.parquet as pq
 
     return columns or [name for name in pq.read_schema(files(base)[0]).names if not name.startswith("_hoodie")]
 
 
-def answered(relation: Any, name: str) -> list[tuple[Any, ...]]:
+def by_duckdb(connection: Any, relation: Any, base: Path, name: str) -> list[tuple[Any, ...]]:
     """DuckDB's answer over a relation."""
+    for side, path in joined(base).items():
+        connection.read_parquet(path).create_view(side, replace=True)
     found: list[tuple[Any, ...]] = relation.query("lineitem", QUERIES[name]).fetchall()
     return found
+
+
+def by_datafusion(session: Any, frame: Any, base: Path, name: str) -> list[tuple[Any, ...]]:
+    """DataFusion's answer over a frame."""
+    session.register_view("lineitem", frame)
+    for side, path in joined(base).items():
+        session.register_parquet(side, path)
+    return rows_of(session.sql(QUERIES[name]).to_arrow_table())
+
+
+def by_polars(frame: Any, base: Path, name: str) -> list[tuple[Any, ...]]:
+    """Polars' answer over a lazy frame."""
+    import polars as pl
+
+    return polars_answer(name, frame, {side: pl.scan_parquet(path) for side, path in joined(base).items()})
+
+
+def rows_of(table: Any) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 class Ours(Reader):
@@ -118,7 +151,7 @@ class Ours(Reader):
         from hudi_table import open_table
 
         relation = open_table(str(base / HUDI)).scan().to_duckdb(self._connection)
-        return answered(relation, name)
+        return by_duckdb(self._connection, relation, base, name)
 
 
 class OursPolars(Reader):
@@ -129,12 +162,41 @@ class OursPolars(Reader):
         return (frame if columns is None else frame.select(columns)).collect().to_arrow()
 
     def query(self, base: Path, name: str) -> list[tuple[Any, ...]]:
-        return polars_query(self._frame(base), name)
+        return by_polars(self._frame(base), base, name)
 
     def _frame(self, base: Path) -> Any:
         from hudi_table import open_table
 
         return open_table(str(base / HUDI)).scan().to_polars()
+
+
+class OursDataFusion(Reader):
+    """Ours, by DataFusion."""
+
+    def table(self, base: Path, columns: list[str] | None) -> Any:
+        return self._frame(base, self._session(), columns).to_arrow_table()
+
+    def query(self, base: Path, name: str) -> list[tuple[Any, ...]]:
+        session = self._session()
+        return by_datafusion(session, self._frame(base, session, None), base, name)
+
+    def _session(self) -> Any:
+        from datafusion import SessionContext
+
+        return SessionContext()
+
+    def _frame(self, base: Path, session: Any, columns: list[str] | None) -> Any:
+        from hudi_table import open_table
+
+        return open_table(str(base / HUDI)).scan(columns=columns).to_datafusion(session)
+
+
+class DataFusion(OursDataFusion):
+    """DataFusion on the files."""
+
+    def _frame(self, base: Path, session: Any, columns: list[str] | None) -> Any:
+        parts = [session.read_parquet(path) for path in files(base)]
+        return reduce(lambda one, other: one.union(other), parts).select(*columns_or_all(base, columns))
 
 
 class DuckDB(Reader):
@@ -150,7 +212,7 @@ class DuckDB(Reader):
         return relation.select(*columns_or_all(base, columns)).to_arrow_table()
 
     def query(self, base: Path, name: str) -> list[tuple[Any, ...]]:
-        return answered(self._connection.read_parquet(files(base)), name)
+        return by_duckdb(self._connection, self._connection.read_parquet(files(base)), base, name)
 
 
 class Polars(Reader):
@@ -160,7 +222,7 @@ class Polars(Reader):
         return self._frame(base).select(columns_or_all(base, columns)).collect().to_arrow()
 
     def query(self, base: Path, name: str) -> list[tuple[Any, ...]]:
-        return polars_query(self._frame(base), name)
+        return by_polars(self._frame(base), base, name)
 
     def _frame(self, base: Path) -> Any:
         import polars as pl
@@ -189,13 +251,15 @@ class DeltaRs(Reader):
     def query(self, base: Path, name: str) -> list[tuple[Any, ...]]:
         import pyarrow as pa
 
-        found = pa.table(self._run(base, QUERIES[name]))
-        return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+        return rows_of(pa.table(self._run(base, QUERIES[name])))
 
     def _run(self, base: Path, text: str) -> Any:
         from deltalake import DeltaTable, QueryBuilder
 
-        return QueryBuilder().register("lineitem", DeltaTable(base / DELTA)).execute(text).read_all()
+        engine = QueryBuilder().register("lineitem", DeltaTable(base / DELTA))
+        for side, path in joined(base).items():
+            engine.execute(f"create external table {side} stored as parquet location '{path}'")
+        return engine.execute(text).read_all()
 
 
 class PyIceberg(Reader):
@@ -225,32 +289,13 @@ def iceberg_catalog(base: Path) -> Any:
     return SqlCatalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
 
 
-def polars_query(frame: Any, name: str) -> list[tuple[Any, ...]]:
-    """The queries in Polars' own words."""
-    from datetime import date
-
-    import polars as pl
-
-    price, discount, tax = (pl.col(f"l_{each}") for each in ("extendedprice", "discount", "tax"))
-    shipped, quantity = pl.col("l_shipdate"), pl.col("l_quantity")
-    if name == "q6":
-        kept = frame.filter(
-            shipped >= date(1994, 1, 1), shipped < date(1995, 1, 1), discount >= 0.05, discount <= 0.07, quantity < 24
-        )
-        return list(kept.select((price * discount).sum()).collect().rows())
-    groups = frame.filter(shipped <= date(1998, 9, 2)).group_by("l_returnflag", "l_linestatus")
-    sold = price * (1 - discount)
-    sums = (quantity.sum(), price.sum(), sold.sum().alias("sold"), (sold * (1 + tax)).sum().alias("charged"))
-    means = (each.mean().alias(f"mean_{number}") for number, each in enumerate((quantity, price, discount)))
-    found = groups.agg(*sums, *means, pl.len()).sort("l_returnflag", "l_linestatus")
-    return list(found.collect().rows())
-
-
 READERS: dict[str, type[Reader]] = {
     "reads-ours": Ours,
     "reads-ours-polars": OursPolars,
+    "reads-ours-datafusion": OursDataFusion,
     "reads-duckdb": DuckDB,
     "reads-polars": Polars,
+    "reads-datafusion": DataFusion,
     "reads-pyarrow": PyArrow,
     "reads-delta": DeltaRs,
     "reads-iceberg": PyIceberg,

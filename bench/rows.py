@@ -1,5 +1,5 @@
 """The rows that are raced over: TPC-H lineitem with a key, a year and an ordering column, and a
-random tenth to upsert.
+random tenth to upsert; and the tables that queries join with it.
 
 Made once by tpchgen-cli (rows are the standard's, so they are the same on every machine) and kept
 in `.cache/bench`.
@@ -49,6 +49,7 @@ class Workload:
 
     base: Path
     updates: Path
+    scale: float
     rows: int
     updated: int
     arrow_bytes: int
@@ -81,12 +82,30 @@ def workload(cache: Path, rows: int) -> Workload:
     return Workload(
         folder / "base",
         folder / "updates",
+        rows / ROWS_PER_SCALE,
         known["rows"],
         known["updated"],
         known["arrow_bytes"],
         Figures(**known["loaded"]),
         Figures(**known["upserted"]),
     )
+
+
+def side_tables(load: Workload, names: tuple[str, ...]) -> dict[str, Path]:
+    """Other tables of TPC-H at the scale of the workload, each one Parquet file beside it, made if
+    they are not there."""
+    folder = load.base.parent
+    paths = {name: folder / f"{name}.parquet" for name in names}
+    missing = [name for name, path in paths.items() if not path.exists()]
+    if missing:
+        raw = folder / "raw"
+        _generate(raw, missing, load.scale)
+        for name in missing:
+            made = folder / f"{name}.unfinished"
+            _write(_plain(pq.ParquetFile(raw / f"{name}.parquet").read()), made)
+            made.rename(paths[name])
+        shutil.rmtree(raw)
+    return paths
 
 
 def read(folder: Path, columns: tuple[str, ...] | None = None) -> pa.Table:
@@ -100,10 +119,7 @@ def _make(folder: Path, rows: int) -> dict[str, object]:
     base.mkdir()
     updates.mkdir()
     parts = max(2, -(-rows // PART_ROWS))
-    generator = str(Path(sys.executable).with_name("tpchgen-cli"))
-    scale = ["--scale-factor", str(rows / ROWS_PER_SCALE), "--parts", str(parts)]
-    command = [generator, "parquet", *scale, "--tables", "lineitem", "--output-dir", str(raw)]
-    subprocess.run(command, check=True, capture_output=True)
+    _generate(raw, ["lineitem"], rows / ROWS_PER_SCALE, "--parts", str(parts))
     chance = np.random.default_rng(20_130_101)
     total = arrow_bytes = 0
     changed = []
@@ -130,13 +146,26 @@ def _make(folder: Path, rows: int) -> dict[str, object]:
     }
 
 
+def _generate(folder: Path, tables: list[str], scale: float, *more: str) -> None:
+    generator = str(Path(sys.executable).with_name("tpchgen-cli"))
+    wanted = ["--scale-factor", str(scale), "--tables", ",".join(tables), "--output-dir", str(folder)]
+    subprocess.run([generator, "parquet", *wanted, *more], check=True, capture_output=True)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Plain nullable columns: pyarrow cannot take from string views."""
+    return pa.table(
+        {
+            name: column.cast(pa.string()) if column.type == pa.string_view() else column
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        }
+    )
+
+
 def _with_columns(table: pa.Table, start: int) -> pa.Table:
-    """Plain nullable columns (pyarrow cannot take from string views), and the three that a table
-    needs."""
-    columns = {
-        name: column.cast(pa.string()) if column.type == pa.string_view() else column
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    }
+    """The columns, and the three that a table needs."""
+    plain = _plain(table)
+    columns = dict(zip(plain.column_names, plain.columns, strict=True))
     numbers = (columns["l_orderkey"].cast(pa.string()), columns["l_linenumber"].cast(pa.string()))
     columns[KEY] = pc.binary_join_element_wise(*numbers, "-")
     columns[PARTITION] = pc.year(columns["l_shipdate"]).cast(pa.int32())

@@ -3,17 +3,21 @@ what misses its target."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from bench.process import Cost
 from bench.race import Times
-from bench.reads import ENTRIES, STEPS, merged, race_reads
+from bench.reads import ENTRIES, STEPS, make_tables, merged, race_reads
+from bench.reads_queries import QUERIES, SIDES
 from bench.reads_report import reads_record
-from bench.reads_steps import check
+from bench.reads_steps import EXPECTED, check
 from bench.report import markdown
-from bench.rows import Workload, workload
+from bench.rows import Workload, read, side_tables, workload
 from tests.bench.test_race import MACHINE
 
 
@@ -28,7 +32,40 @@ def test_readers_agree_and_the_report_names_each(load: Workload, tmp_path: Path)
     text = markdown({"reads": {"machine": MACHINE} | reads_record(load, 1, results)})
     assert all(f"| {entry.label} |" in text for entry in ENTRIES)
     assert all(set(entry.steps) <= set(results[entry.worker]) for entry in ENTRIES)
+    merging = {entry.worker: set(map(merged, entry.steps)) for entry in ENTRIES if entry.merges}
+    assert all(steps <= set(results[worker]) for worker, steps in merging.items())
     assert said[-1] == "round 1 done"
+
+
+def test_every_row_of_lineitem_finds_its_order_and_its_part(load: Workload) -> None:
+    rows, sides = read(load.base, ("l_orderkey", "l_partkey")), side_tables(load, SIDES)
+    orders, customers, parts = (pq.read_table(sides[name]) for name in ("orders", "customer", "part"))
+    for keys, known in (
+        (rows["l_orderkey"], orders["o_orderkey"]),
+        (rows["l_partkey"], parts["p_partkey"]),
+        (orders["o_custkey"], customers["c_custkey"]),
+    ):
+        assert len(known.unique()) == len(known)
+        assert pc.all(pc.is_in(keys, value_set=known.combine_chunks())).as_py()
+
+
+def test_queries_answer_with_rows_in_the_order_that_is_asked_for(load: Workload, tmp_path: Path) -> None:
+    tables = make_tables(load, tmp_path / "tables", set())
+    answers = json.loads((tables["plain"] / EXPECTED).read_text())
+    assert all(answers[name] for name in QUERIES)
+    assert [mode for mode, *_ in answers["q12"]] == ["MAIL", "SHIP"]
+    revenues = [revenue for _, revenue, *_ in answers["q3"]]
+    assert revenues == sorted(revenues, reverse=True)
+    with pytest.raises(AssertionError, match="q3 gave"):
+        check(tables["plain"], "q3", answers["q3"][::-1])
+
+
+def test_the_report_has_a_column_for_what_was_run_alone(load: Workload) -> None:
+    cost = Cost(0.1, 0.1, 0, 0)
+    results = {"reads-ours": {"q1": Times(cost, [cost])}, "reads-duckdb": {"q1": Times(cost, [cost])}}
+    text = markdown({"reads": {"machine": MACHINE} | reads_record(load, 1, results)})
+    assert "| ms (CPU) | q1 |" in text
+    assert "q14" not in text
 
 
 def test_a_reader_that_loses_rows_ends_the_race(tmp_path: Path) -> None:

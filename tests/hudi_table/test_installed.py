@@ -31,6 +31,7 @@ WITH = {
     "hudi-table[query]": "import duckdb; print(scan().to_duckdb().fetchall())",
     "hudi-table[pandas]": "scan().to_pandas()",
     "hudi-table[polars]": "scan().to_polars().collect()",
+    "hudi-table[datafusion]": "scan().to_datafusion().collect()",
     "hudi-table[aws]": "import boto3",
     "hudi-table[postgres]": "import hudi_table.index.keystore.postgres, adbc_driver_postgresql.dbapi",
     "hudi-table[mysql]": "import hudi_table.sources.jdbc.mysql, connectorx",
@@ -202,7 +203,13 @@ def test_the_base_install_lists_no_verb_that_cannot_run(environment: Callable[[s
 
 def test_the_base_install_names_what_installs_a_library_that_is_missing(environment: Callable[[str], Path]) -> None:
     python = environment("hudi-table")
-    for method, extra in (("to_pandas", "pandas"), ("to_polars", "polars"), ("to_duckdb", "query")):
+    brought_by = (
+        ("to_pandas", "pandas"),
+        ("to_polars", "polars"),
+        ("to_duckdb", "query"),
+        ("to_datafusion", "datafusion"),
+    )
+    for method, extra in brought_by:
         done = ran(python, "-c", f"{SCAN}scan().{method}()")
         assert f"pip install 'hudi-table[{extra}]' brings it" in done.stderr
     for engine, name in (("duckdb", "hudi-table[query]"), ("spark", "hudi-spark")):

@@ -21,6 +21,7 @@ from hudi_table.read.replanned import Replanned
 from hudi_table.table.timeline.context import TableContext
 
 if TYPE_CHECKING:
+    import datafusion
     import duckdb
     import polars as pl
 
@@ -119,6 +120,21 @@ class Scan(ArrowResult):
         from hudi_table.read.output.duckdb_source import HudiDataset
 
         return HudiDataset(self._context, self._planned)
+
+    def to_datafusion(self, session: datafusion.SessionContext | None = None) -> datafusion.DataFrame:
+        """A DataFusion frame over this scan, in `session` or DataFusion's global one; it reads only
+        when it is run.
+
+        DataFusion reads the same files itself as DuckDB does, see `to_duckdb`, of at most 200
+        slices; if a clean takes one before the frame is run, the run ends with an error that names
+        it. All else it asks the scan for, with the columns and conditions of what is built on the
+        frame, unless the scan has a limit, which counts before.
+        """
+        datafusion = extra("datafusion", "datafusion")
+        from hudi_table.read.output.datafusion_frame import frame
+
+        chosen = session or datafusion.SessionContext.global_ctx()
+        return frame(self._context, self._planned, chosen, self._request.limit)
 
     def count(self) -> int:
         """The number of rows; without a filter from the files' footers alone."""

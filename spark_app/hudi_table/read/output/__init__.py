@@ -1,4 +1,4 @@
-"""What a result is handed over as: Arrow, pandas, Polars, DuckDB, HTML.
+"""What a result is handed over as: Arrow, pandas, Polars, DuckDB, DataFusion, HTML.
 
 Here belongs what consumers need. Nothing here chooses files.
 

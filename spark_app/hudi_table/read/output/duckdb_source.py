@@ -51,9 +51,16 @@ class HudiDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no type infor
         self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None, **_: object  # noqa: A002
     ) -> HudiScanner:  # fmt: skip
         """What DuckDB reads from, once."""
+        names = None if columns is None else list(columns)
+        return HudiScanner(pa.RecordBatchReader.from_batches(*self.rows(names, filter)))
+
+    def rows(
+        self, columns: Sequence[str] | None, condition: pc.Expression | None
+    ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """One stream of the columns and rows that an engine asks for, and its schema."""
         try:
-            names = self.schema.names if columns is None else list(columns)
-            more = None if filter is None else Filter.of(_with_values(filter))
+            names = self.schema.names if columns is None else columns
+            more = None if condition is None else Filter.of(_with_values(condition))
             first = self._planned.plan
             narrowed = narrow(self._context, first, names, more)
         except HudiError as error:
@@ -64,7 +71,7 @@ class HudiDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no type infor
             narrow_plan = narrowed if plan is first else narrow(self._context, plan, names, more)
             return stream(self._context, narrow_plan)
 
-        return HudiScanner(pa.RecordBatchReader.from_batches(narrowed.schema, self._batches(read)))
+        return narrowed.schema, self._batches(read)
 
     def _refused(self, *_: object, **__: object) -> NoReturn:
         raise InvalidRequestError(
