@@ -7,7 +7,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -67,22 +67,33 @@ def locked(lock: str, folder: Path) -> Iterator[dict[str, str]]:
 
 class Acknowledged:
     """What one engine writes: rows of new keys from `first` on, and which were acknowledged.
-    `places`: the partition of each, by its place among the model's."""
+    `places`: the partition of each, by its place among the model's. `both`: the number of a key
+    that others write too; each write to its partition is a newer version of it, by `versions`."""
 
-    def __init__(self, places: Iterator[int], first: int = 1_000) -> None:
+    def __init__(
+        self, places: Iterator[int], first: int = 1_000, both: int | None = None, versions: Iterator[int] | None = None
+    ) -> None:
         self.keys: set[str] = set()
         self.refused: list[tuple[int, str]] = []
+        self.updates: dict[str, int] = {}
         self._places, self._first, self._given = places, first, itertools.count()
+        self._both, self._versions = both, versions
 
     def next(self, write: Write) -> None:
         """One more row; `write` tells whether it was acknowledged, or refused."""
         place = next(self._places)
         data = rows([(self._first + next(self._given)) * len(CITIES) + place], 1)
         (key,) = data["id"].to_pylist()
-        if write(data):
-            self.keys.add(key)
-        else:
+        version = None
+        if self._both is not None and self._versions is not None and place == self._both % len(CITIES):
+            version = next(self._versions)
+            data = pa.concat_tables([data, rows([self._both], version)])
+        if not write(data):
             self.refused.append((place, key))
+            return
+        self.keys.add(key)
+        if version is not None:
+            self.updates[key] = version
 
     def repeat(self, count: int, write: Write) -> None:
         """So many rows."""
@@ -103,9 +114,11 @@ def by_ours(base: Path, lock: Mapping[str, str]) -> Write:
     return write
 
 
-def by_spark(oracle: HudiOracle, base: Path, kind: str, lock: Mapping[str, str]) -> Write:
-    """Writes of Hudi's on Spark under this lock."""
+def by_spark(oracle: HudiOracle, base: Path, kind: str, lock: Mapping[str, str], version: int = 6) -> Write:
+    """Writes of Hudi's on Spark under this lock, to a table of this version."""
     told = {"hoodie.datasource.write.table.type": TYPES[kind], **MODE, **lock}
+    if version > 6:
+        told["hoodie.write.table.version"] = str(version)
 
     def write(data: pa.Table) -> bool:
         try:
@@ -121,10 +134,11 @@ def by_spark(oracle: HudiOracle, base: Path, kind: str, lock: Mapping[str, str])
 
 def overtaken(base: Path, keys: set[str]) -> set[str]:
     """Those of `keys` whose file lies below one of a higher instant that had completed before, so
-    that no engine shows it: what a writer of Hudi's that draws its instant and then waits can do to
-    itself on version 6."""
-    timeline = base / ".hoodie"
-    completed = {path.stem: path.stat().st_mtime_ns for path in timeline.glob("*.commit")}
+    that no engine shows it: what a writer of Hudi's that draws its instant, waits and then reads
+    what is there can do to itself."""
+    completed: dict[str, Any] = {path.stem: path.stat().st_mtime_ns for path in (base / ".hoodie").glob("*.commit")}
+    # From version 8 on the names tell when.
+    completed |= dict(path.stem.split("_") for path in (base / ".hoodie" / "timeline").glob("*_*.commit"))
     found = set[str]()
     for path in base.rglob("*.parquet"):
         group, _, instant = path.stem.split("_")

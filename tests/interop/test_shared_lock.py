@@ -1,8 +1,9 @@
 """Apache Hudi and we write to one table at once, each under the lock that both take: every
-acknowledged row is there, and of two writes only those of one file group conflict.
+acknowledged row is there, a key that both write has its newest acknowledged value, and of two
+writes only those of one file group conflict.
 
-Matrix: {lock file, ZooKeeper} × {0.15.0, 1.1.1, 1.2.0}, on table version 6. Each side writes to one
-partition that the other writes to, and to one of its own.
+Matrix: {lock file, ZooKeeper} × {0.15.0, 1.1.1, 1.2.0} × the tables of `PIECES`. Each side writes
+to one partition that the other writes to, and to one of its own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -25,7 +27,16 @@ from tests.support.hudi_oracle import VERSIONS, HudiOracle
 from tests.support.scale import scaled
 
 pytestmark = [pytest.mark.interop, pytest.mark.at_scale(2), pytest.mark.timeout(3_000)]
-PIECES = pytest.mark.parametrize("piece", [f"piece{number}" for number in range(1, 7)])
+TABLES: dict[str, tuple[Literal["CopyOnWrite", "MergeOnRead"], int]] = {
+    "piece1": ("CopyOnWrite", 6),
+    "piece2": ("MergeOnRead", 6),
+    "piece3": ("CopyOnWrite", 9),
+    "piece4": ("MergeOnRead", 9),
+    "piece5": ("CopyOnWrite", 8),
+    "piece6": ("MergeOnRead", 8),
+}
+"""Types and versions; of 0.15.0 version 6 alone."""
+PIECES = pytest.mark.parametrize("piece", TABLES)
 """So that no shard takes long; one is a test of its own."""
 ROUNDS = min(28, scaled(3))
 """Writes of Hudi's, with each release, in each piece: at the scale of the shards 504 with each
@@ -48,24 +59,33 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[HudiOracle]:
 @pytest.mark.parametrize("lock", LOCKS)
 def test_no_acknowledged_row_of_either_is_lost(oracle: HudiOracle, tmp_path: Path, lock: str, figure, piece: str):
     base = tmp_path / "table"
+    kind, version = TABLES[piece]
+    version = version if oracle.is_1x else 6
     # The rows of a partition are one file group, so of two writes beside each other there one must fail.
     create_table(
-        base, SCHEMA, record_key="id", ordering_fields="ts", partition_by=["city"], index={"type": "Bucket", "buckets": 1}
+        base, SCHEMA, record_key="id", ordering_fields="ts", partition_by=["city"], index={"type": "Bucket", "buckets": 1},
+        type=kind, version=version,
     )  # fmt: skip
     ours.write(base, "upsert", rows(range(6), 1))
     began = time.monotonic()
-    hudis, mine = Acknowledged(itertools.cycle((SHARED, HUDIS))), Acknowledged(itertools.cycle((SHARED, OURS)), 10_000)
+    versions = itertools.count(2)
+    hudis = Acknowledged(itertools.cycle((SHARED, HUDIS)), both=SHARED, versions=versions)
+    mine = Acknowledged(itertools.cycle((SHARED, OURS)), 10_000, both=SHARED, versions=versions)
     with locked(lock, tmp_path) as properties, ThreadPoolExecutor(1) as pool:
-        writing = pool.submit(hudis.repeat, ROUNDS, by_spark(oracle, base, "CopyOnWrite", properties))
+        writing = pool.submit(hudis.repeat, ROUNDS, by_spark(oracle, base, kind, properties, version))
         while not writing.done():
             mine.next(by_ours(base, properties))
             time.sleep(PAUSE)
         writing.result()
-    found = set(open_table(base).scan().to_arrow()["id"].to_pylist())
-    assert set(oracle.read(base)["id"].to_pylist()) == found
+    shown = {row["id"]: row["ts"] for row in open_table(base).scan().to_arrow().to_pylist()}
+    assert {row["id"]: row["ts"] for row in oracle.read(base).to_pylist()} == shown
+    found = set(shown)
     assert mine.keys <= found
     hidden = hudis.keys - found
     assert hidden == overtaken(base, hidden)
+    (both,) = rows([SHARED], 1)["id"].to_pylist()
+    updates = {**hudis.updates, **mine.updates}
+    assert shown[both] == 1_000 * max([1, *(updates[key] for key in updates.keys() - hidden)])
     assert found == set(rows(range(6), 1)["id"].to_pylist()) | mine.keys | hudis.keys - hidden
     # By the rules of both only writes of one file group exclude each other.
     assert {place for place, _ in hudis.refused} <= {SHARED}
