@@ -62,7 +62,7 @@ FOREIGN = (
 LOCKED = (
     Case(
         "a writer", "Apache Hudi or Flink under the same lock, with optimistic concurrency control", "the lock, and a listing under it",
-        "of two updates of one file group one fails, and both are there after a retry; no acknowledged row is lost, but one that a writer of Hudi's hides itself on version 6; there a commit of ours lets a write that began before read first, for 5 s at most ([foreign writers](foreign-writers.md#a-row-that-hudi-hides-itself))",
+        "of two updates of one file group one fails, and both are there after a retry; no acknowledged row is lost, but one that a writer of Hudi's hides itself; a commit of ours lets a write that began before read first, for 5 s at most ([foreign writers](foreign-writers.md#a-row-that-hudi-hides-itself))",
         (
             f"{_LOCKED}::test_what_another_engine_commits_while_we_wait_for_the_lock_is_a_conflict",
             "tests/interop/test_shared_lock.py::test_no_acknowledged_row_of_either_is_lost",

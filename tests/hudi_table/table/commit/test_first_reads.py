@@ -1,5 +1,5 @@
 """Under a lock of both a write of another engine that began before ours reads before ours is
-decided, on table version 6."""
+decided."""
 
 from __future__ import annotations
 
@@ -100,10 +100,11 @@ def in_a_thread(act: Callable[[], object]) -> threading.Thread:
     return thread
 
 
+@pytest.mark.parametrize("version", [6, 8, 9])
 def test_a_write_of_another_engine_that_began_before_reads_before_ours_is_decided(
-    tmp_path: Path, given_back: threading.Event
+    tmp_path: Path, given_back: threading.Event, version: int
 ) -> None:
-    base = made(tmp_path)
+    base = made(tmp_path, version)
     theirs = Theirs(base)
     theirs.claims()
     ours = in_a_thread(lambda: open_table(base, lock=LOCK).upsert(row("a", 2)))
@@ -174,14 +175,6 @@ def test_a_write_of_ours_is_not_waited_for_and_nor_is_one_that_has_read_or_began
     with first_reads.section_behind_reads(table.context, txn.time):
         pass
     assert not given_back.is_set()
-
-
-def test_a_table_whose_slices_go_by_completion_waits_for_nobody(tmp_path: Path, given_back: threading.Event) -> None:
-    base = made(tmp_path, version=9)
-    Theirs(base).claims()
-    open_table(base, lock=LOCK).upsert(row("a", 2))
-    assert not given_back.is_set()
-    assert values(open_table(base)) == [2]
 
 
 def test_who_is_in_a_section_already_has_no_lock_to_give_back(tmp_path: Path, given_back: threading.Event) -> None:
