@@ -1,12 +1,14 @@
-"""Three writers, a service runner and two readers, each a process, on one table, with clocks two
-hours apart; some are killed, some stopped.
+"""Two to eight writers, a service runner and two readers, each a process, on one table, with clocks
+two hours apart; some are killed, some stopped.
 
 Whatever happens to them: every acknowledged row is there, nothing comes twice, no write that failed
 is visible, nobody meets an error but a conflict or a store that rests, and in the end no pending
 instant is left. `make test` runs one kind of table for some seconds; `make test-full` runs each
 kind, on local disk and behind an S3 server, in four passes of more than five hundred acknowledged
-writes, or eight of half as many, each pass with kills and stops of its own (HUDI_SOAK_PASS): two
-thousand of a kind in all. A pass that does not get there in time fails and says how far it came.
+writes, or eight of half as many, each pass with kills and stops, a table version and a number of
+writers of its own (HUDI_SOAK_PASS): two thousand of a kind in all. A pass that does not get there
+in time fails and says how far it came; so does one in which no write is acknowledged for longer
+than the dead are waited for.
 """
 
 from __future__ import annotations
@@ -53,8 +55,14 @@ nobody the time to write."""
 STOPS_LONG_FROM = 10 * ACKNOWLEDGED_LEAST
 ENDS_SECONDS_MAX = 30.0
 PASSES_MAX = 12
-WRITERS = 3
-CLOCKS = {"writer0": 0.0, "writer1": 2.0, "writer2": 1.0, "keeper": 2.0, "reader0": 0.0, "reader1": 2.0}
+PASS = int(os.environ.get("HUDI_SOAK_PASS", "0"))
+WRITERS = (3, 2, 5, 8)[PASS % 4]
+VERSION = (6, 9)[PASS // 2 % 2]
+CLOCKS = {"keeper": 2.0, "reader0": 0.0, "reader1": 2.0} | {
+    f"writer{n}": (0.0, 2.0, 1.0)[n % 3] for n in range(WRITERS)
+}
+RECOVERY_SECONDS_MAX = SUSPECT_SECONDS + 10.0
+"""From a death to the next acknowledged write of anybody, as long as all who live go on."""
 BUCKET = {"type": "Bucket", "buckets": 2}
 INDEXES: dict[str, Any] = {"bucket": BUCKET, "simple": "Simple", "record-index": "RecordIndex"}
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -158,7 +166,7 @@ def test_what_is_acknowledged_beside_others_stays_and_nothing_else_comes(
     history = History(folder)
     wanted = scaled(ACKNOWLEDGED_LEAST)
     try:
-        _live(cast, history, wanted, SECONDS_MAX - (REST_SECONDS if storage else 0))
+        longest = _live(cast, history, wanted, SECONDS_MAX - (REST_SECONDS if storage else 0))
     finally:
         (folder / "stop").touch()
         cast.end()
@@ -171,6 +179,7 @@ def test_what_is_acknowledged_beside_others_stays_and_nothing_else_comes(
     figure(history.counts["failed WriteConflict"], "writes that met a conflict")
     figure(cast.did["killed"], "processes killed")
     figure(cast.did["stopped long"], "processes stopped past every time-out")
+    figure(round(longest), "seconds at the most without an acknowledged write")
 
     table = _at_rest(uri, storage)
     rows = table.scan(columns=["id", "by", "_hoodie_commit_time"]).to_arrow()
@@ -189,19 +198,21 @@ def _create(uri: str, storage: Mapping[str, str], kind, index: str) -> None:
     with_lookup = index == "record-index"
     table = create_table(
         uri, SCHEMA, record_key="id", partition_by="city", type=kind, storage_options=storage, options=times,
-        index="GlobalSimple" if with_lookup else INDEXES[index],
+        index="GlobalSimple" if with_lookup else INDEXES[index], version=VERSION,
     )  # fmt: skip
     if with_lookup:
         table.build_metadata(["record_index"])
         table.use_index("RecordIndex")
 
 
-def _live(cast: Cast, history: History, wanted: int, seconds: float) -> None:
-    """Until enough was acknowledged; it fails at the first process that dies of itself."""
+def _live(cast: Cast, history: History, wanted: int, seconds: float) -> float:
+    """Until enough was acknowledged: the seconds that one wait for a write took at the most. It
+    fails at the first process that dies of itself."""
     for name in cast.roles:
         cast.start(name)
     end = time.monotonic() + seconds
     quiet_until, quiet_for = time.monotonic(), 5
+    longest, acknowledged, since = 0.0, 0, 0.0
     while len(history.done) < wanted:
         time.sleep(0.1)
         cast.wake()
@@ -209,10 +220,15 @@ def _live(cast: Cast, history: History, wanted: int, seconds: float) -> None:
         assert not history.faults, json.dumps(history.faults)
         assert not cast.died()
         assert time.monotonic() < end, f"{len(history.done)} of {wanted} writes: {dict(history.counts)}, {cast.did}"
+        if len(history.done) > acknowledged:
+            longest = max(longest, time.monotonic() - since) if acknowledged else 0.0
+            acknowledged, since = len(history.done), time.monotonic()
+        assert not acknowledged or time.monotonic() - since < RECOVERY_SECONDS_MAX, (dict(history.counts), cast.did)
         if time.monotonic() >= quiet_until and len(history.done) >= quiet_for:
             cast.disturb(long=wanted > STOPS_LONG_FROM)
             quiet_until = time.monotonic() + cast.chance.uniform(0.5, 2)
             quiet_for = len(history.done) + cast.chance.randrange(DISTURBED_EVERY)
+    return longest
 
 
 def _at_rest(uri: str, storage: Mapping[str, str]) -> HudiTable:
