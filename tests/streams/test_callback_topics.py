@@ -150,7 +150,9 @@ def test_a_broker_that_is_killed_is_told_of_and_no_commit_is_forgotten_or_overta
             broker.start()
         made = written(table, 1)
         waits_for(lambda: list(dict.fromkeys(reader.instants())) == made, "they do not come", seconds=120)
-        waits_for(lambda: bench.condition()[:2] == ("True", "Delivered"), "it is not told that all is well", seconds=120)
+        waits_for(
+            lambda: bench.condition()[:2] == ("True", "Delivered"), "it is not told that all is well", seconds=120
+        )
         assert reader.instants() == sorted(reader.instants()), "none comes behind a later one"
 
 

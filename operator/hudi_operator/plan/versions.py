@@ -8,18 +8,20 @@ has begun and that no TableService goes on with keeps the table closed, until so
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from hudi_operator.api.fields.sections import DefinedIndexSpec, IndexingSpec
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.resources import DesiredService
 from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.plan.observed import TableObservation
 from hudi_table.model.digits import whole
+from hudi_table.model.metadata_table import EXPRESSION_INDEX, SECONDARY_INDEX
 from hudi_table.model.options.known import default_of, renamed
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import IndexSpec, MergeMode
-from hudi_table.model.table.layouts import VERSIONS
+from hudi_table.model.table.layouts import VERSIONS, layout_of
 from hudi_table.model.table.readers import (
     Reader,
     features_in,
@@ -76,8 +78,10 @@ def upgrade_refused(spec: TableServiceSpec, owner: HudiTableSpec, table: TableOb
     return f"spec.upgrade.to: {'; '.join(said)}; {_REMEDY} of the table, or withdraw approve" if said else ""
 
 
-def service_refused(spec: TableServiceSpec, owner: HudiTableSpec) -> tuple[FieldError, ...]:
-    """Where a service contradicts the readers or the version that its table names."""
+def service_refused(
+    spec: TableServiceSpec, owner: HudiTableSpec, table: TableObservation | None = None
+) -> tuple[FieldError, ...]:
+    """Where a service contradicts the readers or the version that its table names or has."""
     found = []
     if spec.upgrade is not None:
         said = {"tableVersion": owner.table_version, f"option {_VERSION}": _version_option(owner)}
@@ -91,11 +95,25 @@ def service_refused(spec: TableServiceSpec, owner: HudiTableSpec) -> tuple[Field
             if version not in (None, wanted)
         ]
     if spec.type is ServiceType.INDEXING:
-        partitions = spec.indexing.partitions if spec.indexing is not None else ()
-        lines = lost(readers_of(owner), partition_features(["files", *partitions]))
-        rest = f"leave it out, or {_REMEDY} of the table"
-        found += [FieldError("spec.indexing.partitions", f"{line}; {rest}") for line in lines]
+        found += _indexing_refused(spec.indexing or IndexingSpec(), owner, table)
     return tuple(found)
+
+
+def _indexing_refused(spec: IndexingSpec, owner: HudiTableSpec, table: TableObservation | None) -> Iterator[FieldError]:
+    """What no reader may read of what is built, and the names of indexes that the table's version
+    has not."""
+    asked = {"partitions": ["files", *spec.partitions], "indexes": [_partition_of(each) for each in spec.indexes]}
+    for name, partitions in asked.items():
+        for line in lost(readers_of(owner), partition_features(partitions)):
+            yield FieldError(f"spec.indexing.{name}", f"{line}; leave it out, or {_REMEDY} of the table")
+    version = table.config.version if table is not None else _version_of(owner)
+    if spec.indexes and version in VERSIONS and not layout_of(version).partition_stats:
+        names = ", ".join(each.name for each in spec.indexes)
+        yield FieldError(
+            "spec.indexing.indexes",
+            f"{names}: indexes of secondary keys and expressions are of table versions 8 and 9, and the table has "
+            f"version {version}: upgrade it first, or leave them out",
+        )
 
 
 def table_refused(spec: HudiTableSpec, table: TableObservation | None) -> tuple[FieldError, ...]:
@@ -108,6 +126,10 @@ def table_refused(spec: HudiTableSpec, table: TableObservation | None) -> tuple[
     return tuple(
         FieldError("spec.readers", f"{line}; {_REMEDY}, or ask for another") for line in lost(readers_of(spec), new)
     )
+
+
+def _partition_of(index: DefinedIndexSpec) -> str:
+    return f"{SECONDARY_INDEX if index.function is None else EXPRESSION_INDEX}{index.name}"
 
 
 def _version_of(spec: HudiTableSpec) -> int:

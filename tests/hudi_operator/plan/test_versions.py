@@ -257,3 +257,11 @@ class TestReaders:
         assert found.started == []
         assert "spec.indexing.partitions: Hudi 0.15 cannot read" in messages(found.effects)["Stalled"]
         assert Story(**asked).look().started == [(ServiceType.INDEXING.value, "ScheduleAndExecute")]
+
+    def test_refuse_named_indexes_of_version_6_by_their_names(self) -> None:
+        asked: dict[str, Any] = {"type": "Indexing", "indexing": {"indexes": [{"name": "by_n", "column": "n"}]}}
+        found = Story(**asked).look()
+        assert found.started == []
+        assert "spec.indexing.indexes: by_n: indexes of secondary keys" in messages(found.effects)["Stalled"]
+        assert "the table has version 6: upgrade it first" in messages(found.effects)["Stalled"]
+        assert Story(versioned(9), **asked).look().started == [(ServiceType.INDEXING.value, "ScheduleAndExecute")]
