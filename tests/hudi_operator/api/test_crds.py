@@ -21,6 +21,7 @@ from hudi_operator.api.parsing import parse
 from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.table_set import HudiTableSetSpec
+from tests.support.indexing_manifests import INDEXING_BAD, INDEXING_GOOD
 from tests.support.kafka_manifests import KAFKA_BAD, KAFKA_GOOD, table
 from tests.support.kinesis_manifests import KINESIS_BAD, KINESIS_GOOD
 from tests.support.manifests import PARTS, ingest
@@ -191,28 +192,9 @@ def service(**fields: Any) -> tuple[str, dict[str, Any]]:
     return "TableService", {"tableRef": {"name": "flights"}, "type": "Cleaning", **fields}
 
 
-BY_N = {"name": "by_n", "column": "n"}
-UPPER = {"name": "up", "column": "n", "function": "upper"}
-AT = {"name": "at", "column": "at", "function": "date_format", "options": {"format": "y, M"}, "using": "bloom_filters"}
-INDEXING_BAD: list[tuple[dict[str, Any], str]] = [
-    ({"indexes": [BY_N | {"name": "by-n"}]}, "letters, digits and _"),
-    ({"indexes": [{"name": "by_n"}]}, "column"),
-    ({"indexes": [BY_N | {"column": "a,b"}]}, "no comma, bracket or quote"),
-    ({"indexes": [BY_N | {"column": "upper(n)"}]}, "no comma, bracket or quote"),
-    ({"indexes": [BY_N, BY_N | {"column": "m"}]}, "two entries whose name is 'by_n'"),
-    ({"indexes": [BY_N | {"using": "bloom_filters"}]}, "using and options belong to an index with a function"),
-    ({"indexes": [BY_N | {"options": {"format": "yyyy"}}]}, "using and options belong to an index with a function"),
-    ({"indexes": [UPPER | {"function": "sha"}]}, "must be one of upper, lower"),
-    ({"indexes": [UPPER | {"using": "record_index"}]}, "must be one of column_stats, bloom_filters"),
-    ({"indexes": [UPPER | {"options": {"trimString": "a'b"}}]}, "their values hold no '"),
-    ({"indexes": [UPPER | {"options": {"trim string": "a"}}]}, "options are named by letters"),
-    ({"indexes": [UPPER, UPPER | {"name": "low", "function": "lower"}]}, "a column has one index of an expression"),
-    ({"indexes": [BY_N], "partitions": ["partitioned_record_index"]}, "needs record_index, not partitioned_record"),
-    ({"indexes": [BY_N], "drop": ["by_n"]}, "to be built and to be dropped"),
-    ({"drop": ["by-n"]}, "drop names indexes by letters"),
-]
 GOOD = [
     *KAFKA_GOOD,
+    *INDEXING_GOOD,
     *KINESIS_GOOD,
     *REFUSED_GOOD,
     *VERSION_GOOD,
@@ -248,15 +230,11 @@ GOOD = [
     service(type="Repair", repair={"quarantine": True, "keys": True}),
     service(type="PartitionTTL", partitionTTL={"days": 90}, schedule="0 4 * * 0"),
     service(type="Resize", mode="Plan"),
-    service(type="Indexing"),
-    service(type="Indexing", indexing={}, mode="Plan"),
-    service(type="Indexing", indexing={"partitions": ["column_stats", "record_index"]}, schedule="0 4 * * *"),
-    service(type="Indexing", indexing={"partitions": ["files", "bloom_filters", "partitioned_record_index"]}),
-    service(type="Indexing", indexing={"indexes": [BY_N, UPPER | {"column": "first name"}, AT], "drop": ["old"]}),
     service(type="Clustering", clustering={"partitions": ["2013/01"], "maxGroups": 3, "smallFileLimit": "200Mi"}),
 ]
 BAD = [
     *KAFKA_BAD,
+    *INDEXING_BAD,
     *KINESIS_BAD,
     *REFUSED_BAD,
     *VERSION_BAD,
@@ -354,16 +332,6 @@ BAD = [
     (service(rollback={"instant": "20260101000000000"}), "rollback belongs to type Rollback"),
     (service(repair={}), "repair belongs to type Repair"),
     (service(partitionTTL={"days": 3}), "partitionTTL belongs to type PartitionTTL"),
-    (service(indexing={"partitions": ["column_stats"]}), "indexing belongs to type Indexing"),
-    (service(type="Indexing", indexing={"partitions": ["expr_index"]}), "must be one of files, column_stats"),
-    (service(type="Indexing", indexing={"partitions": ["column_stats"] * 2}), "has 'column_stats' twice"),
-    (
-        service(type="Indexing", indexing={"partitions": ["record_index", "partitioned_record_index"]}),
-        "give one of record_index and partitioned_record_index",
-    ),
-    *((service(type="Indexing", indexing=indexing), said) for indexing, said in INDEXING_BAD),
-    (service(type="Indexing", when={"commitsSince": "> 20"}), "Indexing builds what is not there: it takes no when"),
-    (service(type="Indexing", mode="Execute"), "modes Schedule and Execute are for services with a plan"),
     (service(type="Rollback"), "needs rollback.instant"),
     (service(type="PartitionTTL"), "needs partitionTTL.days"),
     (service(cleaning={}), "one of keepCommits, keepHours and keepFileVersions"),
