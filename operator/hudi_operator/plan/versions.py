@@ -23,11 +23,13 @@ from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import IndexSpec, MergeMode
 from hudi_table.model.table.layouts import VERSIONS, layout_of
 from hudi_table.model.table.readers import (
+    Feature,
     Reader,
     features_in,
     features_of,
     lost,
     no_longer,
+    option_features,
     partition_features,
     table_features,
 )
@@ -73,8 +75,8 @@ def upgrade_refused(spec: TableServiceSpec, owner: HudiTableSpec, table: TableOb
     """Why an approved upgrade is not begun: who could no longer read the table; "" if nobody."""
     if spec.upgrade is None or spec.upgrade.to not in VERSIONS:
         return ""
-    after = features_in(table.config, spec.upgrade.to)
-    said = no_longer(readers_of(owner), features_of(table.config), after)
+    after = features_in(table.config, spec.upgrade.to, table.columns)
+    said = no_longer(readers_of(owner), features_of(table.config, table.columns), after)
     return f"spec.upgrade.to: {'; '.join(said)}; {_REMEDY} of the table, or withdraw approve" if said else ""
 
 
@@ -119,9 +121,13 @@ def _indexing_refused(spec: IndexingSpec, owner: HudiTableSpec, table: TableObse
 def table_refused(spec: HudiTableSpec, table: TableObservation | None) -> tuple[FieldError, ...]:
     """What a manifest asks for that the table does not have yet, and that one of its readers cannot
     read."""
-    there = features_of(table.config) if table is not None else ()
+    there = features_of(table.config, table.columns) if table is not None else ()
     version = table.config.version if table is not None else _version_of(spec)
-    wanted = table_features(version, spec.type, _mode_of(spec), (), _index_of(spec)) if version in VERSIONS else ()
+    wanted: tuple[Feature, ...] = ()
+    if version in VERSIONS:
+        wanted = table_features(version, spec.type, _mode_of(spec), (), _index_of(spec))
+    if table is None and version in VERSIONS:
+        wanted += option_features(version, spec.type, renamed(spec.options))
     new = [feature for feature in wanted if feature not in there]
     return tuple(
         FieldError("spec.readers", f"{line}; {_REMEDY}, or ask for another") for line in lost(readers_of(spec), new)

@@ -171,6 +171,12 @@ def has_logical_types(version: int) -> bool:
     return version in _LOGICAL_TYPES
 
 
+def merges_by_class(version: int) -> bool:
+    """Whether tables of this version tell by a payload class how entries merge, and not by
+    modes."""
+    return version in _PAYLOADS
+
+
 def is_bootstrapped(version: int | None) -> bool:
     """Whether a table of this version, None for that of new ones, can be made by a bootstrap in
     place."""
@@ -185,8 +191,8 @@ def fills_unavailable(ordering_fields: Sequence[str], kind: str, version: int | 
     take it from the base file, past newer ones in logs.
     """
     own = payload_of(MergeMode.EVENT_TIME, PartialUpdates.FILL_UNAVAILABLE).ordering
-    by_payload = (DEFAULT_VERSION if version is None else version) in _PAYLOADS
-    return list(ordering_fields) == [own] and kind == TableType.COPY_ON_WRITE and by_payload
+    by_class = merges_by_class(DEFAULT_VERSION if version is None else version)
+    return list(ordering_fields) == [own] and kind == TableType.COPY_ON_WRITE and by_class
 
 
 def known_version(text: str, table: str, base_path: str = "") -> int:
