@@ -1,5 +1,5 @@
-"""What the long tests counted is added up over shards and over runs; of what is no count there is no
-sum."""
+"""What the long tests counted is added up over shards and over runs; of what is no count there is
+no sum."""
 
 from __future__ import annotations
 

@@ -139,7 +139,8 @@ def _check_nothing_older(ctx: TableContext, timeline: Timeline, instant: str) ->
 
 
 def _check_stays(ctx: TableContext, timeline: Timeline, instant: str) -> None:
-    """Refuse a commit that a rollback or restore is about to take back: readers see it until then."""
+    """Refuse a commit that a rollback or restore is about to take back: readers see it until
+    then."""
     for undo in timeline.pending:
         planned = undo.with_state(State.REQUESTED).file_name in timeline.files
         if undo.action in UNDOING and planned and instant in planned_undo(ctx, undo).times:
