@@ -16,9 +16,12 @@ from hudi_operator.api.resources import DesiredService
 from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.plan.observed import TableObservation
+from hudi_table.model.defined_indexes import OF
 from hudi_table.model.digits import whole
-from hudi_table.model.metadata_table import EXPRESSION_INDEX, SECONDARY_INDEX
+from hudi_table.model.metadata_table import EXPRESSION_INDEX, SECONDARY_INDEX, is_defined, short_name
 from hudi_table.model.options.known import default_of, renamed
+from hudi_table.model.options.values import members
+from hudi_table.model.options.write_options import INDEXING_PARTITIONS
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import IndexSpec, MergeMode
 from hudi_table.model.table.layouts import VERSIONS, layout_of
@@ -97,25 +100,40 @@ def service_refused(
             if version not in (None, wanted)
         ]
     if spec.type is ServiceType.INDEXING:
-        found += _indexing_refused(spec.indexing or IndexingSpec(), owner, table)
+        found += _indexing_refused(spec, owner, table)
     return tuple(found)
 
 
-def _indexing_refused(spec: IndexingSpec, owner: HudiTableSpec, table: TableObservation | None) -> Iterator[FieldError]:
+def _indexing_refused(
+    spec: TableServiceSpec, owner: HudiTableSpec, table: TableObservation | None
+) -> Iterator[FieldError]:
     """What no reader may read of what is built, and the names of indexes that the table's version
     has not."""
-    asked = {"partitions": ["files", *spec.partitions], "indexes": [_partition_of(each) for each in spec.indexes]}
-    for name, partitions in asked.items():
-        for line in lost(readers_of(owner), partition_features(partitions)):
-            yield FieldError(f"spec.indexing.{name}", f"{line}; leave it out, or {_REMEDY} of the table")
     version = table.config.version if table is not None else _version_of(owner)
-    if spec.indexes and version in VERSIONS and not layout_of(version).partition_stats:
-        names = ", ".join(each.name for each in spec.indexes)
-        yield FieldError(
-            "spec.indexing.indexes",
-            f"{names}: indexes of secondary keys and expressions are of table versions 8 and 9, and the table has "
-            f"version {version}: upgrade it first, or leave them out",
-        )
+    for path, partitions in _asked_of(spec).items():
+        for line in lost(readers_of(owner), partition_features(partitions)):
+            yield FieldError(path, f"{line}; leave it out, or {_REMEDY} of the table")
+        names = ", ".join(map(short_name, filter(is_defined, partitions)))
+        if names and version in VERSIONS and not layout_of(version).partition_stats:
+            yield FieldError(
+                path,
+                f"{names}: indexes of secondary keys and expressions are of table versions 8 and 9, and the table has "
+                f"version {version}: upgrade it first, or leave them out",
+            )
+
+
+def _asked_of(spec: TableServiceSpec) -> dict[str, list[str]]:
+    """The partitions that an Indexing names, by the field that does; the option goes before the
+    section."""
+    section, option = spec.indexing or IndexingSpec(), renamed(spec.options).get(INDEXING_PARTITIONS)
+    if option is not None:
+        return {
+            f"spec.options[{INDEXING_PARTITIONS}]": ["files", *(asked.partition(OF)[0] for asked in members(option))]
+        }
+    return {
+        "spec.indexing.partitions": ["files", *section.partitions],
+        "spec.indexing.indexes": [_partition_of(each) for each in section.indexes],
+    }
 
 
 def table_refused(spec: HudiTableSpec, table: TableObservation | None) -> tuple[FieldError, ...]:

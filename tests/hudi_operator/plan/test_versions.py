@@ -268,6 +268,12 @@ class TestReaders:
         assert found.started == []
         assert "spec.indexing.partitions: Hudi 0.15 cannot read" in messages(found.effects)["Stalled"]
         assert Story(**asked).look().started == [(ServiceType.INDEXING.value, "ScheduleAndExecute")]
+        option = {"hoodie.lakeops.indexing.partitions": "files, partitioned_record_index"}
+        found = Story(type="Indexing", options=option)
+        found.owner |= {"readers": OLD}
+        assert found.look().started == []
+        said = messages(found.effects)["Stalled"]
+        assert "spec.options[hoodie.lakeops.indexing.partitions]: Hudi 0.15 cannot read" in said
 
     def test_refuse_named_indexes_of_version_6_by_their_names(self) -> None:
         asked: dict[str, Any] = {"type": "Indexing", "indexing": {"indexes": [{"name": "by_n", "column": "n"}]}}
@@ -275,6 +281,9 @@ class TestReaders:
         assert found.started == []
         assert "spec.indexing.indexes: by_n: indexes of secondary keys" in messages(found.effects)["Stalled"]
         assert "the table has version 6: upgrade it first" in messages(found.effects)["Stalled"]
+        by_option = {"hoodie.lakeops.indexing.partitions": "record_index, secondary_index_by_n=n"}
+        found = Story(type="Indexing", options=by_option).look()
+        assert "spec.options[hoodie.lakeops.indexing.partitions]: by_n: indexes" in messages(found.effects)["Stalled"]
         assert Story(versioned(9), **asked).look().started == [(ServiceType.INDEXING.value, "ScheduleAndExecute")]
 
     def test_are_told_of_indexes_change_logs_and_columns_of_which_it_is_not_known(self) -> None:

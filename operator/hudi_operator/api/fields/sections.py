@@ -213,7 +213,7 @@ class DefinedIndexSpec:
             """self.options.all(k, k.matches('^[A-Za-z]+$') && !self.options[k].contains("'"))""",
             "options are named by letters, and their values hold no '",
             "options",
-            lambda i: all(OPTION_NAME.match(key) and "'" not in str(value) for key, value in i.options.items()),
+            lambda i: all(OPTION_NAME.fullmatch(key) and "'" not in str(value) for key, value in i.options.items()),
         ),
     )
 
@@ -267,7 +267,7 @@ class IndexingSpec:
             f"self.drop.all(n, n.matches('{INDEX_NAME}'))",
             "drop names indexes by letters, digits and _",
             "drop",
-            lambda i: all(re.match(INDEX_NAME, name) for name in i.drop),
+            lambda i: all(re.fullmatch(INDEX_NAME, name) for name in i.drop),
         ),
         Rule(
             "self.indexes.all(i, !(i.name in self.drop))",
