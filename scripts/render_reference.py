@@ -123,7 +123,7 @@ def _cell(text: str) -> str:
 READERS = """# Who reads what
 
 Made by `make reference` from the facts in `hudi_table/model/table/readers.py`. A version stands for all of its line: `0.15` is 0.15.0, too. Of several
-facts that of the nearest version counts. What stands in no row is not known: an engine, a version, or a feature of one.
+facts that of the nearest version counts. What stands in no row is not known: an engine, a version, or a feature of one; nor is a row that says `unknown`.
 
 A `HudiTable` names its readers in [`spec.readers`](resources.md#readers), Python and `hudictl` in
 [an upgrade](../how-to/table-versions.md#who-reads-it). What one of them cannot read is refused by its name.

@@ -6,8 +6,8 @@ Matrix: {copy-on-write, logs, change logs, hash rings} × {each operation; sched
 up or roll back, of compaction, log compaction, clustering, resize and split; clean, savepoint,
 rollback, restore, archiving; a write beside a failed one} × each storage call × {crash before,
 crash after, torn write, lost reply}, in memory; hudi-rs reads every distinct layout. Of the
-metadata table: `test_crash_dropping.py`, for on version 9 there is none but Hudi's, which a write
-drops.
+metadata table of version 9: `test_crash_metadata.py`, and of one of Hudi's
+`test_crash_dropping.py`.
 
 In `make test` the suites themselves meet version 9, by one layout each.
 """

@@ -1,5 +1,5 @@
-"""The long tests leave nothing out: every test file belongs to exactly one shard, and each shard's
-paths exist."""
+"""The long tests leave nothing out: every test file belongs to exactly one shard or to several that
+share it, each shard takes tests of the paths that it names, and every test is taken."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 
 from scripts import shard_sources
 from scripts.shard_sources import digest_of, files_of, ran_of
+from tests.support.selections import paths_of, scale_of, selections, shards
 from tests.support.sharing import LONG, PARSED, TOGETHER, piece_of, turn_of
 from tests.tidy.sources import ROOT, project_files
 
@@ -37,6 +38,29 @@ def test_every_test_belongs_to_one_shard() -> None:
     assert len(files) > 10
     strays = {name: found for name, found in homes.items() if len(found) != 1}
     assert not strays, f"give them a place in tests/shards.toml: {strays}"
+
+
+def test_each_shard_takes_tests_of_all_that_it_names_and_every_test_is_taken() -> None:
+    """A file was named by a shard whose expression left out all of its tests, so it was in no long
+    run."""
+    found = selections(["tests"], 1)
+    empty, left = {*found.empty}, {*found.left}
+    # Some files have other tests at the scale of their shards.
+    files = {path for _, path in empty} | {name.partition("::")[0] for name in left}
+    scales = {
+        scale_of(shard)
+        for shard in shards()
+        for path in paths_of(shard)
+        if any(f"{f}/".startswith(f"{path}/") for f in files)
+    }
+    for scale in sorted(scales - {1}):
+        there = selections(sorted(files), scale)
+        of_scale = {shard["name"] for shard in shards() if scale_of(shard) == scale}
+        empty -= {(shard, path) for shard, path in empty if shard in of_scale} - there.empty
+        left &= there.left
+    assert not empty, "their expression leaves out every test of the path"
+    assert not left, "no expression of a shard takes them"
+    assert len(found.tests) > 10_000
 
 
 def test_a_result_of_a_shard_counts_as_long_as_nothing_moves_that_its_tests_import_or_start() -> None:

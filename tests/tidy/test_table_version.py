@@ -10,7 +10,15 @@ from tests.tidy.sources import production_sources
 LAYOUT = "spark_app/hudi_table/table/timeline/layout.py"
 LAYOUTS = "spark_app/hudi_table/model/table/layouts.py"
 COMPARED = re.compile(
-    r"version\b[^\n]{0,20}(?:[=!<>]=|[<>]|\bnot in\b|\bin\b)\s*[\"'({\[]{0,2}(?:6|8|9)\b|[\"'](?:6|8|9)[\"'] *[=!]= *version"
+    r"""
+    version\b[^\n]{0,20}?(
+        ([=!]=|[<>]=?)\s*["']?[689]\b             # version >= 8, and the CEL tableVersion == 6
+        | \bin\b\s*[({\[][^)}\]\n]*\b[689]\b     # version not in (None, 6)
+    )
+    | \b[689]["']?\s*([=!]=|[<>]=?)\s*[\w.]*version\b
+    | version["']?\s*=\s*[({\[]?[689]\b(?=[)}\],\s689]*$)   # a constant, which others compare
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 MAY_COMPARE = {
     "spark_app/hudi_table/write/checks/table_options.py": "what an option asks for: new tables have version 6",
@@ -52,8 +60,21 @@ def test_a_comparison_of_a_version_would_be_found():
         'if version == "8":',
         "config.version in (8, 9)",
         "if table.config.version >= 8 and x:",
+        "return kind == COPY_ON_WRITE and version in (None, 6)",
+        "or t.table_version not in {8, 9}",
+        'f"!has(self.tableVersion) || self.tableVersion == 6",',
+        "if 8 <= config.version:",
+        "VERSION = 6",
+        "_LATER_VERSION = (8, 9)",
     ):
         assert COMPARED.search(line), line
+    for line in (
+        '"table version 6 has none"',
+        "version_9 = later(table)",
+        "bring_to(version=9, table=t)",
+        "in version 6",
+    ):
+        assert not COMPARED.search(line), line
 
 
 def test_layouts_are_told_apart_by_what_they_do():

@@ -27,7 +27,7 @@ from hudi_operator.api.ingests.source import SourceType
 from hudi_operator.api.locations import overlap
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.table.config import IndexType, MergeMode, PartitionType, TableType
-from hudi_table.model.table.layouts import VERSIONS
+from hudi_table.model.table.layouts import BOOTSTRAPPED, VERSIONS, is_bootstrapped
 
 KAFKA_ORDERS = frozenset({"_kafka_offset", "_kafka_timestamp"})
 
@@ -185,10 +185,10 @@ class HudiTableSpec:
             lambda t: t.bootstrap is None or not overlap(t.bootstrap.path, t.location),
         ),
         Rule(
-            f"{_COPIES} || !has(self.tableVersion) || self.tableVersion == 6",
-            "bootstrap in place makes tables of version 6: leave tableVersion out until the table is there, or give mode FullRecord without pattern",
+            f"{_COPIES} || !has(self.tableVersion) || self.tableVersion in {list(BOOTSTRAPPED)}",
+            f"bootstrap in place makes tables of version {BOOTSTRAPPED[0]}: leave tableVersion out until the table is there, or give mode FullRecord without pattern",
             "tableVersion",
-            lambda t: t.bootstrap is None or not t.bootstrap.in_place or t.table_version in (None, 6),
+            lambda t: t.bootstrap is None or not t.bootstrap.in_place or is_bootstrapped(t.table_version),
         ),
         Rule(
             f"{_COPIES} || !has(self.index) || self.index.type in {[kind.value for kind in IndexType if kind.asks_files]}",

@@ -13,6 +13,7 @@ from hudi_operator.api.fields.maintenance import ServiceMode
 from hudi_operator.api.fields.sections import (
     ArchivingSpec,
     ClusteringSpec,
+    DefinedIndexSpec,
     IndexingSpec,
     Layout,
     MetadataPartition,
@@ -22,9 +23,11 @@ from hudi_operator.api.fields.sections import (
 from hudi_operator.api.service import RunMode, TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import bytes_of
+from hudi_table.model.defined_indexes import AskedExpression, asked_text
 from hudi_table.model.options.known import renamed
 from hudi_table.model.options.retention import COMMITS, HOURS, POLICY, VERSIONS, CleanPolicy, with_policy
 from hudi_table.model.options.write_options import (
+    INDEXING_DROP,
     INDEXING_PARTITIONS,
     READERS,
     REPAIR_KEYS,
@@ -181,7 +184,16 @@ def _repair(spec: RepairSpec) -> dict[str, str]:
 def _indexing(spec: IndexingSpec) -> dict[str, str]:
     """In one order, so that the same partitions are the same work."""
     wanted = {MetadataPartition.FILES, *spec.partitions}
-    return {INDEXING_PARTITIONS: ",".join(partition for partition in MetadataPartition if partition in wanted)}
+    named = [str(partition) for partition in MetadataPartition if partition in wanted]
+    dropped = {INDEXING_DROP: ",".join(sorted(spec.drop))} if spec.drop else {}
+    return {INDEXING_PARTITIONS: ",".join([*named, *sorted(map(_asked, spec.indexes))])} | dropped
+
+
+def _asked(index: DefinedIndexSpec) -> str:
+    if index.function is None:
+        return asked_text(index.name, index.column)
+    using = {} if index.using is None else {"using": str(index.using)}
+    return asked_text(index.name, AskedExpression(index.column, str(index.function), index.options, **using))
 
 
 def _readers(table: HudiTableSpec) -> dict[str, str]:

@@ -42,9 +42,11 @@ def _problem(reason: str, errors: tuple[FieldError, ...]) -> Problem:
     return Problem(reason, "; ".join(str(error) for error in errors))
 
 
-def service_contradictions(spec: TableServiceSpec, table: HudiTableSpec) -> tuple[FieldError, ...]:
-    """Where a service cannot be of its table: by what the table is, or by what its own
-    `maintenance` keeps."""
+def service_contradictions(
+    spec: TableServiceSpec, table: HudiTableSpec, there: TableObservation | None = None
+) -> tuple[FieldError, ...]:
+    """Where a service cannot be of its table: by what the table is, `there` if it is there yet, or
+    by what its own `maintenance` keeps."""
     bucketed = table.index is not None and table.index.type.has_fixed_buckets
     logs = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION)
     found = []
@@ -57,7 +59,7 @@ def service_contradictions(spec: TableServiceSpec, table: HudiTableSpec) -> tupl
     if spec.type is ServiceType.PARTITION_TTL and not table.partition_by:
         found.append(FieldError("spec.type", "is PartitionTTL, but the table is not partitioned: no partition expires"))
     described = described_errors(table, spec.table_ref.name, spec.options)
-    return (*found, *described, *service_refused(spec, table), *_retention(spec, table))
+    return (*found, *described, *service_refused(spec, table, there), *_retention(spec, table))
 
 
 def _retention(spec: TableServiceSpec, table: HudiTableSpec) -> tuple[FieldError, ...]:

@@ -86,7 +86,8 @@ class TableObservation:
     `foreign`: those of the newest commits that other engines made; `lost`: properties that one of
     them dropped or changed. `changing`: from which version to which a change of the table has begun
     that has not ended. `event_times`: the smallest of the newest commit that records any and the
-    largest of the newest commits, in milliseconds since 1970. `paces`: of each ingest.
+    largest of the newest commits, in milliseconds since 1970. `paces`: of each ingest. `columns`:
+    the types of Hudi 1.2's own that columns have.
     """
 
     config: TableConfig
@@ -110,6 +111,7 @@ class TableObservation:
     event_times: tuple[int, int] | None = None
     paces: Mapping[str, Pace] = field(default_factory=dict)
     changing: tuple[int, int] | None = None
+    columns: tuple[str, ...] = ()
 
     def files_held(self, ingest: str) -> Checkpoint | None:
         """The checkpoint of an ingest from files; None also where it is of another source, which

@@ -109,7 +109,8 @@ class _Judgement:
             self.outcome.stalled = ("TableNotReady", f"{owner.identity.key}: {problem.message}")
             self.requeues.append(RequeueAfter(RECHECK_SECONDS, "TableNotReady"))
             return None
-        contradictions = checks.service_contradictions(spec, owner.spec) if owner.spec is not None else ()
+        there = self.observed.table
+        contradictions = checks.service_contradictions(spec, owner.spec, there) if owner.spec is not None else ()
         if contradictions:
             self.outcome.stalled = (InvalidSpecError.name(), "; ".join(str(error) for error in contradictions))
             return None

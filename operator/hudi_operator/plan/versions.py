@@ -8,24 +8,31 @@ has begun and that no TableService goes on with keeps the table closed, until so
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from hudi_operator.api.fields.sections import DefinedIndexSpec, IndexingSpec
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.resources import DesiredService
 from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.plan.observed import TableObservation
+from hudi_table.model.defined_indexes import OF
 from hudi_table.model.digits import whole
+from hudi_table.model.metadata_table import EXPRESSION_INDEX, SECONDARY_INDEX, is_defined, short_name
 from hudi_table.model.options.known import default_of, renamed
+from hudi_table.model.options.values import members
+from hudi_table.model.options.write_options import INDEXING_PARTITIONS
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import IndexSpec, MergeMode
-from hudi_table.model.table.layouts import VERSIONS
+from hudi_table.model.table.layouts import VERSIONS, layout_of
 from hudi_table.model.table.readers import (
+    Feature,
     Reader,
     features_in,
     features_of,
     lost,
     no_longer,
+    option_features,
     partition_features,
     table_features,
 )
@@ -71,13 +78,15 @@ def upgrade_refused(spec: TableServiceSpec, owner: HudiTableSpec, table: TableOb
     """Why an approved upgrade is not begun: who could no longer read the table; "" if nobody."""
     if spec.upgrade is None or spec.upgrade.to not in VERSIONS:
         return ""
-    after = features_in(table.config, spec.upgrade.to)
-    said = no_longer(readers_of(owner), features_of(table.config), after)
+    after = features_in(table.config, spec.upgrade.to, table.columns)
+    said = no_longer(readers_of(owner), features_of(table.config, table.columns), after)
     return f"spec.upgrade.to: {'; '.join(said)}; {_REMEDY} of the table, or withdraw approve" if said else ""
 
 
-def service_refused(spec: TableServiceSpec, owner: HudiTableSpec) -> tuple[FieldError, ...]:
-    """Where a service contradicts the readers or the version that its table names."""
+def service_refused(
+    spec: TableServiceSpec, owner: HudiTableSpec, table: TableObservation | None = None
+) -> tuple[FieldError, ...]:
+    """Where a service contradicts the readers or the version that its table names or has."""
     found = []
     if spec.upgrade is not None:
         said = {"tableVersion": owner.table_version, f"option {_VERSION}": _version_option(owner)}
@@ -91,23 +100,60 @@ def service_refused(spec: TableServiceSpec, owner: HudiTableSpec) -> tuple[Field
             if version not in (None, wanted)
         ]
     if spec.type is ServiceType.INDEXING:
-        partitions = spec.indexing.partitions if spec.indexing is not None else ()
-        lines = lost(readers_of(owner), partition_features(["files", *partitions]))
-        rest = f"leave it out, or {_REMEDY} of the table"
-        found += [FieldError("spec.indexing.partitions", f"{line}; {rest}") for line in lines]
+        found += _indexing_refused(spec, owner, table)
     return tuple(found)
+
+
+def _indexing_refused(
+    spec: TableServiceSpec, owner: HudiTableSpec, table: TableObservation | None
+) -> Iterator[FieldError]:
+    """What no reader may read of what is built, and the names of indexes that the table's version
+    has not."""
+    version = table.config.version if table is not None else _version_of(owner)
+    for path, partitions in _asked_of(spec).items():
+        for line in lost(readers_of(owner), partition_features(partitions)):
+            yield FieldError(path, f"{line}; leave it out, or {_REMEDY} of the table")
+        names = ", ".join(map(short_name, filter(is_defined, partitions)))
+        if names and version in VERSIONS and not layout_of(version).partition_stats:
+            yield FieldError(
+                path,
+                f"{names}: indexes of secondary keys and expressions are of table versions 8 and 9, and the table has "
+                f"version {version}: upgrade it first, or leave them out",
+            )
+
+
+def _asked_of(spec: TableServiceSpec) -> dict[str, list[str]]:
+    """The partitions that an Indexing names, by the field that does; the option goes before the
+    section."""
+    section, option = spec.indexing or IndexingSpec(), renamed(spec.options).get(INDEXING_PARTITIONS)
+    if option is not None:
+        return {
+            f"spec.options[{INDEXING_PARTITIONS}]": ["files", *(asked.partition(OF)[0] for asked in members(option))]
+        }
+    return {
+        "spec.indexing.partitions": ["files", *section.partitions],
+        "spec.indexing.indexes": [_partition_of(each) for each in section.indexes],
+    }
 
 
 def table_refused(spec: HudiTableSpec, table: TableObservation | None) -> tuple[FieldError, ...]:
     """What a manifest asks for that the table does not have yet, and that one of its readers cannot
     read."""
-    there = features_of(table.config) if table is not None else ()
+    there = features_of(table.config, table.columns) if table is not None else ()
     version = table.config.version if table is not None else _version_of(spec)
-    wanted = table_features(version, spec.type, _mode_of(spec), (), _index_of(spec)) if version in VERSIONS else ()
+    wanted: tuple[Feature, ...] = ()
+    if version in VERSIONS:
+        wanted = table_features(version, spec.type, _mode_of(spec), (), _index_of(spec))
+    if table is None and version in VERSIONS:
+        wanted += option_features(version, spec.type, renamed(spec.options))
     new = [feature for feature in wanted if feature not in there]
     return tuple(
         FieldError("spec.readers", f"{line}; {_REMEDY}, or ask for another") for line in lost(readers_of(spec), new)
     )
+
+
+def _partition_of(index: DefinedIndexSpec) -> str:
+    return f"{SECONDARY_INDEX if index.function is None else EXPRESSION_INDEX}{index.name}"
 
 
 def _version_of(spec: HudiTableSpec) -> int:

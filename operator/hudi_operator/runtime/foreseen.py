@@ -29,7 +29,7 @@ from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER, O
 from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.model.table.config import PartitionType, TableConfig
 from hudi_table.model.table.index_properties import INDEX_CLASS
-from hudi_table.model.table.merging import fills_unavailable
+from hudi_table.model.table.layouts import fills_unavailable
 from hudi_table.model.table.properties import from_properties, to_properties
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.base import Planned

@@ -19,6 +19,7 @@ from hudi_operator.runtime.observing.paces import Step, pace_of, step_of
 from hudi_operator.runtime.observing.problems import problem_of
 from hudi_table.errors import HudiError
 from hudi_table.model.job.checkpoint import KEY_PREFIX, key_of
+from hudi_table.model.table.readers import column_types
 from hudi_table.model.timeline.instants import Instant, comparable_time, parse_instant_time
 from hudi_table.sources.checkpoints import archived_checkpoints, read_any
 from hudi_table.table.timeline.active import commit_metadata
@@ -33,11 +34,13 @@ checkpoints."""
 @dataclass(frozen=True, slots=True)
 class CommitFact:
     """`operation`: the commit's operation type. `steps`: of the checkpoints that it holds.
-    `event_times`: of its rows."""
+    `event_times`: of its rows. `columns`: the types of Hudi 1.2's own that columns of its schema
+    have, None where it has none."""
 
     operation: str
     steps: tuple[Step, ...]
     event_times: tuple[int, int] | None = None
+    columns: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,10 @@ class KnownTable:
                 if key.startswith(KEY_PREFIX)
             )
             known = self._commits[instant.file_name] = CommitFact(
-                commit.operation_type or "", steps, commit.event_times
+                commit.operation_type or "",
+                steps,
+                commit.event_times,
+                column_types(commit.avro_schema) if commit.avro_schema else None,
             )
             if with_rows:
                 self.rows |= {stat.path: stat.num_writes for stat in commit.stats}
@@ -141,6 +147,14 @@ class KnownTable:
         facts = [self._commits[i.file_name] for i in newest if i.file_name in self._commits]
         found = [fact.event_times for fact in facts if fact.event_times is not None]
         return (found[-1][0], max(most for _, most in found)) if found else None
+
+    def columns(self, ctx: TableContext, timeline: Timeline) -> tuple[str, ...]:
+        """The types of Hudi 1.2's own that columns of the table have."""
+        for instant in reversed(timeline.commits[-COMMITS_READ_MAX:]):
+            fact = self._commits.get(instant.file_name)
+            if fact is not None and fact.columns is not None:
+                return fact.columns
+        return column_types(ctx.config.create_schema)
 
     def attempts(self, timeline: Timeline) -> dict[str, str]:
         """Attempt → instant of the newest commits."""

@@ -276,6 +276,7 @@ class Observer:
             attempts=known.attempts(timeline),
             event_times=known.event_times(timeline),
             paces=known.paces(context, timeline),
+            columns=known.columns(context, timeline),
             colon_keys=self._colon_keys(owner, context, files),
             suspects=_suspects(context, timeline, clusterings),
             compaction=compaction_debt(view, options_of(spec)),

@@ -17,8 +17,9 @@ from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.options.write_options import NULL_FOR_MISSING
 from hudi_table.model.table.config import MergeMode, TableType
 from hudi_table.model.table.index_properties import CONNECTION
+from hudi_table.model.table.layouts import fills_unavailable
 from hudi_table.model.table.merge_settings import PartialUpdates
-from hudi_table.model.table.merging import fills_unavailable, payload_named
+from hudi_table.model.table.merging import payload_named
 from hudi_table.table.timeline.properties import remove_properties
 from hudi_table.write.checks.schema_policy import check_rows
 from hudi_table.write.checks.table_options import table_options

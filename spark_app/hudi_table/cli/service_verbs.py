@@ -77,12 +77,20 @@ def _metadata(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--build", action="store_true", help="build it, while writers go on")
     what.add_argument("--drop", action="store_true", help="switch it off and delete it")
+    what.add_argument(
+        "--drop-index",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="drop the index of a secondary key or an expression that has this name, and nothing else; repeat for more",
+    )
     parser.add_argument(
         "--index",
         metavar="NAME",
         action="append",
         default=[],
-        help="with --build: also column_stats, partition_stats, bloom_filters, record_index or partitioned_record_index",
+        help="with --build: also column_stats, partition_stats, bloom_filters, record_index, partitioned_record_index, "
+        "secondary_index_NAME=COLUMN or expr_index_NAME=FUNCTION(COLUMN); repeat for more",
     )
     _option(parser, "hoodie.metadata.global.record.level.index.min.filegroup.count=10")
     parser.add_argument("--yes", action="store_true", help="do it")

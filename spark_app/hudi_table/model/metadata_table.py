@@ -140,6 +140,11 @@ def is_defined(name: str) -> bool:
     return is_secondary(name) or is_expression(name)
 
 
+def short_name(partition: str) -> str:
+    """The name that somebody gave the index of such a partition."""
+    return partition.removeprefix(EXPRESSION_INDEX if is_expression(partition) else SECONDARY_INDEX)
+
+
 def partition_named(name: str) -> AnyPartition:
     """The partition of this name. Raises ValueError for one that has no meaning here."""
     if is_expression(name):

@@ -109,9 +109,9 @@ class Ingest:
         key = key_of(self.name)
         held_keys = {key: found.to_text()}
         if self.shares and isinstance(found, ShardPositions):
-            held_keys = shard_keys(key, found, ctx.config.version)
+            held_keys = shard_keys(key, found, ctx.layout.streamer_key)
         elif self.shares and isinstance(found, Positions):
-            held_keys = commit_keys(key, found, ctx.config.version)
+            held_keys = commit_keys(key, found, ctx.layout.streamer_key)
         return WriteRequest(
             operation=self.operation,
             options=options,

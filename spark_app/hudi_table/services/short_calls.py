@@ -232,19 +232,19 @@ class ShortCalls(TableReader):
         plain column by `=`: see `docs/explanation/metadata-table.md`.
 
         Raises InvalidRequestError, UnsupportedTableError."""
+        from hudi_table.model.defined_indexes import is_expression_asked
         from hudi_table.services.metadata.defined import partition_of
-        from hudi_table.services.metadata.expressions import is_asked
 
-        partition = partition_of(name, expression=is_asked(column))
+        partition = partition_of(name, expression=is_expression_asked(column))
         return self.build_metadata([f"{partition}={column}"], options)
 
     def drop_index(self, name: str) -> bool:
         """Drop the index of this name, of a secondary key or an expression. Whether there was
         one."""
-        from hudi_table.services.metadata.defined import drop_index
+        from hudi_table.services.metadata.defined import drop_indexes
 
         self._check_writable()
-        return drop_index(self.context, name)
+        return bool(drop_indexes(self.context, [name]))
 
     def drop_metadata(self) -> bool:
         """Switch the metadata table off and delete it. Whether there was one."""

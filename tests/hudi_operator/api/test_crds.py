@@ -21,6 +21,7 @@ from hudi_operator.api.parsing import parse
 from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.table_set import HudiTableSetSpec
+from tests.support.indexing_manifests import INDEXING_BAD, INDEXING_GOOD
 from tests.support.kafka_manifests import KAFKA_BAD, KAFKA_GOOD, table
 from tests.support.kinesis_manifests import KINESIS_BAD, KINESIS_GOOD
 from tests.support.manifests import PARTS, ingest
@@ -167,6 +168,10 @@ def violations(node: dict[str, Any], value: Any, old: Any = None, path: str = "s
                 before = old.get(name) if isinstance(old, dict) else None
                 found += violations(child, value[name], before, f"{path}.{name}")
     if isinstance(value, list):
+        keys = node.get("x-kubernetes-list-map-keys", ()) if node.get("x-kubernetes-list-type") == "map" else ()
+        for key in keys:
+            found += [f"{path}[{i}].{key}: Duplicate value" for i, item in enumerate(value)
+                      if item[key] in [other[key] for other in value[:i]]]  # fmt: skip
         if node.get("x-kubernetes-list-type") == "set":
             found += [f'{path}[{i}]: Duplicate value: "{item}"' for i, item in enumerate(value) if item in value[:i]]
         for i, item in enumerate(value):
@@ -189,6 +194,7 @@ def service(**fields: Any) -> tuple[str, dict[str, Any]]:
 
 GOOD = [
     *KAFKA_GOOD,
+    *INDEXING_GOOD,
     *KINESIS_GOOD,
     *REFUSED_GOOD,
     *VERSION_GOOD,
@@ -224,14 +230,11 @@ GOOD = [
     service(type="Repair", repair={"quarantine": True, "keys": True}),
     service(type="PartitionTTL", partitionTTL={"days": 90}, schedule="0 4 * * 0"),
     service(type="Resize", mode="Plan"),
-    service(type="Indexing"),
-    service(type="Indexing", indexing={}, mode="Plan"),
-    service(type="Indexing", indexing={"partitions": ["column_stats", "record_index"]}, schedule="0 4 * * *"),
-    service(type="Indexing", indexing={"partitions": ["files", "bloom_filters", "partitioned_record_index"]}),
     service(type="Clustering", clustering={"partitions": ["2013/01"], "maxGroups": 3, "smallFileLimit": "200Mi"}),
 ]
 BAD = [
     *KAFKA_BAD,
+    *INDEXING_BAD,
     *KINESIS_BAD,
     *REFUSED_BAD,
     *VERSION_BAD,
@@ -329,15 +332,6 @@ BAD = [
     (service(rollback={"instant": "20260101000000000"}), "rollback belongs to type Rollback"),
     (service(repair={}), "repair belongs to type Repair"),
     (service(partitionTTL={"days": 3}), "partitionTTL belongs to type PartitionTTL"),
-    (service(indexing={"partitions": ["column_stats"]}), "indexing belongs to type Indexing"),
-    (service(type="Indexing", indexing={"partitions": ["expr_index"]}), "must be one of files, column_stats"),
-    (service(type="Indexing", indexing={"partitions": ["column_stats"] * 2}), "has 'column_stats' twice"),
-    (
-        service(type="Indexing", indexing={"partitions": ["record_index", "partitioned_record_index"]}),
-        "give one of record_index and partitioned_record_index",
-    ),
-    (service(type="Indexing", when={"commitsSince": "> 20"}), "Indexing builds what is not there: it takes no when"),
-    (service(type="Indexing", mode="Execute"), "modes Schedule and Execute are for services with a plan"),
     (service(type="Rollback"), "needs rollback.instant"),
     (service(type="PartitionTTL"), "needs partitionTTL.days"),
     (service(cleaning={}), "one of keepCommits, keepHours and keepFileVersions"),

@@ -11,7 +11,10 @@ from hudi_operator.api.fields.sections import (
     ArchivingSpec,
     CleaningSpec,
     ClusteringSpec,
+    DefinedIndexSpec,
+    IndexFunction,
     IndexingSpec,
+    IndexKind,
     Layout,
     MetadataPartition,
     Need,
@@ -44,13 +47,13 @@ def test_every_error_that_is_repeated_is_named() -> None:
 
 def test_every_field_type_mode_and_figure_of_a_service_is_described() -> None:
     sections = (
-        ArchivingSpec, CleaningSpec, ClusteringSpec, IndexingSpec, Need, PartitionTTLSpec, RepairSpec, SavepointSpec,
+        ArchivingSpec, CleaningSpec, ClusteringSpec, DefinedIndexSpec, IndexingSpec, Need, PartitionTTLSpec, RepairSpec, SavepointSpec,
         UpgradeSpec,
     )  # fmt: skip
     names = {camel(f.name) for part in (TableServiceSpec, PlanStatus, *sections) for f in dataclasses.fields(part)}
     names |= {
         member.value
-        for kinds in (ServiceType, RunMode, ConcurrencyPolicy, Layout, MetadataPartition)
+        for kinds in (ServiceType, RunMode, ConcurrencyPolicy, Layout, MetadataPartition, IndexKind, IndexFunction)
         for member in kinds
     }
     assert not {name for name in names if name not in SERVICES} - {"made", "stale"}

@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
+from hudi_operator.api.fields.sections import IndexFunction
 from hudi_operator.manifests.jobs import options_of, service_job
 from hudi_operator.manifests.services import ServiceWork, maintenance_of, work_of
-from hudi_table.model.options.known import default_of
+from hudi_table.metadata.expression_index.functions import FUNCTIONS
+from hudi_table.model.defined_indexes import asked_expression
+from hudi_table.model.options.known import check_options, default_of
 from hudi_table.model.options.retention import CleanPolicy
-from hudi_table.model.options.write_options import INDEXING_PARTITIONS
+from hudi_table.model.options.values import members
+from hudi_table.model.options.write_options import INDEXING_DROP, INDEXING_PARTITIONS
 from hudi_table.model.service.services import ServiceType
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.cleaning.policy import CleanOptions
@@ -50,6 +54,41 @@ def test_the_same_partitions_in_another_order_are_the_same_work() -> None:
     one, other = (indexing(indexing={"partitions": found}) for found in (["files", "record_index"], ["record_index"]))
     assert one.digest() == other.digest()
     assert one.digest() != indexing(indexing={"partitions": ["column_stats"]}).digest()
+
+
+INDEXES: list[dict[str, Any]] = [
+    {"name": "up", "column": "name", "function": "upper"},
+    {"name": "by_n", "column": "n"},
+    {
+        "name": "at",
+        "column": "at",
+        "function": "date_format",
+        "options": {"format": "yyyy, MM"},
+        "using": "column_stats",
+    },
+    {"name": "low", "column": "id", "function": "trim", "options": {"trimString": "()"}, "using": "bloom_filters"},
+]
+ASKED = (
+    "files,record_index,expr_index_at=date_format(at) format='yyyy, MM',"
+    "expr_index_low=trim(id) using bloom_filters trimString='()',expr_index_up=upper(name),secondary_index_by_n=n"
+)
+
+
+def test_an_indexing_is_told_its_indexes_as_the_library_is_and_those_that_go() -> None:
+    work = indexing(indexing={"partitions": ["record_index"], "indexes": INDEXES, "drop": ["x", "by_y"]})
+    assert work.options == {INDEXING_PARTITIONS: ASKED, INDEXING_DROP: "by_y,x"}
+    expressions = sorted((each for each in INDEXES if "function" in each), key=lambda each: str(each["name"]))
+    for index, text in zip(expressions, members(ASKED)[2:5], strict=True):
+        found = asked_expression(text.partition("=")[2])
+        assert found is not None
+        assert (found.column, found.function, found.options) == (
+            index["column"], index["function"], index.get("options", {}),
+        )  # fmt: skip
+    check_options(work.options)
+
+
+def test_the_functions_of_an_index_are_those_that_the_library_keeps() -> None:
+    assert {str(function) for function in IndexFunction} == set(FUNCTIONS)
 
 
 def test_options_win_over_the_section_of_an_indexing() -> None:

@@ -15,6 +15,9 @@ from hudi_operator.plan.service import plan_service
 from hudi_operator.plan.table import plan_table
 from hudi_operator.plan.versions import holder_of
 from hudi_table.model.service.services import ServiceType
+from hudi_table.model.table import readers
+from hudi_table.model.table.cdc import CDC_ENABLED
+from hudi_table.model.table.readers import Fact, Feature, Reads
 from tests.support import plans, service_plans
 from tests.support.plans import CONFIG, NOW, desired, of, table
 from tests.support.service_plans import Story, logged, service
@@ -226,6 +229,14 @@ class TestReaders:
             ({"options": {"hoodie.write.table.version": "9"}}, "Hudi:0.15", "Hudi 0.15 cannot read table version 9"),
             ({"type": "MergeOnRead"}, "Trino:476", "Trino 476 cannot read merge-on-read by event time"),
             (
+                {
+                    "type": "MergeOnRead",
+                    "options": {"hoodie.datasource.write.payload.class": "PartialUpdateAvroPayload"},
+                },
+                "hudi-rs:0.5",
+                "hudi-rs 0.5 cannot read merge-on-read by a payload class of partial updates: it refuses the payload class",
+            ),
+            (
                 {"index": {"type": "PartitionedRecordIndex"}},
                 "Hudi:0.15.0",
                 "Hudi 0.15.0 cannot read metadata partition partitioned_record_index: a read by that index loses rows",
@@ -257,3 +268,49 @@ class TestReaders:
         assert found.started == []
         assert "spec.indexing.partitions: Hudi 0.15 cannot read" in messages(found.effects)["Stalled"]
         assert Story(**asked).look().started == [(ServiceType.INDEXING.value, "ScheduleAndExecute")]
+        option = {"hoodie.lakeops.indexing.partitions": "files, partitioned_record_index"}
+        found = Story(type="Indexing", options=option)
+        found.owner |= {"readers": OLD}
+        assert found.look().started == []
+        said = messages(found.effects)["Stalled"]
+        assert "spec.options[hoodie.lakeops.indexing.partitions]: Hudi 0.15 cannot read" in said
+
+    def test_refuse_named_indexes_of_version_6_by_their_names(self) -> None:
+        asked: dict[str, Any] = {"type": "Indexing", "indexing": {"indexes": [{"name": "by_n", "column": "n"}]}}
+        found = Story(**asked).look()
+        assert found.started == []
+        assert "spec.indexing.indexes: by_n: indexes of secondary keys" in messages(found.effects)["Stalled"]
+        assert "the table has version 6: upgrade it first" in messages(found.effects)["Stalled"]
+        by_option = {"hoodie.lakeops.indexing.partitions": "record_index, secondary_index_by_n=n"}
+        found = Story(type="Indexing", options=by_option).look()
+        assert "spec.options[hoodie.lakeops.indexing.partitions]: by_n: indexes" in messages(found.effects)["Stalled"]
+        assert Story(versioned(9), **asked).look().started == [(ServiceType.INDEXING.value, "ScheduleAndExecute")]
+
+    def test_are_told_of_indexes_change_logs_and_columns_of_which_it_is_not_known(self) -> None:
+        config = replace(
+            CONFIG, version=9, metadata_partitions=("files", "secondary_index_n"), extra={CDC_ENABLED: "true"}
+        )
+        named = [{"engine": "hudi-rs", "version": "0.5"}, {"engine": "Hudi", "version": "1.2"}]
+        seen = plans.seen(replace(table(config=config), columns=("vector", "variant")))
+        effects = plan_table(desired(readers=named), seen, NOW)
+        assert plans.conditions(effects)["ReadersServed"] == ("Unknown", "Unproven")
+        said = messages(effects)["ReadersServed"]
+        assert "hudi-rs 0.5 reads change data logs, columns of type VECTOR, columns of type VARIANT, metadata" in said
+        assert (
+            "index of a secondary key is not known; whether Hudi 1.2 reads change data logs, columns of type VARI"
+            in said
+        )
+
+    def test_keep_an_indexing_from_an_index_that_one_of_them_cannot_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of none is that known; so a fact of the test's own."""
+        asked: dict[str, Any] = {"type": "Indexing", "indexing": {"indexes": [{"name": "by_n", "column": "n"}]}}
+        told = Fact("Old", "1", (Feature.SECONDARY_INDEX,), Reads.NO, "here", "it finds no row")
+        monkeypatch.setattr(readers, "FACTS", (*readers.FACTS, told))
+        found = Story(versioned(9), **asked)
+        found.owner |= {"readers": [{"engine": "Old", "version": "1"}]}
+        found.look()
+        assert found.started == []
+        assert (
+            "spec.indexing.indexes: Old 1 cannot read index of a secondary key: it finds no row"
+            in messages(found.effects)["Stalled"]
+        )

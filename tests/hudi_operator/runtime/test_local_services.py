@@ -19,7 +19,7 @@ import yaml
 
 from hudi_operator.plan.schedule.runs import RetryPolicy
 from hudi_operator.runtime.local.loop import LocalRuntime
-from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.api import HudiTable, create_table, open_table, upgrade_table
 from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.store.clock import SystemClock
 from tests.support.manifests import manifest
@@ -226,6 +226,25 @@ def test_a_metadata_table_that_a_write_switched_off_is_told_until_it_is_there_ag
     assert lake.apply(lake.table(), built)[1]["status"]["phase"] == "Succeeded"
     told = conditions(lake.apply(lake.table())[0])["MetadataTable"]
     assert told == ("True", "Kept", "ready: column_stats, files")
+
+
+def test_indexes_with_a_name_are_refused_on_version_6_built_on_version_9_and_dropped(lake: Lake) -> None:
+    index = {"name": "by_ts", "column": "ts"}
+    wanted = lake.service(type="Indexing", indexing={"partitions": ["record_index"], "indexes": [index]})
+    refused = conditions(lake.apply(lake.table(), wanted)[1])["Stalled"]
+    assert refused[:2] == ("True", "InvalidSpec")
+    assert "spec.indexing.indexes: by_ts: indexes of secondary keys and expressions are of table ver" in refused[2]
+
+    upgrade_table(str(lake.location), to=9)
+    built = lake.apply(lake.table(), wanted)[1]["status"]
+    assert built["phase"] == "Succeeded"
+    assert built["runs"][0]["message"].startswith("built files, record_index, secondary_index_by_ts in ")
+    told = conditions(lake.apply(lake.table())[0])["MetadataTable"]
+    assert told == ("True", "Kept", "ready: files, record_index, secondary_index_by_ts")
+
+    lake.apply(lake.table(), lake.service(type="Indexing", indexing={"drop": ["by_ts"]}))
+    told = conditions(lake.apply(lake.table())[0])["MetadataTable"]
+    assert told == ("True", "Kept", "ready: files, record_index")
 
 
 def test_what_a_table_lacks_is_told_and_nothing_starts(lake: Lake) -> None:

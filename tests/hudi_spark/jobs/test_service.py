@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,30 @@ def test_it_builds_the_metadata_table_once(table: HudiTable, tmp_path: Path) -> 
     assert (code, result.outcome, result.figures["partitionsBuilt"]) == (0, "Succeeded", 2)
     log(table)
     assert run(tmp_path, spec(tmp_path, **asked))[1].outcome == "NothingToDo"
+
+
+def test_it_builds_indexes_by_their_names_and_drops_one(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a", "b"], "name": ["x", "y"]})
+    create_table(str(tmp_path / "lake"), rows.schema, record_key="id", version=9).insert(rows)
+    named = "record_index,secondary_index_by_name=name,expr_index_trimmed=trim(name) trimString=','"
+    partitions, dropped = "hoodie.lakeops.indexing.partitions", "hoodie.lakeops.indexing.drop"
+
+    def asked(**more: Any) -> JobSpec:
+        return replace(
+            spec(tmp_path, type="Indexing", options={partitions: named}, **more),
+            table={"name": "flights", "location": f"file://{tmp_path}/lake", "recordKey": ["id"], "tableVersion": 9},
+        )
+
+    assert run(tmp_path, asked())[1].outcome == "Succeeded"
+    assert run(tmp_path, asked())[1].outcome == "NothingToDo"
+    gone: dict[str, Any] = {"options": {partitions: "record_index", dropped: "trimmed"}}
+    plan = run(tmp_path, replace(asked(), work={**asked().work, **gone, "mode": "Plan"}))[1].plan
+    assert plan["details"] == ["drop expr_index_trimmed"]
+    result = run(tmp_path, replace(asked(), work={**asked().work, **gone, "plan": plan["digest"]}))[1]
+    assert (result.outcome, result.figures["partitionsDropped"]) == ("Succeeded", 1)
+    assert result.message.startswith("dropped expr_index_trimmed in ")
+    there = open_table(str(tmp_path / "lake")).context.config.metadata_partitions
+    assert set(there) == {"files", "record_index", "secondary_index_by_name"}
 
 
 def test_it_plans_and_executes_and_tells_the_figures(table: HudiTable, tmp_path: Path) -> None:

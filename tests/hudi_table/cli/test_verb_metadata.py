@@ -46,6 +46,26 @@ def test_it_is_built_shown_and_dropped(base: Path, capsys: pytest.CaptureFixture
     assert "--yes does it" not in run(capsys, "metadata", base, "--drop")[1]
 
 
+def test_an_index_is_dropped_by_its_name_and_the_rest_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base, rows = tmp_path / "v9", pa.table({"id": ["a", "b"], "n": [1, 2], "name": ["x", "y"]})
+    write_hudi(create_table(str(base), rows.schema, record_key="id", version=9), rows)
+    asked = ["--index", "record_index", "--index", "secondary_index_by_n=n", "--index", "expr_index_up=upper(name)"]
+    run(capsys, "metadata", base, "--build", "--yes", *asked)
+    every = ["expr_index_up", "files", "record_index", "secondary_index_by_n"]
+    found, said = run(capsys, "metadata", base, "--drop-index", "by_n")
+    assert [item["partition"] for item in found] == every
+    assert said == "would drop secondary_index_by_n\nnothing was changed; --yes does it\n"
+    found, said = run(capsys, "metadata", base, "--drop-index", "by_n", "--yes")
+    assert ([item["partition"] for item in found], said) == (every[:3], "")
+    assert main(["metadata", str(base), "--drop-index", "by_n", "--yes"]) == exits.FAILED
+    assert "the table has no index 'by_n'; there are up" in capsys.readouterr().err
+    assert [item["partition"] for item in run(capsys, "metadata", base, "--drop-index", "up", "--yes")[0]] == every[1:3]
+    assert main(["metadata", str(base), "--drop-index", "up"]) == exits.FAILED
+    assert "there is none with a name" in capsys.readouterr().err
+    assert main(["metadata", str(base), "--drop", "--drop-index", "up"]) == exits.USAGE
+    assert "not allowed with argument --drop" in capsys.readouterr().err
+
+
 def test_a_partition_that_is_not_built_is_refused_by_name(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["metadata", str(base), "--build", "--yes", "--index", "secrets"]) == exits.USAGE
     assert "'secrets'" in capsys.readouterr().err

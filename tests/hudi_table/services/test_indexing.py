@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 
-from hudi_table.api import HudiTable, open_table
+from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, UnsupportedTableError
+from hudi_table.metadata.definitions import noted_expression
 from hudi_table.metadata.lifecycle import MetadataDroppedWarning
 from hudi_table.metadata.table import read_partitions
 from hudi_table.metadata.validate import differences
 from hudi_table.model.names import METADATA_TABLE
-from hudi_table.model.options.write_options import INDEXING_PARTITIONS
+from hudi_table.model.options.write_options import INDEXING_DROP, INDEXING_PARTITIONS
 from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.model.table.properties import METADATA_DROPPED
 from hudi_table.table.timeline.properties import read_properties, replace_properties
@@ -114,6 +118,74 @@ def test_the_option_names_what_is_built_where_the_call_does_not():
         table.build_metadata(["bloom_filters"], options)
     assert table.build_metadata(options=options)
     assert "column_stats" in open_table(table.base_path).context.config.metadata_partitions
+
+
+def on_version_9(tmp_path: Path) -> HudiTable:
+    """A table with an index of a secondary key and one of an expression."""
+    found = pa.table({"id": ["a", "b"], "name": ["x", "y"], "at": pa.array([1, 2], pa.date32())})
+    table = create_table(tmp_path / "t", found.schema, record_key="id", version=9)
+    table.insert(found)
+    table.build_metadata(["record_index", "secondary_index_by_name=name", "expr_index_upper=upper(name)"])
+    return open_table(table.base_path)
+
+
+def test_an_index_that_is_named_to_go_is_dropped_before_others_are_built(tmp_path: Path):
+    """So one of an expression takes the place of another one of its column, in one run."""
+    table = on_version_9(tmp_path)
+    wanted = table.services.indexing(["expr_index_lower=lower(name)"], {INDEXING_DROP: "upper, by_name"})
+    plan = wanted.plan()
+    assert plan is not None
+    assert plan.details == ("drop expr_index_upper", "drop secondary_index_by_name", "build expr_index_lower")
+    (done,) = wanted.run()
+    assert done.message == "dropped expr_index_upper, secondary_index_by_name; built expr_index_lower"
+    assert (done.figures["partitionsDropped"], done.figures["partitionsBuilt"]) == (2, 1)
+    table = open_table(table.base_path)
+    assert set(read_partitions(table.context).ready) == {"files", "record_index", "expr_index_lower"}
+    assert table.services.indexing(drop=["upper"]).plan() is None
+    assert table.services.indexing(drop=["upper"]).run() == []
+    assert differences(table.context) == []
+
+
+def test_only_dropping_reads_no_file(tmp_path: Path):
+    table = on_version_9(tmp_path)
+    plan = table.services.indexing(drop=["by_name"]).plan()
+    assert plan is not None
+    assert (plan.why, plan.bytes_read) == ("secondary_index_by_name no longer wanted", 0)
+    (done,) = table.services.indexing(drop=["by_name"]).run()
+    assert done.message == "dropped secondary_index_by_name"
+    assert open_table(table.base_path).create_index("by_name", "name")
+
+
+@pytest.mark.parametrize(
+    ("names", "drop", "error", "words"),
+    [
+        (["secondary_index_by_name=name"], ["by_name"], InvalidRequestError, "by_name is to be built and to be drop"),
+        (["expr_index_second=lower(name)"], [], InvalidRequestError, "'name' has the index expr_index_upper"),
+        (["secondary_index_x=nobody"], ["upper"], InvalidRequestError, "has no column 'nobody'"),
+        (["expr_index_x=month(name)"], ["upper"], UnsupportedTableError, "expr_index_x is not built"),
+        ([], ["a-b"], InvalidRequestError, "letters, digits and `_`, not 'a-b'"),
+    ],
+)
+def test_what_cannot_be_dropped_and_built_together_leaves_what_is_there(
+    tmp_path: Path, names: list[str], drop: list[str], error: type[Exception], words: str
+):
+    table = on_version_9(tmp_path)
+    before = table.context.storage.list("")
+    for call in (table.services.indexing(names, drop=drop).plan, table.services.indexing(names, drop=drop).run):
+        with pytest.raises(error, match=words):
+            call()
+    assert table.context.storage.list("") == before
+
+
+def test_a_comma_in_quotes_is_one_of_the_format(tmp_path: Path):
+    """It parted the list, and the rest was taken for a partition."""
+    table = on_version_9(tmp_path)
+    asked_for = "expr_index_at=date_format(at) format='yyyy, MM'"
+    assert table.build_metadata([asked_for, "column_stats"])
+    assert table.services.indexing([asked_for]).plan() is None
+    note = noted_expression(table.context, "expr_index_at")
+    assert note is not None
+    assert note.options == {"format": "yyyy, MM"}
 
 
 def test_a_table_that_stores_no_keys_has_no_index_of_them():

@@ -19,6 +19,7 @@ from hudi_table.model.job.shards import (
     streamer_shards,
     words_of,
 )
+from hudi_table.model.table.layouts import layout_of
 
 A, B, C, D = (f"shardId-{number:012d}" for number in range(4))
 DAY = 24 * 3_600_000
@@ -39,8 +40,8 @@ def test_positions_are_read_as_they_were_written() -> None:
 def test_hudi_streamer_is_told_what_it_can_hold() -> None:
     text = f"orders,{A}:9|9,{B}:12@6"
     assert streamer_shards(HELD) == text
-    assert list(commit_keys("k", HELD, 6)) == ["k", "deltastreamer.checkpoint.key"]
-    assert commit_keys("k", HELD, 9)["streamer.checkpoint.key.v2"] == text
+    assert list(commit_keys("k", HELD, layout_of(6).streamer_key)) == ["k", "deltastreamer.checkpoint.key"]
+    assert commit_keys("k", HELD, layout_of(9).streamer_key)["streamer.checkpoint.key.v2"] == text
     assert streamer_shards(ShardPositions("orders", "", {A: ShardPosition()})) is None
 
 

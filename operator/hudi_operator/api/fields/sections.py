@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
@@ -16,6 +17,8 @@ RATIO = r"^>=? ?[0-9]+(\.[0-9]+)?$"
 SIZE = r"^>=? ?[1-9][0-9]*(k|M|G|T|Ki|Mi|Gi|Ti)?$"
 COUNT = "^>=? ?[1-9][0-9]*$"
 PARTITION_LENGTH_MAX = 512
+INDEX_NAME = "^[A-Za-z0-9][A-Za-z0-9_]*$"
+OPTION_NAME = re.compile("^[A-Za-z]+$")
 
 
 class Layout(StrEnum):
@@ -167,9 +170,72 @@ class PartitionTTLSpec:
     days: int = prop("days without a write after which a partition is dropped", minimum=1, maximum=100_000)
 
 
+class IndexFunction(StrEnum):
+    """The functions of which an index of an expression is kept, by Spark's names."""
+
+    UPPER = "upper"
+    LOWER = "lower"
+    LENGTH = "length"
+    TRIM = "trim"
+    LTRIM = "ltrim"
+    RTRIM = "rtrim"
+    SUBSTRING = "substring"
+    FROM_UNIXTIME = "from_unixtime"
+    DATE_FORMAT = "date_format"
+    DATE_ADD = "date_add"
+    DATE_SUB = "date_sub"
+    TO_DATE = "to_date"
+    YEAR = "year"
+    MONTH = "month"
+    DAY = "day"
+    HOUR = "hour"
+
+
+class IndexKind(StrEnum):
+    """What an index of an expression tells of a file."""
+
+    COLUMN_STATS = "column_stats"
+    BLOOM_FILTERS = "bloom_filters"
+
+
+@dataclass(frozen=True, slots=True)
+class DefinedIndexSpec:
+    """An index with a name: of a secondary key, or of an expression where a function is given."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "has(self.function) || (!has(self.using) && size(self.options) == 0)",
+            "using and options belong to an index with a function",
+            "function",
+            lambda i: i.function is not None or (i.using is None and not i.options),
+        ),
+        Rule(
+            """self.options.all(k, k.matches('^[A-Za-z]+$') && !self.options[k].contains("'"))""",
+            "options are named by letters, and their values hold no '",
+            "options",
+            lambda i: all(OPTION_NAME.fullmatch(key) and "'" not in str(value) for key, value in i.options.items()),
+        ),
+    )
+
+    name: str = prop("letters, digits and _", pattern=INDEX_NAME, max_length=128)
+    column: str = prop(
+        "a column by its name, which holds no comma, bracket or quote",
+        pattern="^[^(),' ]+( +[^(),' ]+)*$",
+        max_length=COLUMN_LENGTH_MAX,
+    )
+    function: IndexFunction | None = prop("of an index of an expression: the function of the column", None)
+    options: dict[str, str] = prop(
+        "the function's options, such as format: yyyy-MM, as those of Hudi's CREATE INDEX",
+        dict,
+        max_items=4,
+        item_max_length=64,
+    )
+    using: IndexKind | None = prop("of an index of an expression: bounds, or bloom filters; absent: bounds", None)
+
+
 @dataclass(frozen=True, slots=True)
 class IndexingSpec:
-    """What of the metadata table is built."""
+    """What of the metadata table is built, and which indexes go."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -180,8 +246,50 @@ class IndexingSpec:
                 not {MetadataPartition.RECORD_INDEX, MetadataPartition.PARTITIONED_RECORD_INDEX} <= set(i.partitions)
             ),
         ),
+        Rule(
+            "!('partitioned_record_index' in self.partitions) || self.indexes.all(i, has(i.function))",
+            "an index of a secondary key needs record_index, not partitioned_record_index",
+            "indexes",
+            lambda i: (
+                MetadataPartition.PARTITIONED_RECORD_INDEX not in i.partitions
+                or all(each.function is not None for each in i.indexes)
+            ),
+        ),
+        Rule(
+            "self.indexes.all(i, !has(i.function) || self.indexes.exists_one(o, has(o.function) && o.column == i.column))",
+            "a column has one index of an expression: Hudi asks it for every expression of the column",
+            "indexes",
+            lambda i: (
+                len(set(columns := [each.column for each in i.indexes if each.function is not None])) == len(columns)
+            ),
+        ),
+        Rule(
+            f"self.drop.all(n, n.matches('{INDEX_NAME}'))",
+            "drop names indexes by letters, digits and _",
+            "drop",
+            lambda i: all(re.fullmatch(INDEX_NAME, name) for name in i.drop),
+        ),
+        Rule(
+            "self.indexes.all(i, !(i.name in self.drop))",
+            "an index is named to be built and to be dropped: leave one out",
+            "drop",
+            lambda i: not {each.name for each in i.indexes} & set(i.drop),
+        ),
     )
 
     partitions: tuple[MetadataPartition, ...] = prop(
         "partitions of the metadata table; files is built in any case", (), max_items=5, unique=True
+    )
+    indexes: tuple[DefinedIndexSpec, ...] = prop(
+        "indexes of secondary keys and expressions, of table versions 8 and 9; one that is no longer named stays",
+        (),
+        max_items=32,
+        list_key="name",
+    )
+    drop: tuple[str, ...] = prop(
+        "names of indexes of secondary keys and expressions that are dropped, with their definitions",
+        (),
+        max_items=32,
+        item_max_length=128,
+        unique=True,
     )

@@ -24,7 +24,6 @@ TYPES = (
     "Compaction", "LogCompaction", "Clustering", "Cleaning", "Archiving", "Savepoint", "Restore", "Rollback", "Repair",
     "PartitionTTL", "Resize", "Indexing", "Upgrade",
 )  # fmt: skip
-INDEXES = ("column_stats", "partition_stats", "bloom_filters", "record_index", "partitioned_record_index")
 VERBS = {
     "status": "the tables: health, freshness, their debt, what is at work",
     "sets": "the sets of tables: topics, tables, and which topics have none",
@@ -155,9 +154,17 @@ def _service(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--index",
         action="append",
-        choices=INDEXES,
+        metavar="INDEX",
         default=[],
-        help="of Indexing: what is built beside files; repeat for more",
+        help="of Indexing: what is built beside files, column_stats, partition_stats, bloom_filters, record_index, "
+        "partitioned_record_index, secondary_index_NAME=COLUMN or expr_index_NAME=FUNCTION(COLUMN); repeat for more",
+    )
+    parser.add_argument(
+        "--drop-index",
+        action="append",
+        metavar="NAME",
+        default=[],
+        help="of Indexing: the index of a secondary key or an expression that is dropped; repeat for more",
     )
     parser.add_argument(
         "--option",

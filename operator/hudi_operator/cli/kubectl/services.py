@@ -13,10 +13,13 @@ from hudi_operator.cli.kubectl.access import Access
 from hudi_table.cli import exits
 from hudi_table.cli.output import note
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError
+from hudi_table.model.defined_indexes import OF, asked_expression
+from hudi_table.model.metadata_table import EXPRESSION_INDEX, SECONDARY_INDEX, is_defined, is_secondary, short_name
 from hudi_table.table.store.clock import SystemClock
 
 POLL_SECONDS = 0.5
 MADE_BY = {"app.kubernetes.io/created-by": "kubectl-hudi"}
+INDEXES = ("column_stats", "partition_stats", "bloom_filters", "record_index", "partitioned_record_index")
 _NAMED = {"Savepoint": "savepoint", "Restore": "restore", "Rollback": "rollback"}
 
 
@@ -51,10 +54,11 @@ def service_manifest(args: argparse.Namespace, table: Document, mode: str) -> di
         raise InvalidOptionError("Upgrade needs --to, and nothing else takes it")
     if args.to is not None:
         spec["upgrade"] = {"to": args.to}
-    if args.index and kind != "Indexing":
-        raise InvalidOptionError(f"--index is of Indexing; {kind} takes none")
-    if args.index:
-        spec["indexing"] = {"partitions": list(dict.fromkeys(args.index))}
+    indexing = indexing_section(args)
+    if indexing and kind != "Indexing":
+        raise InvalidOptionError(f"--index and --drop-index are of Indexing; {kind} takes none")
+    if indexing:
+        spec["indexing"] = indexing
     if args.option:
         spec["options"] = _options(args.option)
     owner = {name: table[name] for name in ("apiVersion", "kind")} | {
@@ -67,6 +71,38 @@ def service_manifest(args: argparse.Namespace, table: Document, mode: str) -> di
         "metadata": {"generateName": head, "labels": MADE_BY, "ownerReferences": [owner]},
         "spec": spec,
     }
+
+
+def indexing_section(args: argparse.Namespace) -> dict[str, Any]:
+    """What `--index` and `--drop-index` say, as `spec.indexing`. Raises InvalidOptionError for what
+    names no index."""
+    asked = list(dict.fromkeys(args.index))
+    found = {
+        "partitions": [text for text in asked if text in INDEXES],
+        "indexes": [_index(text) for text in asked if text not in INDEXES],
+        "drop": list(dict.fromkeys(args.drop_index)),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _index(text: str) -> dict[str, Any]:
+    partition, _, of = text.partition(OF)
+    if not is_defined(partition) or not of.strip():
+        raise InvalidOptionError(
+            f"--index {text!r} is none of {', '.join(INDEXES)}, {SECONDARY_INDEX}NAME=COLUMN and "
+            f"{EXPRESSION_INDEX}NAME=FUNCTION(COLUMN)"
+        )
+    found: dict[str, Any] = {"name": short_name(partition)}
+    if is_secondary(partition):
+        return found | {"column": of.strip()}
+    asked = asked_expression(of)
+    if asked is None:
+        raise InvalidOptionError(
+            f"--index {text!r} is of no expression: {partition}=FUNCTION(COLUMN), with using bloom_filters or options "
+            "as format='yyyy-MM-dd' behind it"
+        )
+    found |= {"column": asked.column, "function": asked.function, "using": asked.using}
+    return found | ({"options": dict(asked.options)} if asked.options else {})
 
 
 def _options(arguments: list[str]) -> dict[str, str]:

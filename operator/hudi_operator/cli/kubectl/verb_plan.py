@@ -7,12 +7,13 @@ says that there is something to do.
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
 from hudi_operator.cli.kubectl import plans, program
 from hudi_operator.cli.kubectl.access import Access, access
-from hudi_operator.cli.kubectl.services import followed, is_over, service_manifest, verdict, workable
+from hudi_operator.cli.kubectl.services import followed, indexing_section, is_over, service_manifest, verdict, workable
 from hudi_operator.plan.status import overview
 from hudi_table.cli import exits
 from hudi_table.cli.output import Document as Shown
@@ -68,9 +69,19 @@ def show(services: list[Document], form: str) -> None:
 
 
 def asks(service: Document, args: argparse.Namespace) -> bool:
-    """Whether it asks for what is asked for here: an upgrade for another version is another one."""
+    """Whether it asks for what is asked for here: an upgrade for another version is another one,
+    and an indexing of other indexes."""
     spec = service["spec"]
-    return bool(spec["type"] == args.type and (spec.get("upgrade") or {}).get("to") == args.to)
+    if spec["type"] != args.type or (spec.get("upgrade") or {}).get("to") != args.to:
+        return False
+    return bool(_without_defaults(spec.get("indexing") or {}) == indexing_section(args))
+
+
+def _without_defaults(stored: dict[str, Any]) -> dict[str, Any]:
+    """A section without the empty lists and maps that the API server has filled in."""
+    found = {name: [_without_defaults(v) if isinstance(v, dict) else v for v in value] if isinstance(value, list) else value
+             for name, value in stored.items()}  # fmt: skip
+    return {name: value for name, value in found.items() if value}
 
 
 def _is_done(service: Document) -> bool:

@@ -71,7 +71,7 @@ def _wish(spec: HudiTableSpec, table: TableObservation) -> str:
 
 def _served(spec: HudiTableSpec, table: TableObservation) -> Finding:
     """Whether all that are named read the table as it is."""
-    readers, features = readers_of(spec), features_of(table.config)
+    readers, features = readers_of(spec), features_of(table.config, table.columns)
     cannot, unknown = lost(readers, features), unproven(readers, features)
     if cannot:
         return Finding(READERS_SERVED, "False", "CannotRead", "; ".join([*cannot, *unknown]))

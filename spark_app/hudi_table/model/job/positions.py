@@ -25,7 +25,6 @@ from hudi_table.model.job.checkpoint_text import parsed, written
 POSITIONS_FORMAT = 3
 """Beside the formats of checkpoints of files."""
 STREAMER_KEY, STREAMER_KEY_V2 = "deltastreamer.checkpoint.key", "streamer.checkpoint.key.v2"
-STREAMER_V2_TABLE_VERSION = 8
 OFFSET_MAX = (1 << 63) - 1
 _STREAMER = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})(?P<offsets>(,\d{1,10}:\d{1,19})+)", re.ASCII)
 
@@ -179,13 +178,13 @@ def of_streamer(text: str) -> Positions:
     return Positions("", {topic: TopicPositions("", offsets)})
 
 
-def commit_keys(key: str, positions: Positions, table_version: int) -> dict[str, str]:
-    """What a commit records of positions: our own key, and Hudi Streamer's where it can hold
-    them."""
+def commit_keys(key: str, positions: Positions, streamer_key: str) -> dict[str, str]:
+    """What a commit records of positions: our own key, and Hudi Streamer's, which differs by
+    the table's layout, where it can hold them."""
     theirs = streamer_text(positions)
     found = {key: positions.to_text()}
     if theirs is not None:
-        found[STREAMER_KEY_V2 if table_version >= STREAMER_V2_TABLE_VERSION else STREAMER_KEY] = theirs
+        found[streamer_key] = theirs
     return found
 
 

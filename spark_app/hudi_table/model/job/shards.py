@@ -21,7 +21,6 @@ from typing import Any
 
 from hudi_table.model.digits import is_digits
 from hudi_table.model.job.checkpoint_text import parsed, texts, written
-from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, STREAMER_V2_TABLE_VERSION
 
 SHARDS_FORMAT = "kinesis-1"
 _PART = re.compile(r"(?P<shard>shardId-\d{1,32}):(?P<after>\d{1,128})(@(?P<time>\d{1,15}))?(\|(?P<end>\d{1,128}))?", re.ASCII)  # fmt: skip
@@ -129,12 +128,12 @@ def _of_part(part: re.Match[str]) -> ShardPosition:
     return ShardPosition(part["after"], -1, int(part["time"] or -1), part["end"] if drained else "")
 
 
-def commit_keys(key: str, positions: ShardPositions, table_version: int) -> dict[str, str]:
-    """What a commit records of positions: our own key, and Hudi Streamer's where it can hold
-    them."""
+def commit_keys(key: str, positions: ShardPositions, streamer_key: str) -> dict[str, str]:
+    """What a commit records of positions: our own key, and Hudi Streamer's, which differs by
+    the table's layout, where it can hold them."""
     theirs, found = streamer_shards(positions), {key: positions.to_text()}
     if theirs is not None:
-        found[STREAMER_KEY_V2 if table_version >= STREAMER_V2_TABLE_VERSION else STREAMER_KEY] = theirs
+        found[streamer_key] = theirs
     return found
 
 

@@ -2,7 +2,8 @@
 
 A kind is written as in `data/options.tsv`: `boolean`; `whole`, or `whole 1` from 1 on; `number`;
 `fraction`, between 0 and 1; `regex`; `zone`, of time; `class A|B`, by its short name or as Hudi
-writes it, `classes A|B` for several with commas between; `list A|B` of some of these values;
+writes it, `classes A|B` for several with commas between; `list A|B` of some of these values, where
+commas in quotes part nothing;
 `text`; or the values there are, `A|B|C`, in any case. Numbers are ASCII digits: `²` and `1_000` are
 none.
 """
@@ -22,6 +23,7 @@ _SECRET = re.compile(
     r"passw|secret|token|credential|api\.key|access\.key|jdbcurl|header|connection|url|uri", re.IGNORECASE
 )
 _SHOWN_MAX = 200
+_MEMBER = re.compile(r"(?:[^,']|'[^']*'|')+")
 _OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d{1,2}):?(\d{2})?")
 _CLASS_ENDINGS = (
     "ClusteringPlanStrategy",
@@ -115,6 +117,11 @@ def short_class(text: str) -> str:
     return next((name.removesuffix(ending) for ending in _CLASS_ENDINGS if name.endswith(ending)), name)
 
 
+def members(text: str) -> list[str]:
+    """The members of a comma list, of which one may hold commas in single quotes."""
+    return [one for found in _MEMBER.findall(text) if (one := found.strip())]
+
+
 def may_be_blank(kind: str) -> bool:
     """Whether no text is a value of a kind: of names and patterns, of which there may be none."""
     return kind.partition(" ")[0] in (TEXT, REGEX, CLASSES, LIST)
@@ -138,7 +145,7 @@ def check_value(key: str, kind: str, text: str) -> None:
     elif name in (CLASS, CLASSES):
         _check_members(key, more, text, [short_class(one) for one in (text.split(",") if name == CLASSES else [text])])
     elif name == LIST:
-        _check_members(key, more, text, [one.strip() for one in text.split(",") if one.strip()])
+        _check_members(key, more, text, members(text))
     elif name != TEXT and text.strip().lower() not in kind.lower().split("|"):
         raise InvalidOptionError(f"option {key!r}: {shown(key, text)} is none of {', '.join(kind.split('|'))}")
 

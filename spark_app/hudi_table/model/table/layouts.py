@@ -14,15 +14,18 @@ named by the instant that wrote it, and not by the slice that it belongs to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from hudi_table.errors import InvalidOptionError, UnsupportedTableError
 from hudi_table.model.digits import whole
+from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2
 from hudi_table.model.names import HOODIE, MarkerType
+from hudi_table.model.table.config import MergeMode, TableType
 from hudi_table.model.table.merge_modes import later_merge
-from hudi_table.model.table.merge_settings import LaterMerge
+from hudi_table.model.table.merge_settings import LaterMerge, PartialUpdates
+from hudi_table.model.table.merging import payload_of
 from hudi_table.model.timeline.instants import Action, Instant, State, next_instant_time
 
 
@@ -47,8 +50,9 @@ class Layout:
     that of its slice. `avro_commits`: whether the file of a completed write is an Avro container,
     and no JSON. `clustering`: the action of the plan of a clustering. `log_marker`: with which logs
     are marked before they are there. `colon_rule`: whose rule for colons in keys the hash of a
-    bucket follows, unless the table says. `merging`: how log entries merge, where properties tell
-    it in the words of version 8 and later."""
+    bucket follows, unless the table says. `streamer_key`: by which key commits hold the checkpoint
+    of Hudi Streamer. `merging`: how log entries merge, where properties tell it in the words of
+    version 8 and later."""
 
     versions: frozenset[int]
     timeline_folder: str
@@ -62,6 +66,7 @@ class Layout:
     clustering: Action
     log_marker: MarkerType
     colon_rule: str
+    streamer_key: str
     merging: Callable[[Mapping[str, str]], LaterMerge | None]
 
     @property
@@ -123,6 +128,7 @@ LAYOUT_1 = Layout(
     clustering=Action.REPLACE_COMMIT,
     log_marker=MarkerType.APPEND,
     colon_rule="0.15",
+    streamer_key=STREAMER_KEY,
     merging=_in_words_of_version_6,
 )
 LAYOUT_2 = Layout(
@@ -138,6 +144,7 @@ LAYOUT_2 = Layout(
     clustering=Action.CLUSTERING,
     log_marker=MarkerType.CREATE,
     colon_rule="1.x",
+    streamer_key=STREAMER_KEY_V2,
     merging=later_merge,
 )
 _BY_VERSION = {version: layout for layout in (LAYOUT_1, LAYOUT_2) for version in layout.versions}
@@ -145,10 +152,12 @@ VERSIONS = tuple(sorted(_BY_VERSION))
 DEFAULT_VERSION = 6
 """Of new tables."""
 
+BOOTSTRAPPED = (6,)
+"""Versions of tables that are made of the files of others, which stay where they lie."""
 _LOGICAL_TYPES = frozenset({9})
 """Versions whose new columns may be of a type that Hudi 1.2 has of its own."""
-
-
+_PAYLOADS = frozenset({6})
+"""Versions whose tables store a payload class, and of which it tells how entries merge."""
 _MERGE_SETTINGS = frozenset({9})
 """Versions whose properties may name several ordering fields, and say more of merging than a mode
 and a class."""
@@ -169,6 +178,31 @@ def has_merge_settings(version: int) -> bool:
     """Whether tables of this version may compare rows by several fields, in turn, and tell what a
     payload class does beside its mode."""
     return version in _MERGE_SETTINGS
+
+
+def merges_by_class(version: int) -> bool:
+    """Whether tables of this version tell by a payload class how entries merge, and not by
+    modes."""
+    return version in _PAYLOADS
+
+
+def is_bootstrapped(version: int | None) -> bool:
+    """Whether a table of this version, None for that of new ones, can be made by a bootstrap in
+    place."""
+    return (DEFAULT_VERSION if version is None else version) in BOOTSTRAPPED
+
+
+def fills_unavailable(ordering_fields: Sequence[str], kind: str, version: int | None) -> bool:
+    """Whether a table that is made for Debezium's events keeps a large value that an event leaves
+    alone; `version`: None for that of new tables.
+
+    Events of PostgreSQL do; binlogs hold rows whole. In a merge-on-read table of version 6 Hudi's
+    rules would take it from the base file, past newer ones in logs.
+    """
+    own = payload_of(MergeMode.EVENT_TIME, PartialUpdates.FILL_UNAVAILABLE).ordering
+    made = DEFAULT_VERSION if version is None else version
+    kept = has_merge_settings(made) or (kind == TableType.COPY_ON_WRITE and merges_by_class(made))
+    return list(ordering_fields) == [own] and kept
 
 
 def known_version(text: str, table: str, base_path: str = "") -> int:

@@ -7,11 +7,11 @@ Table version 6 stores the class; later versions store modes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hudi_table.errors import UnsupportedTableError
-from hudi_table.model.table.config import MergeMode, TableType
+from hudi_table.model.table.config import MergeMode
 from hudi_table.model.table.merge_settings import PartialUpdates
 
 UNAVAILABLE = "__debezium_unavailable_value"
@@ -88,20 +88,6 @@ def payload_of(mode: MergeMode, partial: PartialUpdates | None = None) -> Payloa
     raise UnsupportedTableError(
         f"table version 6 has no payload class for partial updates {partial} by {mode.value}: "
         "FillUnavailable goes by event time"
-    )
-
-
-def fills_unavailable(ordering_fields: Sequence[str], kind: str, version: int | None) -> bool:
-    """Whether a table that is made for Debezium's events keeps a large value that an event leaves
-    alone.
-
-    Events of PostgreSQL do; binlogs hold rows whole. In a merge-on-read table of version 6 Hudi's
-    rules would take it from the base file, past newer ones in logs. `version`: None where the table
-    is to have version 6, the default.
-    """
-    own = payload_of(MergeMode.EVENT_TIME, PartialUpdates.FILL_UNAVAILABLE).ordering
-    return list(ordering_fields) == [own] and (
-        version == 9 or (kind == TableType.COPY_ON_WRITE and version in (None, 6))
     )
 
 

@@ -17,6 +17,7 @@ from hudi_table.model.names import ALL_META_COLUMNS, BOOTSTRAP_INSTANT, FULL_BOO
 from hudi_table.model.options.known import CODEC, COMPRESSION_LEVEL, Fate, aliases, known_options
 from hudi_table.model.options.write_options import BLOOM_ENABLED, ROW_GROUP_ROWS
 from hudi_table.model.table.config import IndexType, TableConfig
+from hudi_table.model.table.layouts import BOOTSTRAPPED, is_bootstrapped
 from hudi_table.model.table.version_properties import BOOTSTRAP_INDEX, HFILE_INDEX
 from hudi_table.services.importing import described
 from hudi_table.sources.imports.parquet import ParquetFolder
@@ -27,7 +28,6 @@ from hudi_table.write.checks.create_table import TableSpec, config_of
 from hudi_table.write.checks.table_options import table_options
 
 METADATA_ONLY, FULL_RECORD = "MetadataOnly", "FullRecord"
-VERSION = 6
 
 FILE_OPTIONS = frozenset({
     CODEC, COMPRESSION_LEVEL, ROW_GROUP_ROWS, BLOOM_ENABLED, "hoodie.bloom.index.filter.type",
@@ -77,9 +77,9 @@ def bootstrapped_config(storage: Storage, folder: ParquetFolder, spec: TableSpec
         url_encode=any("%" in path for path in folders),
     )
     config = config_of(named, storage.base_path)
-    if config.version != VERSION:
+    if not is_bootstrapped(config.version):
         raise UnsupportedTableError(
-            f"table version {config.version} is asked for: a bootstrap makes tables of version {VERSION}, leave the version out, and upgrade the table"
+            f"table version {config.version} is asked for: a bootstrap makes tables of version {BOOTSTRAPPED[0]}, leave the version out, and upgrade the table"
         )
     if config.index is not None and not config.index.type.asks_files:
         raise InvalidOptionError(

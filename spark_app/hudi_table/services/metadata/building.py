@@ -39,15 +39,16 @@ def build(ctx: TableContext, indexes: Iterable[str] = (), options: Mapping[str, 
         forget(ctx, new)
 
 
-def wanted_partitions(ctx: TableContext, names: Collection[str]) -> list[AnyPartition]:
+def wanted_partitions(ctx: TableContext, names: Collection[str], without: Collection[str] = ()) -> list[AnyPartition]:
     """The partitions that `names` ask for, `files` in any case, and `column_stats` with
     `partition_stats`; an index of a secondary key is `secondary_index_<name>=<column>`, one of an
-    expression `expr_index_<name>=<function>(<column>)`.
+    expression `expr_index_<name>=<function>(<column>)`. `without`: indexes that go before these are
+    built.
 
     Raises InvalidRequestError for a name of none, for both kinds of a record index, and for an
     index that the table cannot have, as UnsupportedTableError too."""
     asked = asked_columns(names)
-    indexes = check_defined(ctx, asked)
+    indexes = check_defined(ctx, asked, without)
     known = sorted({*kept(ctx), PARTITIONED_RECORD_INDEX})
     for name in sorted(asked.keys() - indexes.keys() - set(known)):
         raise InvalidRequestError(f"the metadata table is not built with {name!r}; there are {', '.join(known)}")

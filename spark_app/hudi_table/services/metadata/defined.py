@@ -3,14 +3,14 @@ noting them before they are built, dropping one."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.metadata.definitions import ExpressionNote, define_expression, define_secondary, undefine
 from hudi_table.metadata.lifecycle import drop_partitions
 from hudi_table.metadata.table import read_partitions
+from hudi_table.model.defined_indexes import NAME, OF
 from hudi_table.model.metadata_table import (
     EXPRESSION_INDEX,
     SECONDARY_INDEX,
@@ -19,6 +19,7 @@ from hudi_table.model.metadata_table import (
     SecondaryPartition,
     is_defined,
     is_expression,
+    short_name,
 )
 from hudi_table.services.metadata.expressions import check_expressions
 from hudi_table.services.metadata.secondary import check_secondary
@@ -28,14 +29,12 @@ from hudi_table.write.checks.request import refuse_unsupported
 
 Definitions: TypeAlias = Mapping[DefinedPartition, str | ExpressionNote]
 """Of each index its column, or its expression."""
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*", re.ASCII)
-_OF = "="
 
 
 def partition_of(name: str, *, expression: bool = False) -> DefinedPartition:
     """The partition of the index of this name. Raises InvalidRequestError for a name that Hudi
     could not take for a folder's, nor find in SQL."""
-    if _NAME.fullmatch(name) is None:
+    if NAME.fullmatch(name) is None:
         raise InvalidRequestError(f"an index is named by letters, digits and `_`, not {name!r}: give another name")
     if expression:
         return ExpressionPartition(f"{EXPRESSION_INDEX}{name}")
@@ -47,24 +46,23 @@ def asked_columns(names: Iterable[str]) -> dict[str, str]:
     `secondary_index_<name>=<column>`, `expr_index_<name>=<expression>`. '' for the others."""
     found: dict[str, str] = {}
     for name in names:
-        partition, _, column = name.partition(_OF) if is_defined(name) else (name, "", "")
+        partition, _, column = name.partition(OF) if is_defined(name) else (name, "", "")
         found[partition.strip()] = column.strip()
     return found
 
 
-def check_defined(ctx: TableContext, asked: Mapping[str, str]) -> Definitions:
-    """The indexes among what is asked for that have a definition. Raises InvalidRequestError,
-    UnsupportedTableError."""
-    there = {*read_partitions(ctx).all, *asked}
+def check_defined(ctx: TableContext, asked: Mapping[str, str], without: Collection[str] = ()) -> Definitions:
+    """The indexes among what is asked for that have a definition; `without`: indexes that go before
+    these are built. Raises InvalidRequestError, UnsupportedTableError."""
+    there = {*read_partitions(ctx).all, *asked} - set(without)
     for name in filter(is_defined, asked):
-        own, other = (EXPRESSION_INDEX, SECONDARY_INDEX) if is_expression(name) else (SECONDARY_INDEX, EXPRESSION_INDEX)
-        short = name.removeprefix(own)
+        other, short = SECONDARY_INDEX if is_expression(name) else EXPRESSION_INDEX, short_name(name)
         partition_of(short)
         if f"{other}{short}" in there:
             raise InvalidRequestError(f"{other}{short} has the name of {name}: give another one")
     found: list[tuple[DefinedPartition, str | ExpressionNote]] = [
         *check_secondary(ctx, asked).items(),
-        *check_expressions(ctx, asked).items(),
+        *check_expressions(ctx, asked, without).items(),
     ]
     return dict(found)
 
@@ -90,9 +88,18 @@ def forget(ctx: TableContext, names: Iterable[DefinedPartition]) -> None:
     undefine(ctx, {name for name in names if name not in there})
 
 
-@relists
-def drop_index(ctx: TableContext, name: str) -> bool:
-    """Drop the index of this name, of whichever kind. Whether it was there. Raises
+def there_of(ctx: TableContext, names: Iterable[str]) -> list[str]:
+    """The partitions of the indexes of these names, of whichever kind, that are there. Raises
     InvalidRequestError."""
+    named = {partition_of(name, expression=kind) for name in names for kind in (False, True)}
+    return sorted(named & set(read_partitions(ctx).all))
+
+
+@relists
+def drop_indexes(ctx: TableContext, names: Collection[str]) -> list[str]:
+    """Drop the indexes of these names, of whichever kind. Their partitions, as far as they were
+    there. Raises InvalidRequestError."""
     refuse_unsupported(ctx.config)
-    return drop_partitions(ctx, {partition_of(name), partition_of(name, expression=True)}, None)
+    found = there_of(ctx, names)
+    drop_partitions(ctx, found, None)
+    return found

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from hudi_table.errors import InvalidRequestError, UnsupportedTableError
 from hudi_table.metadata.definitions import ExpressionNote, noted_expression
@@ -11,7 +10,8 @@ from hudi_table.metadata.expression_index.entries import Expression
 from hudi_table.metadata.lifecycle import has_defined
 from hudi_table.metadata.records import UnkeptError
 from hudi_table.metadata.table import read_partitions
-from hudi_table.model.metadata_table import ExpressionPartition, MetadataPartition, is_expression
+from hudi_table.model.defined_indexes import asked_expression
+from hudi_table.model.metadata_table import ExpressionPartition, is_expression
 from hudi_table.model.names import META_COLUMNS
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.column_history import load_column_history
@@ -19,34 +19,25 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import table_schema
 
 FORM = "<function>(<column>)"
-_ASKED = re.compile(
-    r"(?P<function>[a-z_]+)\((?P<column>[^()]+)\)(?: +using +(?P<using>column_stats|bloom_filters))?(?P<options>.*)"
-)
-_OPTION = re.compile(r" +(\w+)=(?:'([^']*)'|([^ ']+))", re.ASCII)
-
-
-def is_asked(column: str) -> bool:
-    """Whether what is said of an index is an expression and no column."""
-    return _ASKED.fullmatch(column.strip()) is not None
 
 
 def parse_expression(name: ExpressionPartition, text: str) -> ExpressionNote:
     """What is asked for by `function(column)`, by `using bloom_filters` behind it, and by options
     as `format='yyyy-MM-dd'`. Raises InvalidRequestError."""
-    found = _ASKED.fullmatch(text.strip())
-    options = {key: quoted or plain for key, quoted, plain in _OPTION.findall(found["options"])} if found else {}
-    if found is None or _OPTION.sub("", found["options"]).strip():
+    found = asked_expression(text)
+    if found is None:
         raise InvalidRequestError(
             f"the index {name} is of {text!r}, which is no expression: say {name}={FORM}, with using bloom_filters or options as "
             "format='yyyy-MM-dd' behind it"
         )
-    using = found["using"] or str(MetadataPartition.COLUMN_STATS)
-    return ExpressionNote(found["column"].strip(), found["function"], options, using)
+    return ExpressionNote(found.column, found.function, found.options, found.using)
 
 
-def check_expressions(ctx: TableContext, asked: Mapping[str, str]) -> dict[ExpressionPartition, ExpressionNote]:
-    """The indexes of expressions among what is asked for, with their definitions. Raises
-    InvalidRequestError, UnsupportedTableError."""
+def check_expressions(
+    ctx: TableContext, asked: Mapping[str, str], without: Collection[str] = ()
+) -> dict[ExpressionPartition, ExpressionNote]:
+    """The indexes of expressions among what is asked for, with their definitions; `without`:
+    indexes that go before these are built. Raises InvalidRequestError, UnsupportedTableError."""
     found: dict[ExpressionPartition, ExpressionNote] = {}
     ready = read_partitions(ctx).all
     for name in map(ExpressionPartition, filter(is_expression, asked)):
@@ -60,7 +51,9 @@ def check_expressions(ctx: TableContext, asked: Mapping[str, str]) -> dict[Expre
                 f"the index {name} is of {note.function}({note.column}) using {note.using}, not {text!r}: drop it first, or give another name"
             )
         if note is None and wanted is not None:
-            _refuse(ctx, name, wanted, {**_of_columns(ctx), **{each.column: str(of) for of, each in found.items()}})
+            _refuse(
+                ctx, name, wanted, {**_of_columns(ctx, without), **{each.column: str(of) for of, each in found.items()}}
+            )
         if wanted is not None:
             found[name] = wanted
     return found
@@ -70,9 +63,9 @@ def _said(note: ExpressionNote) -> tuple[object, ...]:
     return note.column, note.function, dict(note.options), note.using
 
 
-def _of_columns(ctx: TableContext) -> dict[str, str]:
-    """The index of an expression that is there, by its column."""
-    there = filter(is_expression, read_partitions(ctx).all)
+def _of_columns(ctx: TableContext, without: Collection[str]) -> dict[str, str]:
+    """The index of an expression that is there and stays, by its column."""
+    there = filter(is_expression, set(read_partitions(ctx).all) - set(without))
     notes = {name: noted_expression(ctx, name) for name in there}
     return {note.column: name for name, note in notes.items() if note is not None}
 

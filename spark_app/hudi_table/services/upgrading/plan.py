@@ -16,7 +16,7 @@ from hudi_table.model.options.write_options import COLON_RULE
 from hudi_table.model.table.config import KeyEncoding, TableConfig, TableType
 from hudi_table.model.table.layouts import Layout, layout_of, written_version
 from hudi_table.model.table.properties import MERGE_NAMES, from_properties
-from hudi_table.model.table.readers import Reader, features_in, features_of, no_longer, unproven
+from hudi_table.model.table.readers import Feature, Reader, column_types, features_in, features_of, no_longer, unproven
 from hudi_table.model.table.version_properties import brought_to
 from hudi_table.model.timeline.instants import parse_instant
 from hudi_table.table.timeline.active import load_timeline
@@ -24,6 +24,7 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.kept_properties import refuse_lost
 from hudi_table.table.timeline.properties import read_properties
 from hudi_table.table.timeline.relisting import relists
+from hudi_table.table.timeline.schemas import table_avro_schema
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.table.view.savepoints import Savepoint, savepoints
@@ -166,7 +167,7 @@ def check_colons(ctx: TableContext, change: Change, timeline: Timeline) -> None:
 def refuse_readers(ctx: TableContext, target: int, readers: Iterable[Reader]) -> None:
     """Refuse a version that a reader of the table cannot read. Raises InvalidRequestError that
     names it."""
-    lost = no_longer(readers, features_of(ctx.config), features_in(ctx.config, target))
+    lost = no_longer(readers, *_features(ctx, target))
     if lost:
         raise InvalidRequestError(
             f"{'; '.join(lost)}: the table stays in version {ctx.config.version}; bring that reader to a version that reads it, or leave it out of the "
@@ -175,10 +176,16 @@ def refuse_readers(ctx: TableContext, target: int, readers: Iterable[Reader]) ->
         )
 
 
+def _features(ctx: TableContext, target: int) -> tuple[tuple[Feature, ...], tuple[Feature, ...]]:
+    """What the table asks of its readers, and what it would in the other version."""
+    columns = column_types(table_avro_schema(ctx, load_timeline(ctx)))
+    return features_of(ctx.config, columns), features_in(ctx.config, target, columns)
+
+
 @relists
 def planned(ctx: TableContext, change: Change, readers: Iterable[Reader] = ()) -> VersionPlan:
     """What the change would do to the table as it is."""
-    named, before, after = tuple(readers), features_of(ctx.config), features_in(ctx.config, change.config.version)
+    named, (before, after) = tuple(readers), _features(ctx, change.config.version)
     timeline = load_timeline(ctx)
     waiting = [i.file_name for i in timeline.pending if not timeline.is_leftover(i)]
     slices = sum(bool(s.logs) for s in FileSystemView(ctx, timeline).latest_slices()) if change.merges_logs else 0

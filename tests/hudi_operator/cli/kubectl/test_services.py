@@ -18,7 +18,16 @@ TABLE = stored(manifest("f" * 50, **spec()))
 
 def asked(kind: str, **changes: Any) -> argparse.Namespace:
     return argparse.Namespace(
-        **{"type": kind, "instant": None, "days": None, "to": None, "index": [], "option": [], **changes}
+        **{
+            "type": kind,
+            "instant": None,
+            "days": None,
+            "to": None,
+            "index": [],
+            "drop_index": [],
+            "option": [],
+            **changes,
+        }
     )
 
 
@@ -34,6 +43,15 @@ def asked(kind: str, **changes: Any) -> argparse.Namespace:
         (asked("Indexing"), {}),
         (asked("Indexing", index=["record_index", "column_stats", "record_index"]),
          {"indexing": {"partitions": ["record_index", "column_stats"]}}),
+        (asked("Indexing", index=["secondary_index_by_n=n", "expr_index_up=upper(name)", "record_index",
+                                  "expr_index_at=date_format(at) using bloom_filters format='yyyy, MM'"]),
+         {"indexing": {"partitions": ["record_index"], "indexes": [
+             {"name": "by_n", "column": "n"},
+             {"name": "up", "column": "name", "function": "upper", "using": "column_stats"},
+             {"name": "at", "column": "at", "function": "date_format", "using": "bloom_filters",
+              "options": {"format": "yyyy, MM"}},
+         ]}}),
+        (asked("Indexing", drop_index=["by_n", "by_n", "up"]), {"indexing": {"drop": ["by_n", "up"]}}),
         (asked("Compaction"), {}),
     ],
 )  # fmt: skip
@@ -55,11 +73,21 @@ def test_an_upgrade_is_planned_for_its_version() -> None:
     assert desired_service(stored(found | {"metadata": {"name": "x", "namespace": "lake"}})).errors == ()
 
 
+def test_a_plan_of_other_indexes_is_another_one() -> None:
+    arguments = asked("Indexing", index=["column_stats", "expr_index_up=upper(name)"], drop_index=["by_n"])
+    found = service_manifest(arguments, TABLE, "Plan")
+    found["spec"]["indexing"]["indexes"][0]["options"] = {}
+    assert asks(found, arguments), "as the API server has stored it"
+    assert not asks(found, asked("Indexing", index=["column_stats", "expr_index_up=upper(name)"]))
+    assert not asks(found, asked("Indexing"))
+
+
 @pytest.mark.parametrize(
     "arguments",
     [asked("Rollback"), asked("Cleaning", instant="20260101000000000"), asked("PartitionTTL"), asked("Cleaning", days=3),
      asked("Cleaning", option=["hoodie.clean.policy"]), asked("Cleaning", index=["column_stats"]), asked("Upgrade"),
-     asked("Cleaning", to=9)],
+     asked("Cleaning", to=9), asked("Cleaning", drop_index=["by_n"]), asked("Indexing", index=["secrets"]),
+     asked("Indexing", index=["secondary_index_by_n"]), asked("Indexing", index=["expr_index_up=name"])],
 )  # fmt: skip
 def test_what_does_not_fit_together_is_refused(arguments: argparse.Namespace) -> None:
     with pytest.raises(InvalidOptionError):

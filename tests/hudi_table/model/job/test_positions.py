@@ -27,6 +27,7 @@ from hudi_table.model.job.positions import (
     streamer_text,
     words_of,
 )
+from hudi_table.model.table.layouts import layout_of
 
 TOPICS = st.from_regex(r"[A-Za-z0-9._-]{1,40}", fullmatch=True)
 OFFSETS = st.dictionaries(st.integers(0, 10_000), st.integers(0, OFFSET_MAX), min_size=1, max_size=5)
@@ -62,10 +63,10 @@ def test_the_text_of_hudi_streamer_reads_back(topic: str, offsets: dict[int, int
 def test_as_hudi_writes_it() -> None:
     positions = Positions("c", {"topic": TopicPositions("i", {1: 456, 0: 123})})
     assert streamer_text(positions) == "topic,0:123,1:456"
-    assert STREAMER_KEY in commit_keys("k", positions, 6)
-    assert commit_keys("k", positions, 8)[STREAMER_KEY_V2] == "topic,0:123,1:456"
+    assert STREAMER_KEY in commit_keys("k", positions, layout_of(6).streamer_key)
+    assert commit_keys("k", positions, layout_of(8).streamer_key)[STREAMER_KEY_V2] == "topic,0:123,1:456"
     two = Positions("c", {**positions.topics, "other": TopicPositions("", {0: 1})})
-    assert list(commit_keys("k", two, 6)) == ["k"]
+    assert list(commit_keys("k", two, layout_of(6).streamer_key)) == ["k"]
 
 
 @pytest.mark.parametrize(

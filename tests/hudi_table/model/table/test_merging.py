@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_table.model.table.config import TableType
-from hudi_table.model.table.merging import fills_unavailable
+from hudi_table.model.table.layouts import fills_unavailable
 
 POSTGRES = ("_event_lsn",)
 

@@ -3,24 +3,37 @@ that is there."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hudi_table.api import create_table, open_table
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.table.config import IndexSpec, IndexType, MergeMode, TableType
+from hudi_table.model.table.cdc import CDC_ENABLED
+from hudi_table.model.table.config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
+from hudi_table.model.table.merge_settings import LaterMerge, PartialUpdates
 from hudi_table.model.table.readers import (
     FACTS,
     Feature,
     Reader,
     Reads,
+    column_types,
+    features_in,
+    features_of,
     lost,
     no_longer,
+    option_features,
+    partition_features,
     readers_of,
     table_features,
     unproven,
 )
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.schemas import table_avro_schema
+from tests.support.logical_types import SCHEMA, golden_table
 
+PARTIAL = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
 ROOT = Path(__file__).resolve().parents[4]
 
 
@@ -50,6 +63,13 @@ def test_what_names_no_engine_and_version_is_refused(text: str) -> None:
         ("Hudi:1", Feature.VERSION_9, Reads.UNKNOWN),
         ("Hudi:0.15.0", Feature.PARTITIONED_RECORD_INDEX, Reads.NO),
         ("Trino:476", Feature.EVENT_TIME_LOGS, Reads.NO),
+        ("Hudi:1.1.1", Feature.SECONDARY_INDEX, Reads.YES),
+        ("Hudi:1.2.0", Feature.VECTORS, Reads.YES),
+        ("Hudi:1.1.1", Feature.VECTORS, Reads.UNKNOWN),
+        ("Hudi:1.2.0", Feature.VARIANTS, Reads.UNKNOWN),
+        ("hudi-rs:0.5", Feature.PARTIAL_CLASS, Reads.NO),
+        ("hudi-rs:0.5", Feature.PARTIAL_MODE, Reads.UNKNOWN),
+        ("ClickHouse:26", Feature.CHANGE_LOG, Reads.UNKNOWN),
         ("Sail:1", Feature.VERSION_6, Reads.UNKNOWN),
     ],
 )
@@ -59,10 +79,9 @@ def test_the_fact_of_the_nearest_version_answers_and_else_nothing_is_known(
     assert Reader.parse(reader).answer(feature).reads is reads
 
 
-def test_each_fact_has_a_source_that_is_there_and_what_is_not_read_a_reason() -> None:
+def test_each_fact_has_a_source_that_is_there_and_what_is_not_read_or_not_known_a_reason() -> None:
     for fact in FACTS:
         assert fact.source.startswith("https://") or (ROOT / fact.source).is_file(), fact
-        assert fact.reads is not Reads.UNKNOWN, "what is not known is left out"
         assert fact.why or fact.reads is Reads.YES, fact
 
 
@@ -77,6 +96,43 @@ def test_what_a_table_asks_of_its_readers_follows_from_what_it_is() -> None:
     assert table_features(6, TableType.MERGE_ON_READ, MergeMode.EVENT_TIME, ["files"], index) == (
         Feature.VERSION_6, Feature.EVENT_TIME_LOGS, Feature.FILES, Feature.PARTITIONED_RECORD_INDEX,
     )  # fmt: skip
+
+
+def test_indexes_that_have_a_name_and_columns_and_logs_ask_something_of_readers_too() -> None:
+    assert partition_features(["files", "secondary_index_by_n", "expr_index_up", "unheard"]) == (
+        Feature.FILES, Feature.SECONDARY_INDEX, Feature.EXPRESSION_INDEX,
+    )  # fmt: skip
+    plain = TableConfig("t", TableType.MERGE_ON_READ, ("id",))
+    logged = replace(plain, payload_class=PARTIAL, extra={CDC_ENABLED: "true"})
+    assert features_of(plain) == (Feature.VERSION_6, Feature.COMMIT_TIME_LOGS)
+    assert set(features_of(logged)) - set(features_of(plain)) == {Feature.PARTIAL_CLASS, Feature.CHANGE_LOG}
+    assert Feature.PARTIAL_CLASS not in features_of(replace(logged, type=TableType.COPY_ON_WRITE))
+    assert set(features_in(logged, 9)) - set(features_in(plain, 9)) == {Feature.PARTIAL_MODE, Feature.CHANGE_LOG}
+    later = replace(plain, version=9, later_merge=LaterMerge(partial=PartialUpdates.IGNORE_DEFAULTS))
+    assert Feature.PARTIAL_MODE in features_of(later)
+    assert features_of(plain, ["vector", "blob"])[-2:] == (Feature.VECTORS, Feature.BLOBS)
+    options = {"hoodie.compaction.payload.class": PARTIAL.rpartition(".")[2], CDC_ENABLED: "TRUE"}
+    assert option_features(6, TableType.MERGE_ON_READ, options) == (Feature.PARTIAL_CLASS, Feature.CHANGE_LOG)
+    assert option_features(6, TableType.COPY_ON_WRITE, {}) == ()
+    assert option_features(6, TableType.MERGE_ON_READ, {"hoodie.compaction.payload.class": "Mine"}) == ()
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_the_types_of_columns_are_found_in_the_schema(kind: str, tmp_path: Path) -> None:
+    table = open_table(golden_table(kind, tmp_path))
+    assert column_types(table_avro_schema(table.context, load_timeline(table.context))) == ("vector", "blob")
+    ours = create_table(tmp_path / "ours", SCHEMA, record_key="id", version=9)
+    assert column_types(ours.context.config.create_schema) == ("vector", "variant")
+    assert column_types(None) == ()
+
+
+def test_what_is_known_of_the_unknown_is_told() -> None:
+    (line,) = unproven(readers_of(["Hudi:1.2"]), [Feature.VECTORS, Feature.VARIANTS])
+    assert line == (
+        "whether Hudi 1.2 reads columns of type VARIANT (on Spark 3.5 the whole table is refused, and Spark 4 was not "
+        "tried) is not known"
+    )
+    assert lost(readers_of(["Hudi:1.2"]), [Feature.VARIANTS]) == ()
 
 
 def test_who_is_lost_is_told_a_line_each_and_nobody_twice() -> None:
