@@ -27,7 +27,7 @@ from hudi_operator.api.ingests.source import SourceType
 from hudi_operator.api.locations import overlap
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.table.config import IndexType, MergeMode, PartitionType, TableType
-from hudi_table.model.table.layouts import BOOTSTRAPPED, VERSIONS, is_bootstrapped
+from hudi_table.model.table.layouts import BOOTSTRAPPED, MERGE_SETTINGS, VERSIONS, is_bootstrapped
 
 KAFKA_ORDERS = frozenset({"_kafka_offset", "_kafka_timestamp"})
 
@@ -153,6 +153,12 @@ class HudiTableSpec:
             "mergeMode EventTime needs orderingFields",
             "orderingFields",
             lambda t: t.merge_mode is not MergeMode.EVENT_TIME or bool(t.ordering_fields),
+        ),
+        Rule(
+            f"size(self.orderingFields) <= 1 || (has(self.tableVersion) && self.tableVersion in {list(MERGE_SETTINGS)})",
+            f"several orderingFields are compared in tables of version {MERGE_SETTINGS[0]}: give tableVersion {MERGE_SETTINGS[0]}, or one field",
+            "orderingFields",
+            lambda t: len(t.ordering_fields) <= 1 or t.table_version in MERGE_SETTINGS,
         ),
         Rule(
             f"!has(self.tableVersion) || self.tableVersion in {list(VERSIONS)}",
@@ -294,9 +300,9 @@ class HudiTableSpec:
     partition_by: tuple[PartitionFieldSpec, ...] = prop("partition fields; empty: one partition", (), max_items=8)
     paths: PathStyle = prop("how partition values become folders", PathStyle)
     ordering_fields: tuple[str, ...] = prop(
-        "the column that decides which of two rows with one key is newer",
+        "the columns that decide which of two rows with one key is newer, in turn; more than one needs tableVersion 9",
         (),
-        max_items=1,
+        max_items=8,
         item_max_length=COLUMN_LENGTH_MAX,
     )
     table_version: int | None = prop(

@@ -201,6 +201,7 @@ GOOD = [
     *SET_GOOD,
     table(),
     table(mergeMode=None, orderingFields=None, index=None, ingest=None),
+    table(orderingFields=["ts", "id"], tableVersion=9),
     table(partitionBy=[{"field": "day"}, {"field": "at", "type": "Timestamp", "format": "yyyy/MM"}]),
     table(index={"type": "Bucket", "buckets": 8, "hashFields": ["id"]}),
     table(index={"type": "GlobalSimple"}, maintenance={"clustering": {"mode": "Auto"}}),
@@ -279,7 +280,8 @@ BAD = [
     (table(partitionBy=[{"field": "at", "format": "yyyy"}]), "belong to type Timestamp"),
     (table(ingest=[ingest(mode="Cron")]), "must be one of Once"),
     (table(ingest=[ingest(source={"type": "Pulsar"})]), "must be one of Files, Kafka"),
-    (table(orderingFields=["ts", "id"]), "takes at most 1"),
+    (table(orderingFields=["ts", "id"]), "give tableVersion 9, or one field"),
+    (table(orderingFields=[f"c{number}" for number in range(9)], tableVersion=9), "takes at most 8"),
     (table(storage={"credentialsSecretRef": {"name": "team..s3"}}), "name of the Secret"),
     (service(tableRef={"name": ".flights"}), "name of the HudiTable"),
     (

@@ -158,7 +158,7 @@ _LOGICAL_TYPES = frozenset({9})
 """Versions whose new columns may be of a type that Hudi 1.2 has of its own."""
 _PAYLOADS = frozenset({6})
 """Versions whose tables store a payload class, and of which it tells how entries merge."""
-_MERGE_SETTINGS = frozenset({9})
+MERGE_SETTINGS = (9,)
 """Versions whose properties may name several ordering fields, and say more of merging than a mode
 and a class."""
 
@@ -177,7 +177,7 @@ def has_logical_types(version: int) -> bool:
 def has_merge_settings(version: int) -> bool:
     """Whether tables of this version may compare rows by several fields, in turn, and tell what a
     payload class does beside its mode."""
-    return version in _MERGE_SETTINGS
+    return version in MERGE_SETTINGS
 
 
 def merges_by_class(version: int) -> bool:
