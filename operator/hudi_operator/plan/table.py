@@ -342,6 +342,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         findings += conditions.at_risk(spec, table, observed.sources, now)
         findings += conditions.metadata_table(table)
         findings += conditions.foreign_writers(spec, table)
+        findings += conditions.memory_short(spec, runs, desired.identity.generation, now)
         findings += versions.findings(spec, observed)
         findings += bootstrapped.finding(spec, table, runs, before.conditions)
     else:

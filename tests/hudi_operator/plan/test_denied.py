@@ -37,7 +37,7 @@ def refused(number: int, ago: timedelta, **changes: object) -> RunStatus:
         launch.run, name=f"{launch.run.name[:-1]}{number}", attempt=number, phase="Failed", reason="AccessDenied",
         message=REFUSED, started=rfc3339(NOW - ago), finished=rfc3339(NOW - ago),
     )  # fmt: skip
-    return replace(ended, **changes)  # type: ignore[arg-type]
+    return replace(ended, **changes)
 
 
 def said(effects: list[Effect], kind: str = "Stalled") -> tuple[str, str]:
