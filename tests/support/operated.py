@@ -1,4 +1,5 @@
-"""A manifest that `hudictl local` keeps, one with an ingest from Kafka, and what has become of it."""
+"""Manifests that `hudictl local` keeps, those with an ingest from Kafka among them, and what has
+become of them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from hudi_operator.api.status import HudiTableStatus, RunStatus
 from hudi_operator.api.table import DeletionPolicy
 from hudi_operator.manifests.jobs import purge_job
 from hudi_operator.plan.effects import Effect, Emit, EventType, Hold, Launch, RequeueAfter, SetStatus, Stop
-from hudi_operator.plan.observed import Observed, Problem
+from hudi_operator.plan.observed import Problem
 from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, merged, run_line
 from hudi_operator.plan.status import conditions, events, report
@@ -32,10 +32,6 @@ UNSEEN_SECONDS_MAX = 60.0
 for so long."""
 OTHERS_SECONDS = 10.0
 NOT_PURGED = "NotPurged"
-NOT_HOLDABLE = (
-    "spec.deletionPolicy is Purge, but the operator's right to let go of the table lives in its namespace, which could then never be "
-    "deleted: set rbac.purge of the chart, or give Retain or Unregister; until then the files would stay"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +55,6 @@ class _Course:
     effects: list[Effect] = field(default_factory=list)
     said: str | None = None
     launched: tuple[RunStatus, ...] = ()
-
-
-def held(desired: DesiredTable, observed: Observed) -> list[Effect]:
-    """A table whose files go with it is held back before it has any; but where our rights may go
-    before it, its namespace would never go."""
-    spec, identity = desired.spec, desired.identity
-    if spec is None or identity.deleted:
-        return []
-    wanted = spec.deletion_policy is DeletionPolicy.PURGE and observed.holdable
-    return [Hold(wanted)] if wanted != identity.held else []
 
 
 def plan_deletion(

@@ -24,7 +24,7 @@ from hudi_operator.errors import DeadlineExceededError
 from hudi_operator.manifests.jobs import bootstrap_job, ingest_job, options_of, service_job
 from hudi_operator.manifests.quantities import human_bytes, seconds_of
 from hudi_operator.manifests.services import maintenance_of
-from hudi_operator.plan import checks, deletion, index
+from hudi_operator.plan import checks, index
 from hudi_operator.plan.effects import Effect, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import Observed, Problem
 from hudi_operator.plan.schedule import bootstraps, holds, scheduled, streams
@@ -67,7 +67,7 @@ def plan_table(
     judgement.judge()
     status = _status(judgement)
     return [
-        *deletion.held(desired, observed),
+        *checks.held(desired, observed),
         *judgement.stops,
         *judgement.launches,
         *scheduled.news(judgement.schedules),
@@ -120,7 +120,7 @@ class _Judgement:
             # Else no status would keep where a schedule is.
             self.schedules = scheduled.schedules_of(self.desired, self.runs, self.now)
         if spec.deletion_policy is DeletionPolicy.PURGE and not self.observed.holdable:
-            self.halted["Purge"] = Problem(DENIED, deletion.NOT_HOLDABLE)
+            self.halted["Purge"] = Problem(DENIED, checks.NOT_HOLDABLE)
         if self.observed.problem is not None:
             self.stalled = self._unseen(self.observed.problem)
         elif self.held:

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from hudi_spark.jobs.ingests.memory import SUBMITTED
+from hudi_spark.jobs.memory import SUBMITTED
 from hudi_table.errors import UnavailableError
 from hudi_table.model.job.jobspec import JobSpec
 

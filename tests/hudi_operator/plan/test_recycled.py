@@ -28,7 +28,7 @@ def planned(*runs: RunStatus, generation: int = 1, later: timedelta = timedelta(
     return plan_table(wanted, Observed(table=table(), sources=(THERE,), runs=runs), NOW + later)
 
 
-def life(number: int, commits: int = 1, **figures: float) -> RunStatus:
+def life(number: int, figures: dict[str, float], commits: int = 1) -> RunStatus:
     """A driver that has ended well."""
     (launch,) = of(Launch, planned())
     ended = rfc3339(NOW - timedelta(minutes=10 - number))
@@ -43,12 +43,12 @@ def short(effects: list[Effect]) -> str:
 
 
 def test_a_successor_is_started_at_once() -> None:
-    (launch,) = of(Launch, planned(life(1, 40, **FULL)))
+    (launch,) = of(Launch, planned(life(1, FULL, 40)))
     assert (launch.run.attempt, launch.run.batch.rpartition("/")[2]) == (2, "driver-1")
 
 
 def test_two_lives_of_one_commit_each_say_that_the_memory_is_too_small() -> None:
-    effects = planned(life(2, **FULL), life(1, **FULL))
+    effects = planned(life(2, FULL), life(1, FULL))
     assert of(Launch, effects), "it goes on all the same: each life brings a commit"
     assert short(effects) == (
         "the driver of feed is begun anew behind each commit, with 1.8 GiB of 2.0 GiB taken: give spec.spark.driver.memory more"
@@ -58,10 +58,10 @@ def test_two_lives_of_one_commit_each_say_that_the_memory_is_too_small() -> None
 @pytest.mark.parametrize(
     "lives",
     [
-        (life(1, **FULL),),
-        (life(2, 2, **FULL), life(1, **FULL)),
-        (life(2), life(1, **FULL)),
-        (life(3), life(2, **FULL), life(1, **FULL)),
+        (life(1, FULL),),
+        (life(2, FULL, 2), life(1, FULL)),
+        (life(2, {}), life(1, FULL)),
+        (life(3, {}), life(2, FULL), life(1, FULL)),
     ],
     ids=["one", "of more commits", "ended otherwise", "before"],
 )  # fmt: skip
@@ -70,7 +70,7 @@ def test_nothing_is_said_of_lives_that_brought_more_forward(lives: tuple[RunStat
 
 
 def test_another_manifest_and_a_driver_that_lasts_end_what_is_said() -> None:
-    lives: tuple[Any, ...] = (life(2, **FULL), life(1, **FULL))
+    lives: tuple[Any, ...] = (life(2, FULL), life(1, FULL))
     (launch,) = of(Launch, planned(*lives))
     assert short(planned(launch.run, *lives, later=timedelta(minutes=9)))
     assert short(planned(launch.run, *lives, later=timedelta(minutes=10))) == ""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_spark.jobs.ingests.memory import Fill, fill_of, limit_of, resident_bytes
+from hudi_spark.jobs.memory import Fill, fill_of, limit_of, resident_bytes
 from hudi_table.model.job.jobspec import MEMORY_BYTES, JobResult
 
 MIB = 1 << 20

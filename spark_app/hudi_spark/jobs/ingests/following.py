@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from hudi_spark.jobs.ingests.memory import Fill, fill_of, limit_of
+from hudi_spark.jobs.memory import Fill, fill_of, limit_of
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.stopping import Stopping
 from hudi_table.errors import DataLossError, ExpiredError, HudiError, ObjectNotFoundError, WriteConflictError

@@ -19,8 +19,8 @@ VERSION = "hudi.lakeops.dev/v1alpha1"
 MEASURE_INDEX = "measureIndex"
 """Key of a JobSpec's `work`: whether the job is also to measure the table's index."""
 MEMORY_BYTES, RESIDENT_BYTES = "memoryBytes", "residentBytes"
-"""Key of a JobSpec's `work`: how much memory a continuous driver may have. With the other one figure
-of its result, if it has ended since it had taken so much."""
+"""Key of a JobSpec's `work`: how much memory a continuous driver may have. With the other one a
+figure of its result, if it has ended since it had taken most of it."""
 
 
 class SchemaPolicy(StrEnum):
@@ -83,10 +83,10 @@ class JobResult:
 
     `instants` made by this attempt, oldest first; `figures` are numbers with their unit in the name
     (recordsInserted, recordsUpdated, recordsDeleted, filesConsumed, bytesRead, bytesWritten,
-    fileGroups, seconds, peakBytes, residentBytes, memoryBytes). `plan`: what a service has planned, as `ServicePlan`
-    (docs/reference/services.md), else empty. `index`: what was measured of the table's index, where
-    that was asked for: {"type", "advice": sentences, "better": another type or None, "instant": the
-    newest write}.
+    fileGroups, seconds, peakBytes, residentBytes, memoryBytes). `plan`: what a service has planned,
+    as `ServicePlan` (docs/reference/services.md), else empty. `index`: what was measured of the
+    table's index, where that was asked for: {"type", "advice": sentences, "better": another type or
+    None, "instant": the newest write}.
     """
 
     attempt: str

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_table.model.digits import is_digits
 from hudi_table.model.job.jobspec import MEMORY_BYTES, RESIDENT_BYTES, JobResult
 
 FULL = 0.85
@@ -128,4 +129,4 @@ def _number(file: Path) -> int | None:
         text = file.read_text().strip()
     except OSError:
         return None
-    return int(text) if text.isdigit() else _ENDLESS
+    return int(text) if is_digits(text) else _ENDLESS
