@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -15,10 +16,11 @@ from hudi_operator.plan.schedule.runs import RetryPolicy, rfc3339
 from hudi_operator.plan.table import plan_table
 from hudi_table.model.job.positions import Extent, TopicExtent
 from tests.support.manifests import ingest
-from tests.support.plans import COMMIT, NOW, desired, of, status_of, table
+from tests.support.plans import COMMIT, FILES, NOW, desired, of, status_of, table
 
 JDBC = {"type": "Jdbc", "jdbc": {"url": "postgresql://db/shop", "table": "orders", "every": "5m"}}
 KAFKA = {"type": "Kafka", "format": "json", "kafka": {"brokers": "kafka:9092", "topics": ["orders"]}}
+THERE = Extent("c", {"orders": TopicExtent("one", {0: 0}, {0: 9}, {0: 9})})
 SECRET = {"credentialsSecretRef": {"name": "s3"}}
 REFUSED = "the database refuses the user"
 
@@ -56,6 +58,28 @@ def test_each_repeat_comes_later_than_the_one_before_and_none_is_the_last(refusa
     assert min(again.seconds for again in of(RequeueAfter, effects)) == 1
     (launch,) = of(Launch, planned(*runs, later=timedelta(seconds=1)))
     assert launch.run.attempt == refusals + 1
+
+
+@pytest.mark.parametrize(
+    ("of_ingest", "source"),
+    [
+        ({}, SourceObservation("feed", FILES)),
+        ({"mode": "Scheduled", "schedule": "0 * * * *"}, SourceObservation("feed", FILES)),
+        ({"source": JDBC}, SourceObservation("feed")),
+        ({"source": KAFKA}, SourceObservation("feed", extent=THERE)),
+        ({"source": KAFKA, "mode": "Continuous"}, SourceObservation("feed", extent=THERE)),
+    ],
+    ids=["files", "scheduled", "database", "topic", "continuous"],
+)
+def test_an_ingest_of_every_mode_is_tried_again(of_ingest: dict[str, Any], source: SourceObservation) -> None:
+    wanted = desired(ingest=[ingest(**of_ingest)], storage=SECRET)
+    (launch,) = of(Launch, plan_table(wanted, Observed(sources=(source,)), NOW))
+    failed = replace(launch.run, phase="Failed", reason="AccessDenied", message=REFUSED, finished=rfc3339(NOW))
+    seen = Observed(sources=(source,), runs=(failed,))
+    early = plan_table(wanted, seen, NOW + timedelta(seconds=9))
+    assert (of(Launch, early), said(early)[0]) == ([], "AccessDenied")
+    (again,) = of(Launch, plan_table(wanted, seen, NOW + timedelta(seconds=10)))
+    assert (again.run.attempt, again.secret) == (2, "s3")
 
 
 def test_refusals_count_whatever_each_attempt_was_for() -> None:
@@ -106,7 +130,7 @@ def test_a_source_that_refuses_the_operator_is_asked_again_and_no_job_is_started
 
 def test_a_driver_that_has_committed_and_was_refused_then_is_not_said_to_have_succeeded() -> None:
     wanted = desired(ingest=[ingest(source=KAFKA, mode="Continuous")], storage=SECRET)
-    there = SourceObservation("feed", extent=Extent("c", {"orders": TopicExtent("one", {0: 0}, {0: 9}, {0: 9})}))
+    there = SourceObservation("feed", extent=THERE)
     (launch,) = of(Launch, plan_table(wanted, Observed(sources=(there,)), NOW))
     ended = replace(launch.run, phase="Failed", reason="AccessDenied", message="no", finished=rfc3339(NOW))
     found = table(attempts={ended.name: COMMIT.time})
