@@ -15,7 +15,7 @@ import pyarrow as pa
 from hudi_spark.jobs.__main__ import main
 from hudi_table import HudiTable, create_table, open_table
 from hudi_table.arguments import TableTypeName
-from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.job.jobspec import MEMORY_BYTES, JobResult, JobSpec
 from tests.support.feeds import drivers
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
@@ -59,7 +59,7 @@ class Chain:
         }
         changes: dict[str, Any] = {
             name: hudi.pop(name)
-            for name in ("operation", "transform", "mode", "commitIntervalSeconds", "schemaPolicy")
+            for name in ("operation", "transform", "mode", "commitIntervalSeconds", "schemaPolicy", MEMORY_BYTES)
             if name in hudi
         }
         source = {"type": "Hudi", "hudi": {"location": f"file://{self.folder}/above", **hudi}}

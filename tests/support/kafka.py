@@ -81,6 +81,7 @@ class Broker:
     controller: int
     guarded: bool = False
     certificate: bytes = b""
+    password: str = PASSWORD
     _process: ServerProcess = field(init=False, repr=False)
     _admin: Any = field(default=None, repr=False)
 
@@ -105,11 +106,7 @@ class Broker:
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
         (self.folder / "keystore.pem").write_bytes(pem + self.certificate)
-        settings = _SETTINGS.format(
-            plain=self.plain, secure=self.secure, controller=self.controller, folder=self.folder,
-            user=USER, password=PASSWORD, guest=GUEST, guest_password=GUEST_PASSWORD,
-        )  # fmt: skip
-        (self.folder / "server.properties").write_text(settings + (_GUARDED if self.guarded else ""))
+        self._configure()
         # The tool takes one that begins with a dash for an option.
         number = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().strip("=")[1:]
         arguments = ["kafka.tools.StorageTool", "format", "-t", number, "-c", str(self.folder / "server.properties")]
@@ -118,6 +115,20 @@ class Broker:
         )
         if done.returncode:
             raise RuntimeError(f"Kafka's storage was not formatted: {done.stdout}{done.stderr}")
+
+    def _configure(self) -> None:
+        settings = _SETTINGS.format(
+            plain=self.plain, secure=self.secure, controller=self.controller, folder=self.folder,
+            user=USER, password=self.password, guest=GUEST, guest_password=GUEST_PASSWORD,
+        )  # fmt: skip
+        (self.folder / "server.properties").write_text(settings + (_GUARDED if self.guarded else ""))
+
+    def rotate(self, password: str) -> None:
+        """Give the user another password; connections that were made with the one before end."""
+        self.kill()
+        self.password = password
+        self._configure()
+        self.start()
 
     def start(self) -> None:
         """Start it, and wait until it serves."""

@@ -224,7 +224,7 @@ class HudiTableStatus:
     observed_generation: int = prop("generation that the status speaks of", 0, minimum=0)
     conditions: tuple[Condition, ...] = prop(
         "Ready; Reconciling and Stalled while they are so; Fresh, Compacted, WellSized, Clean, Archived; MetadataTable, "
-        "AtRisk, ForeignWriters, PropertiesLost, ResizeNeedsApproval, UpgradeNeedsApproval, Upgrading, ReadersServed and CallbacksDelivered where there is something to say",
+        "AtRisk, ForeignWriters, PropertiesLost, ResizeNeedsApproval, UpgradeNeedsApproval, Upgrading, ReadersServed, CallbacksDelivered and MemoryShort where there is something to say",
         (),
         list_key="type",
     )

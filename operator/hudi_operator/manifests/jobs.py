@@ -22,7 +22,7 @@ from hudi_operator.manifests.sources import (
     upstream_document,
 )
 from hudi_table.errors import InvalidRequestError
-from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.model.job.jobspec import MEMORY_BYTES, JobSpec
 from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.options.known import renamed
 from hudi_table.model.service.services import ServiceType
@@ -134,6 +134,8 @@ def ingest_job(
         # At its moment a job takes what is there, once.
         work["mode"] = (IngestMode.ONCE if ingest.mode is IngestMode.SCHEDULED else ingest.mode).value
         work["commitIntervalSeconds"] = seconds_of(ingest.commit_interval or COMMIT_INTERVAL)
+    if ingest.mode is IngestMode.CONTINUOUS and spec.spark.driver.memory is not None:
+        work[MEMORY_BYTES] = bytes_of(spec.spark.driver.memory)
     if ingest.source.jdbc is not None:
         work["source"] = {**body["source"], "jdbc": query_document(ingest.source.jdbc)}
     if ingest.source.custom is not None:

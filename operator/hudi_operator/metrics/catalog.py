@@ -54,11 +54,17 @@ ATTEMPTS_ENDED = _counter(
     ("work", "launcher", "outcome"),
     "attempts that have ended; outcome is Succeeded, NothingToDo or Failed",
 )
+DRIVERS_RECYCLED = _counter(
+    "hudi_operator_drivers_recycled_total",
+    (),
+    "continuous drivers that ended between two commits, since they had taken most of the memory that they may have",
+)
 ATTEMPT_SECONDS = Metric(
     "hudi_operator_attempt_seconds", "histogram", ("work",), "from the start of an attempt to its end"
 )
 COUNTED = (
     RECONCILE_SECONDS, RECONCILE_ERRORS, API_REQUESTS, ATTEMPTS_STARTED, ATTEMPTS_REPEATED, ATTEMPTS_ENDED, ATTEMPT_SECONDS,
+    DRIVERS_RECYCLED,
 )  # fmt: skip
 
 PROCESS = (
@@ -159,7 +165,7 @@ SERVICES = (
 TABLE_CONDITIONS = (
     "Ready", "Reconciling", "Stalled", "Fresh", "AtRisk", "Compacted", "WellSized", "Clean", "Archived", "ResizeNeedsApproval",
     "MetadataTable", "ForeignWriters", "PropertiesLost", "UpgradeNeedsApproval", "Upgrading", "ReadersServed",
-    "CallbacksDelivered",
+    "CallbacksDelivered", "MemoryShort",
 )  # fmt: skip
 SET_CONDITIONS = (
     "Ready", "Reconciling", "Stalled", "TopicsListed", "NameCollision", "TooManyTopics", "TopicsVanished",

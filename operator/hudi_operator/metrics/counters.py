@@ -16,6 +16,7 @@ from hudi_operator.metrics import catalog
 from hudi_operator.metrics.catalog import Metric
 from hudi_operator.metrics.resources import Documents
 from hudi_operator.plan.schedule.runs import DONE
+from hudi_table.model.job.jobspec import RESIDENT_BYTES
 
 REMEMBERED_MAX = 10_000
 VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -50,6 +51,7 @@ class Counters:
         self._started = _counter(registry, catalog.ATTEMPTS_STARTED)
         self._repeated = _counter(registry, catalog.ATTEMPTS_REPEATED)
         self._ended = _counter(registry, catalog.ATTEMPTS_ENDED)
+        self._recycled = _counter(registry, catalog.DRIVERS_RECYCLED)
         self._lasted = _histogram(registry, catalog.ATTEMPT_SECONDS, catalog.ATTEMPT_BUCKETS)
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], None] = {}
@@ -81,6 +83,8 @@ class Counters:
 
     def _ends(self, key: Key, run: Mapping[str, Any]) -> None:
         self._ended.labels(_work(run), self._launcher_of(key), run["phase"]).inc()
+        if RESIDENT_BYTES in run.get("figures", {}):
+            self._recycled.inc()
         if run.get("started") and run.get("finished"):
             lasted = datetime.fromisoformat(run["finished"]) - datetime.fromisoformat(run["started"])
             self._lasted.labels(_work(run)).observe(max(0.0, lasted.total_seconds()))

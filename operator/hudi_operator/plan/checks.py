@@ -12,15 +12,21 @@ from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.service import TableServiceSpec
-from hudi_operator.api.table import HudiTableSpec, PartitionFieldSpec
+from hudi_operator.api.table import DeletionPolicy, HudiTableSpec, PartitionFieldSpec
 from hudi_operator.errors import InvalidSpecError
-from hudi_operator.plan.observed import Problem, TableObservation
+from hudi_operator.plan.effects import Effect, Hold
+from hudi_operator.plan.observed import Observed, Problem, TableObservation
 from hudi_operator.plan.versions import service_refused, table_refused
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import MergeMode, PartitionField, PartitionType, TableConfig, TableType
 from hudi_table.services.select_check import check_select
 from hudi_table.services.transforming.chain_check import check_chain, check_expectations
+
+NOT_HOLDABLE = (
+    "spec.deletionPolicy is Purge, but the operator's right to let go of the table lives in its namespace, which could then never be "
+    "deleted: set rbac.purge of the chart, or give Retain or Unregister; until then the files would stay"
+)
 
 
 def problem_of(desired: DesiredTable, table: TableObservation | None) -> Problem | None:
@@ -179,3 +185,13 @@ def _shape(item: PartitionField | PartitionFieldSpec) -> str:
     if item.type is PartitionType.TIMESTAMP:
         parts += [item.format or "", item.timezone]
     return ":".join(parts)
+
+
+def held(desired: DesiredTable, observed: Observed) -> list[Effect]:
+    """A table whose files go with it is held back before it has any; but where our rights may go
+    before it, its namespace would never go."""
+    spec, identity = desired.spec, desired.identity
+    if spec is None or identity.deleted:
+        return []
+    wanted = spec.deletion_policy is DeletionPolicy.PURGE and observed.holdable
+    return [Hold(wanted)] if wanted != identity.held else []

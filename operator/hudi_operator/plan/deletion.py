@@ -118,7 +118,7 @@ def _next(
             return _Course([launch], f"deletes what lies at {spec.location}", (launch.run,))
         case Waits(seconds, message, _):
             return _Course([RequeueAfter(seconds, WORK)], message)
-        case Stalled(problem) | Unlaunchable(problem):
+        case Stalled(problem=problem) | Unlaunchable(problem=problem):
             return _left(desired, problem.message)
 
 

@@ -26,7 +26,7 @@ from hudi_operator.plan.schedule import holds, moments
 from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.schedule.cron import Cron, parse_cron
 from hudi_operator.plan.schedule.due import Due, due_now, extent
-from hudi_operator.plan.schedule.runs import RetryPolicy, merged, rfc3339, run_line
+from hudi_operator.plan.schedule.runs import DENIED, RetryPolicy, merged, rfc3339, run_line
 from hudi_operator.plan.status import progress, service_status
 from hudi_operator.plan.status.progress import Progress
 from hudi_operator.plan.status.service_status import Outcome
@@ -36,7 +36,8 @@ from hudi_table.model.service.services import ServiceType
 
 DEFAULT_POLICY = RetryPolicy()
 RECHECK_SECONDS = 30.0
-"""How often something is checked whose coming nobody reports: a table, the end of another's run."""
+"""How often something is checked whose coming nobody reports: a table, the end of another's run, a
+Secret that is corrected."""
 
 
 def plan_service(
@@ -145,6 +146,8 @@ class _Judgement:
     def _unseen(self, problem: Problem) -> None:
         failures = self.observed.failures
         self.outcome.unseen = problem
+        if problem.reason == DENIED and not problem.retryable:
+            self.requeues.append(RequeueAfter(RECHECK_SECONDS, problem.reason, appointment=True))
         if not problem.retryable or failures >= self.policy.attempts_max:
             self.outcome.stalled = (problem.reason, problem.message)
         if problem.retryable:
@@ -263,12 +266,14 @@ class _Judgement:
         wanted = Wanted(identity, spec, name, due.batch, job, self.progress.attempts + 1)
         launch = next_attempt(wanted, self.progress.runs, self.observed.unlaunchable, policy=self.policy, now=self.now)
         match launch:
-            case Stalled(problem):
+            case Stalled(problem, again):
                 # A schedule goes on; whatever else asked for the run would ask for the same again.
                 if self.progress.schedule is not None:
                     self.outcome.failed = (problem.reason, problem.message)
                 else:
                     self.outcome.stalled = (problem.reason, problem.message)
+                if again is not None:
+                    self.requeues.append(RequeueAfter(again, name, appointment=True))
             case Waits(seconds, message, reason):
                 self.outcome.busy = (reason, message)
                 self.requeues.append(RequeueAfter(seconds, name))

@@ -25,17 +25,24 @@ from hudi_operator.manifests.jobs import bootstrap_job, ingest_job, options_of, 
 from hudi_operator.manifests.quantities import human_bytes, seconds_of
 from hudi_operator.manifests.services import maintenance_of
 from hudi_operator.plan import checks, index
-from hudi_operator.plan.effects import Effect, Hold, Launch, RequeueAfter, SetStatus, Stop
+from hudi_operator.plan.effects import Effect, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import Observed, Problem
 from hudi_operator.plan.schedule import bootstraps, holds, scheduled, streams
-from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
+from hudi_operator.plan.schedule.attempts import (
+    Stalled,
+    Unlaunchable,
+    Waits,
+    Wanted,
+    next_attempt,
+    still_refused,
+    to_correct,
+)
 from hudi_operator.plan.schedule.due import Due, due_now
 from hudi_operator.plan.schedule.ingests import Asked, Look, asked
-from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, merged, rfc3339, run_line
+from hudi_operator.plan.schedule.runs import DENIED, DONE, RetryPolicy, is_continuous, merged, rfc3339, run_line
 from hudi_operator.plan.schedule.scheduled import Followed
 from hudi_operator.plan.status import bootstrapped, callbacks, conditions, debts, events, report, versions
 from hudi_operator.plan.status.conditions import Finding, empty_sources
-from hudi_table.errors import AccessDeniedError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.service.services import ServiceType
@@ -46,11 +53,8 @@ OTHERS_SECONDS = 30.0
 HELD_SECONDS = 2.0
 """How often it is asked whether the upgrade has ended for which all else waits."""
 SOURCE_SECONDS = 60.0
-"""How often a source is listed: files that land there send no word."""
-NOT_HOLDABLE = (
-    "spec.deletionPolicy is Purge, but the operator's right to let go of the table lives in its namespace, which could then never be "
-    "deleted: set rbac.purge of the chart, or give Retain or Unregister; until then the files would stay"
-)
+"""How often a source is listed: files that land there send no word, nor does a Secret that is
+corrected."""
 LAUNCH_SECONDS = 60.0
 """How soon an attempt is tried again that could not be started."""
 
@@ -62,33 +66,15 @@ def plan_table(
     judgement = _Judgement(desired, observed, merged(observed.runs, desired.status.runs, observed.table), now, policy)
     judgement.judge()
     status = _status(judgement)
-    phases = {run.name: run.phase for run in desired.status.runs}
-    news = scheduled.news(judgement.schedules)
-    news += events.changes(phases, reversed(status.runs), desired.status.conditions, status.conditions)
-    news += events.switched_off(desired.status.conditions, status.conditions)
-    news += events.at_risk(desired.status.conditions, status.conditions)
-    news += bootstrapped.news(desired.status.conditions, status.conditions)
-    news += versions.news(desired.status.conditions, status.conditions)
-    news += callbacks.news(desired.status.conditions, status.conditions)
-    news += index.news(desired.status.index, status.index)
     return [
-        *_held(desired, observed),
+        *checks.held(desired, observed),
         *judgement.stops,
         *judgement.launches,
-        *news,
+        *scheduled.news(judgement.schedules),
+        *events.of_table(desired.status, status),
         SetStatus(to_document(status)),
         *judgement.requeues,
     ]
-
-
-def _held(desired: DesiredTable, observed: Observed) -> list[Effect]:
-    """A table whose files go with it is held back before it has any; but where our rights may go
-    before it, its namespace would never go."""
-    spec, identity = desired.spec, desired.identity
-    if spec is None or identity.deleted:
-        return []
-    wanted = spec.deletion_policy is DeletionPolicy.PURGE and observed.holdable
-    return [Hold(wanted)] if wanted != identity.held else []
 
 
 @dataclass(slots=True)
@@ -118,7 +104,7 @@ class _Judgement:
         self._end_overdue()
         self._end_outdated()
         at_work = (run for run in (*self.runs, *self.observed.others) if run.phase == "Running")
-        running = next((run for run in at_work if not streams.is_continuous(run)), None)
+        running = next((run for run in at_work if not is_continuous(run)), None)
         self.running = running
         if running is not None:
             self.busy = ("Running", run_line(running))
@@ -134,7 +120,7 @@ class _Judgement:
             # Else no status would keep where a schedule is.
             self.schedules = scheduled.schedules_of(self.desired, self.runs, self.now)
         if spec.deletion_policy is DeletionPolicy.PURGE and not self.observed.holdable:
-            self.halted["Purge"] = Problem(AccessDeniedError.name(), NOT_HOLDABLE)
+            self.halted["Purge"] = Problem(DENIED, checks.NOT_HOLDABLE)
         if self.observed.problem is not None:
             self.stalled = self._unseen(self.observed.problem)
         elif self.held:
@@ -151,6 +137,11 @@ class _Judgement:
             for ingest in spec.ingest:
                 self._ingest(spec, ingest)
             self._maintenance(spec)
+            begun = (*(launch.run for launch in self.launches), *self.runs)
+            committed = self.observed.table.attempts if self.observed.table is not None else {}
+            for work, problem, seconds in still_refused(spec, begun, committed, self.now):
+                self.halted[work] = problem
+                self.requeues.append(RequeueAfter(seconds, work, appointment=True))
             self.requeues += scheduled.appointments(self.schedules)
             if spec.ingest and running is None and not self.launches:
                 self.requeues.append(RequeueAfter(SOURCE_SECONDS, "Source", appointment=True))
@@ -182,7 +173,7 @@ class _Judgement:
             # A manifest that is wrong takes nothing away from the one before.
             return
         for run in self.runs:
-            at_work = run.phase == "Running" and streams.is_continuous(run)
+            at_work = run.phase == "Running" and is_continuous(run)
             why = self.held or streams.outdated(run, spec, generation) if at_work else ""
             if why:
                 self.stops.append(Stop(run.name))
@@ -205,6 +196,10 @@ class _Judgement:
             wait = self.policy.wait_seconds(max(1, failures))
             self.busy = self.busy or ("Retrying", f"{problem.message}; next try in {wait:.0f} s")
             self.requeues.append(RequeueAfter(wait, problem.reason))
+        elif problem.reason == DENIED and self.desired.spec is not None:
+            self.requeues.append(RequeueAfter(SOURCE_SECONDS, problem.reason, appointment=True))
+            again = f"{to_correct(self.desired.spec)}: it is asked again by itself, each minute"
+            return replace(problem, message=f"{problem.message}; {again}")
         return problem if not problem.retryable or failures >= self.policy.attempts_max else None
 
     def _bootstrap(self, spec: HudiTableSpec, bootstrap: BootstrapSpec) -> None:
@@ -312,11 +307,13 @@ class _Judgement:
         wanted = Wanted(self.desired.identity, spec, work, batch, job)
         launch = next_attempt(wanted, self.runs, self.observed.unlaunchable, policy=policy or self.policy, now=self.now)
         match launch:
-            case Launch() if self.running is None and not self.launches:
+            case Launch() if not self.launches and (self.running is None or is_continuous(launch.run)):
                 self.launches.append(launch)
                 self.busy = doing
             case Stalled():
                 self.halted[work] = launch.problem
+                if launch.again_seconds is not None:
+                    self.requeues.append(RequeueAfter(launch.again_seconds, work, appointment=True))
             case Waits():
                 self.busy = self.busy or (launch.reason, launch.message)
                 self.requeues.append(RequeueAfter(launch.seconds, work))
@@ -345,6 +342,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         findings += conditions.at_risk(spec, table, observed.sources, now)
         findings += conditions.metadata_table(table)
         findings += conditions.foreign_writers(spec, table)
+        findings += conditions.memory_short(spec, runs, desired.identity.generation, now)
         findings += versions.findings(spec, observed)
         findings += bootstrapped.finding(spec, table, runs, before.conditions)
     else:

@@ -42,8 +42,7 @@ from hudi_operator.plan.observed import (
 )
 from hudi_operator.plan.schedule.attempts import QUEUED
 from hudi_operator.plan.schedule.holds import followers_of
-from hudi_operator.plan.schedule.runs import RetryPolicy
-from hudi_operator.plan.schedule.streams import is_continuous
+from hudi_operator.plan.schedule.runs import RetryPolicy, is_continuous
 from hudi_operator.plan.service import plan_service
 from hudi_operator.plan.status.failed import failed_status
 from hudi_operator.plan.table import plan_table

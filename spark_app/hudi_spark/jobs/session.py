@@ -16,11 +16,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from hudi_spark.jobs.memory import SUBMITTED
 from hudi_table.errors import UnavailableError
 from hudi_table.model.job.jobspec import JobSpec
 
-SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Environment variable that spark-submit gives to the program that it runs."""
 POD_IP, POD_NAME = "HUDI_POD_IP", "HUDI_POD_NAME"
 """Environment variables by which the pod of a driver knows itself."""
 _EXECUTORS = ("spark.executor.instances", "spark.executor.cores")

@@ -8,7 +8,7 @@ import pytest
 
 from hudi_operator.api.resources import desired_table
 from hudi_operator.manifests.jobs import ingest_job
-from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.model.job.jobspec import MEMORY_BYTES, JobSpec
 from tests.support.kafka_manifests import debezium, jdbc, kafka
 from tests.support.manifests import manifest, stored
 
@@ -33,3 +33,11 @@ def test_a_driver_without_an_end_may_have_executors() -> None:
     assert job_of(kafka({"mode": "Continuous"})[1]).engine == "Local"
     job = job_of(kafka({"mode": "Continuous", "engine": "Spark", "commitInterval": "2s"})[1])
     assert (job.engine, job.work["mode"], job.work["commitIntervalSeconds"]) == ("Spark", "Continuous", 2)
+
+
+def test_a_driver_without_an_end_is_told_the_memory_that_its_manifest_gives_it() -> None:
+    spec = kafka({"mode": "Continuous"})[1]
+    assert MEMORY_BYTES not in job_of(spec).work, "its container tells it"
+    assert job_of({**spec, "spark": {"driver": {"memory": "3Gi"}}}).work[MEMORY_BYTES] == 3 << 30
+    once = {**kafka()[1], "spark": {"driver": {"memory": "3Gi"}}}
+    assert MEMORY_BYTES not in job_of(once).work

@@ -68,6 +68,13 @@ def test_an_attempt_is_counted_once_when_it_starts_and_once_when_it_ends(
     assert value(registry, "attempt_seconds_sum", work="Ingest") == 7
 
 
+def test_a_driver_that_ended_for_want_of_memory_is_counted(counters: Counters, registry: CollectorRegistry) -> None:
+    running = status(run(1, "Running"), run(2, "Running"))
+    ended = status(run(1, "Succeeded", figures={"commits": 3.0, "residentBytes": 1.0}), run(2, "Succeeded", figures={}))
+    counters.reported(TABLE, running, ended)
+    assert value(registry, "drivers_recycled_total") == 1
+
+
 def test_what_had_ended_before_this_process_began_is_not_counted(
     counters: Counters, registry: CollectorRegistry
 ) -> None:

@@ -114,7 +114,7 @@ def test_every_condition_of_ours_is_one_or_zero_and_those_of_others_are_no_serie
     assert {name for (table, name), value in conditions.items() if table == "flights" and value} == {"Ready"}
     assert {value for (table, _), value in conditions.items() if table == "new"} == {0}
     assert ("flights", "Somebody/Else") not in conditions
-    assert len(conditions) == 2 * 17
+    assert len(conditions) == 2 * 18
 
 
 def test_what_a_status_does_not_say_has_no_series(documents: Documents) -> None:

@@ -55,6 +55,14 @@ class TestOneRun:
         assert story.state.phase == "Failed"
         assert story.change(options={"hoodie.compaction.strategy": "UnBounded"}).look().started == [RUN]
 
+    def test_whose_credentials_were_refused_stalls_and_is_tried_again_by_itself(self) -> None:
+        story = Story().look()
+        for wait in (10, 60, 360, 600):
+            story.end("Failed", reason="AccessDenied", message="the store refuses").look(wait - 2)
+            assert story.conditions["Stalled"] == ("True", "AccessDenied")
+            assert story.started == []
+            assert story.look(2).started == [RUN]
+
     def test_that_was_lost_is_tried_again(self) -> None:
         story = Story().look()
         story.runs = ()

@@ -267,7 +267,8 @@ class TestATableThatCannotBeSeen:
     def test_for_want_of_rights_is_stalled(self) -> None:
         effects = plan_table(desired(), Observed(problem=Problem("AccessDenied", "refused"), failures=1), NOW)
         assert conditions(effects)["Stalled"] == ("True", "AccessDenied")
-        assert not of(RequeueAfter, effects)
+        (again,) = of(RequeueAfter, effects)
+        assert (again.seconds, again.appointment) == (60, True), "nobody tells that a Secret was corrected"
 
     def test_keeps_its_last_figures(self) -> None:
         status = of(SetStatus, plan_table(desired(), seen(table(*FILES)), NOW))[0].status

@@ -74,10 +74,10 @@ def test_a_run_that_failed_is_repeated_and_what_no_repeat_mends_stalls() -> None
     away = ended("Failed", timedelta(minutes=1), reason="Unavailable", message="the database does not answer")
     (launch,) = launches(planned(None, away))
     assert (launch.run.attempt, launch.run.batch) == (2, away.batch)
-    wrong = ended("Failed", timedelta(minutes=1), reason="AccessDenied", message="the database refuses the user")
+    wrong = ended("Failed", timedelta(minutes=1), reason="InvalidRequest", message="the database refuses the SQL")
     effects = planned(None, wrong)
     assert not launches(effects)
-    assert conditions(effects)["Stalled"][1:] == ("AccessDenied", "Ingest/feed: the database refuses the user")
+    assert conditions(effects)["Stalled"][1:] == ("InvalidRequest", "Ingest/feed: the database refuses the SQL")
 
 
 def test_the_status_says_how_far_it_is() -> None:

@@ -144,6 +144,15 @@ def test_services_run_beside_a_driver() -> None:
     assert service.run.work == "Cleaning"
 
 
+def test_a_driver_that_has_ended_is_followed_beside_a_service_at_work() -> None:
+    driver = run_of(planned(fed(10), extent(10), mode="Continuous"))
+    service = replace(driver, name="cleaning", work="Cleaning", batch="b")
+    ended = replace(driver, phase="Succeeded")
+    (successor,) = launches(planned(fed(10), extent(10), service, ended, mode="Continuous"))
+    assert successor.run.work == "Ingest/feed", "a stream does not wait for as long as a compaction takes"
+    assert not launches(planned(fed(10), extent(30), service, mode="Once"))
+
+
 def test_lag_is_told_by_the_newest_message_in_the_table() -> None:
     def told(found: TableObservation | None, there: Extent, **changes: Any) -> tuple[tuple[str, str, str], Any]:
         effects = planned(found, there, mode="Continuous", **changes)

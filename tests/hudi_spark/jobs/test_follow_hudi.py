@@ -22,6 +22,7 @@ from hudi_operator.runtime.local import loop
 from hudi_operator.runtime.local.loop import LocalRuntime
 from hudi_table import create_table, upgrade_table, write_hudi
 from hudi_table.errors import HudiError
+from hudi_table.model.job.jobspec import MEMORY_BYTES
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.chained import SCHEMA, Chain, rows_of
@@ -73,6 +74,16 @@ def wait_until_alike(chain: Chain, attempt: str) -> None:
 def end(driver: subprocess.Popen[bytes]) -> None:
     driver.send_signal(signal.SIGTERM)
     assert driver.wait(30) == 0
+
+
+def test_it_ends_behind_the_commit_that_left_it_little_memory(chain: Chain) -> None:
+    for number in range(2):
+        write_hudi(chain.above, rows_of((f"k{number}", "x", number)))
+        assert chain.start(f"n{number}", **FOLLOWING, **{MEMORY_BYTES: 1 << 20}).wait(60) == 0
+        assert alike(chain)
+        done = chain.result(f"n{number}")
+        assert (done.outcome, done.figures["commits"], done.figures[MEMORY_BYTES]) == ("Succeeded", 1, 1 << 20)
+        assert "ended for a successor to go on" in done.message
 
 
 def test_it_follows_writes_and_deletes_and_ends_when_told(chain: Chain) -> None:

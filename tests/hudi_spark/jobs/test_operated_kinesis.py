@@ -22,6 +22,7 @@ from hudi_operator.runtime.local.loop import LocalRuntime
 from hudi_table.api import open_table
 from hudi_table.cli.program import main as hudictl
 from hudi_table.errors import HudiError
+from hudi_table.model.job.jobspec import MEMORY_BYTES
 from hudi_table.model.job.shards import ShardPositions
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
@@ -244,6 +245,15 @@ def test_a_driver_follows_and_ends_with_what_it_has_read(feed: KinesisFeed) -> N
     assert count(feed) == 60
     end(driver)
     assert feed.numbers() == list(range(70))
+
+
+def test_a_driver_ends_behind_the_commit_that_left_it_little_memory(feed: KinesisFeed) -> None:
+    for number in range(2):
+        feed.stream.put([row(i) for i in range(10 * number, 10 * number + 10)])
+        assert feed.start(work={**FOLLOWING, MEMORY_BYTES: 1 << 20}).wait(60) == 0, feed.log()
+        done = feed.result()
+        assert (done.outcome, done.figures["commits"], done.figures[MEMORY_BYTES]) == ("Succeeded", 1, 1 << 20)
+    assert feed.numbers() == list(range(20))
 
 
 def test_two_drivers_of_one_ingest_do_not_double_a_record(feed: KinesisFeed) -> None:

@@ -10,7 +10,8 @@ from hudi_operator.api.fields.spark import PodSize, SparkSpec
 from hudi_operator.manifests.batch import POD_IP, POD_NAME
 from hudi_operator.manifests.spark_conf import alone, client_mode, totals
 from hudi_spark.jobs import session
-from hudi_spark.jobs.session import SUBMITTED, properties
+from hudi_spark.jobs.memory import SUBMITTED
+from hudi_spark.jobs.session import properties
 from hudi_table.model.job.jobspec import JobSpec
 
 CONF = {"spark.sql.adaptive.enabled": "false"}

@@ -3,7 +3,7 @@ purges."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.attempts import attempt_name
 from hudi_operator.plan.effects import Launch
 from hudi_operator.plan.observed import Problem
-from hudi_operator.plan.schedule.runs import RetryPolicy, rfc3339, verdict
+from hudi_operator.plan.schedule.runs import DENIED, DONE, RetryPolicy, rfc3339, verdict
 from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobSpec
 
@@ -21,6 +21,8 @@ QUEUED = "Queued"
 """Reason of an attempt that was not started because as many are at work as may be."""
 QUEUE_SECONDS = 20.0
 """How soon it is asked again whether there is a turn."""
+STEADY_SECONDS = 60.0
+"""Credentials count as taken by an attempt that has committed, or lasted for so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """Another attempt would fail as the last one did."""
+    """Another attempt would fail as the last one did, until somebody mends it. `again_seconds`:
+    where nobody would tell that this was done, one is made all the same after so long."""
 
     problem: Problem
+    again_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,31 @@ class Unlaunchable:
     problem: Problem
 
 
+def to_correct(spec: HudiTableSpec) -> str:
+    """What somebody has to do where credentials are refused."""
+    secret = spec.storage.credentials_secret_ref
+    if secret is None:
+        return "give credentials in a Secret that spec.storage.credentialsSecretRef names, or the account of its pods the rights"
+    return f"correct Secret {secret.name} (spec.storage.credentialsSecretRef), or the rights of what it names"
+
+
+def still_refused(
+    spec: HudiTableSpec, runs: tuple[RunStatus, ...], committed: Mapping[str, str], now: datetime
+) -> Iterator[tuple[str, Problem, float]]:
+    """(work, why it stood still, seconds) of repeats that have just begun after a refusal. What was
+    said of that stands for so long: a condition that came and went with each repeat would never
+    last until somebody is called. `committed`: attempts that have."""
+    for run in runs:
+        if run.phase != "Running" or run.name in committed or run.started is None:
+            continue
+        same = (each for each in runs if each.work == run.work and each.generation == run.generation)
+        before = next((each for each in same if each.attempt < run.attempt), None)
+        left = STEADY_SECONDS - (now - datetime.fromisoformat(run.started)).total_seconds()
+        if before is not None and before.phase not in DONE and before.reason == DENIED and left > 0:
+            said = f"{before.message}; {to_correct(spec)}: attempt {run.attempt} is at work"
+            yield run.work, Problem(DENIED, said), left
+
+
 def next_attempt(
     wanted: Wanted,
     runs: tuple[RunStatus, ...],
@@ -76,6 +105,10 @@ def next_attempt(
     `unlaunchable`: what was refused to start just now, by work."""
     owner, work = wanted.owner, wanted.work
     found = verdict(runs, work, owner.generation, wanted.batch, policy=policy, now=now)
+    if found.stalled is not None and found.again is not None:
+        reason, said = found.stalled
+        words = f"{said}; {to_correct(wanted.spec)}: it is tried again by itself at {rfc3339(found.again)}"
+        return Stalled(Problem(reason, words), found.wait_seconds)
     if found.stalled is not None:
         return Stalled(Problem(*found.stalled))
     if found.wait_seconds > 0:

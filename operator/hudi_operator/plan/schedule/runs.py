@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 from hudi_operator.api.status import RunStatus
 from hudi_operator.errors import JobLostError
 from hudi_operator.plan.observed import TableObservation
 from hudi_table.errors import (
+    AccessDeniedError,
     CommitStateUnknownError,
     InvariantError,
     UnavailableError,
@@ -22,6 +24,10 @@ RETRYABLE = frozenset(
     error.name() for error in (CommitStateUnknownError, UnavailableError, WriteAbortedError, WriteConflictError)
 )
 JOB_LOST = JobLostError.name()
+DENIED = AccessDeniedError.name()
+DENIED_FACTOR = 6.0
+CONTINUOUS = "continuous:"
+"""How the batch of a continuous driver's run begins."""
 DOUBLINGS_MAX = 64
 """A store may be away for days: past some thousand failures the power is no number of a computer
 any more."""
@@ -38,26 +44,42 @@ UNSAID = "the job ended without a result and without a commit"
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Attempts for one batch of one generation, and the wait before each repeat, in seconds."""
+    """Attempts for one batch of one generation, and the wait before each repeat, in seconds.
+    `denied_max_seconds`: the longest wait where credentials are refused."""
 
     attempts_max: int = 5
     backoff_first_seconds: float = 10.0
     backoff_max_seconds: float = 300.0
+    denied_max_seconds: float = 600.0
 
     def wait_seconds(self, failures: int) -> float:
         """The wait after so many failures in a row."""
         doublings = min(failures - 1, DOUBLINGS_MAX)
         return min(self.backoff_first_seconds * 2.0**doublings, self.backoff_max_seconds)
 
+    def denied_seconds(self, refusals: int) -> float:
+        """The wait after so many refusals of credentials in a row. The first repeat comes as soon
+        as any: the Secret may have followed since the process began that was refused. Then it is
+        slow, for a password that stays wrong may lock its user out."""
+        steps = min(refusals - 1, DOUBLINGS_MAX)
+        return min(self.backoff_first_seconds * DENIED_FACTOR**steps, self.denied_max_seconds)
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether to start now (`wait_seconds` 0), later, or never (`stalled`: reason and message)."""
+    """Whether to start now (`wait_seconds` 0), later, or never (`stalled`: reason and message).
+    `again`: the moment at which it is tried again though it is stalled."""
 
     number: int
     wait_seconds: float = 0.0
     failures: int = 0
     stalled: tuple[str, str] | None = None
+    again: datetime | None = None
+
+
+def is_continuous(run: RunStatus) -> bool:
+    """Whether a run is a continuous driver's."""
+    return (run.batch or "").startswith(CONTINUOUS)
 
 
 def run_line(run: RunStatus) -> str:
@@ -91,8 +113,9 @@ def _with_hindrance(run: RunStatus, before: RunStatus | None) -> RunStatus:
 
 
 def _by_timeline(run: RunStatus, table: TableObservation | None) -> RunStatus:
-    """A run that ended without saying so well may still have committed: then it succeeded."""
-    if run.phase not in ("Lost", "Failed"):
+    """A run that ended without saying so well may still have committed: then it succeeded. A driver
+    commits many times before it fails, and why it did is its own word."""
+    if run.phase not in ("Lost", "Failed") or (run.phase == "Failed" and is_continuous(run)):
         return run
     instant = table.attempts.get(run.name) if table is not None else None
     if instant is not None:
@@ -107,10 +130,13 @@ def _by_timeline(run: RunStatus, table: TableObservation | None) -> RunStatus:
 def verdict(
     runs: tuple[RunStatus, ...], work: str, generation: int, batch: str, *, policy: RetryPolicy, now: datetime
 ) -> Verdict:
-    """Whether an attempt for `batch` is due, given the ended runs of the same work and
-    generation."""
+    """Whether an attempt for `batch` is due, given the ended runs of the same work and generation,
+    newest first."""
     same = [run for run in runs if run.work == work and run.generation == generation]
     number = 1 + max((run.attempt for run in same), default=0)
+    denied = list(takewhile(lambda run: run.phase not in DONE and run.reason == DENIED, same))
+    if denied:
+        return _refused(number, denied, policy, now)
     ended = [run for run in same if run.batch == batch]
     if not ended:
         return Verdict(number)
@@ -127,6 +153,17 @@ def verdict(
     wait = policy.wait_seconds(failures)
     due = _moment(last.finished or last.started, now) + timedelta(seconds=wait)
     return Verdict(number, wait_seconds=max(0.0, (due - now).total_seconds()), failures=failures)
+
+
+def _refused(number: int, denied: list[RunStatus], policy: RetryPolicy, now: datetime) -> Verdict:
+    """The credentials of so many runs in a row were refused, whatever each was for: somebody has to
+    correct them, and nobody has to say that it was done."""
+    last, refusals = denied[0], len(denied)
+    due = _moment(last.finished or last.started, now) + timedelta(seconds=policy.denied_seconds(refusals))
+    if due <= now:
+        return Verdict(number, failures=refusals)
+    left = (due - now).total_seconds()
+    return Verdict(number, left, refusals, (DENIED, last.message or "the credentials were refused"), due)
 
 
 def _moment(text: str | None, default: datetime) -> datetime:

@@ -19,18 +19,12 @@ from hudi_operator.api.status import RunStatus
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import seconds_of
 from hudi_operator.plan.observed import Problem, SourceObservation, TableObservation
-from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, rfc3339
+from hudi_operator.plan.schedule.runs import CONTINUOUS, DONE, RetryPolicy, rfc3339
 from hudi_table.errors import DataLossError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.positions import Extent, Positions, behind, lost, words_of
 
-CONTINUOUS = "continuous:"
 NOTHING = "NothingToDo"
-
-
-def is_continuous(run: RunStatus) -> bool:
-    """Whether a run is a continuous driver's."""
-    return (run.batch or "").startswith(CONTINUOUS)
 
 
 def outdated(run: RunStatus, spec: HudiTableSpec, generation: int) -> str:

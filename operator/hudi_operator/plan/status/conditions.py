@@ -10,17 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from hudi_operator.api.ingests.ingest import IngestSpec
+from hudi_operator.api.ingests.ingest import IngestMode, IngestSpec
 from hudi_operator.api.ingests.source import MESSAGES, SourceType
-from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition
+from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition, RunStatus
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.words import one_line
+from hudi_operator.manifests.quantities import human_bytes
 from hudi_operator.plan.observed import Problem, SourceObservation, TableObservation
 from hudi_operator.plan.schedule import retention, shards, streams, upstreams
 from hudi_operator.plan.schedule.ingests import waiting_of
 from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_operator.plan.status.report import YEARS, human_duration
 from hudi_table.model.counts import counted
+from hudi_table.model.job.jobspec import MEMORY_BYTES, RESIDENT_BYTES
 from hudi_table.model.job.retention import Retention
 from hudi_table.model.job.shards import StreamLag
 from hudi_table.model.table.properties import METADATA_DROPPED, PARTITION_DROPPED
@@ -35,7 +37,10 @@ UPGRADING = "Upgrading"
 CALLBACKS_DELIVERED = "CallbacksDelivered"
 READERS_SERVED = "ReadersServed"
 UPGRADE_WANTED = "UpgradeNeedsApproval"
+MEMORY_SHORT = "MemoryShort"
 RISKS_TOLD = 5
+LASTS = timedelta(minutes=10)
+"""A driver that has lasted for so long has memory enough, whatever those before it had."""
 _WITHOUT_METADATA = "; readers list the folders; a TableService of type Indexing builds it again"
 
 
@@ -274,6 +279,24 @@ def foreign_writers(spec: HudiTableSpec, table: TableObservation | None) -> tupl
         names = one_line(f"another engine dropped or changed {', '.join(table.lost)}", CONDITION_LENGTH_MAX - len(rest))
         found.append(Finding(PROPERTIES_LOST, "True", "ByAnotherEngine", names + rest))
     return tuple(found)
+
+
+def memory_short(spec: HudiTableSpec, runs: Sequence[RunStatus], generation: int, now: datetime) -> tuple[Finding, ...]:
+    """Continuous drivers that were begun anew behind each commit, since it took the memory that
+    they may have; nothing where there is none. `runs`: newest first."""
+    found = []
+    for ingest in (each for each in spec.ingest if each.mode is IngestMode.CONTINUOUS):
+        own = [run for run in runs if run.work == f"Ingest/{ingest.name}" and run.generation == generation]
+        at_work = (run.started for run in own if run.phase == "Running" and run.started is not None)
+        lasts = any(now - datetime.fromisoformat(started) >= LASTS for started in at_work)
+        lives = [run.figures for run in own if run.phase != "Running"][:2]
+        short = [each for each in lives if RESIDENT_BYTES in each and each.get("commits", 0.0) <= 1]
+        if not lasts and len(short) == 2:
+            taken, most = (human_bytes(short[0].get(name, 0.0)) for name in (RESIDENT_BYTES, MEMORY_BYTES))
+            found.append(f"the driver of {ingest.name} is begun anew behind each commit, with {taken} of {most} taken")
+    if not found:
+        return ()
+    return (Finding(MEMORY_SHORT, "True", "EachCommit", f"{'; '.join(found)}: give spec.spark.driver.memory more"),)
 
 
 def as_before(previous: Iterable[Condition], kind: str) -> tuple[Finding, ...]:

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition, RunStatus
+from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition, HudiTableStatus, RunStatus
 from hudi_operator.api.words import one_line
+from hudi_operator.plan import index
 from hudi_operator.plan.effects import Emit, EventType
 from hudi_operator.plan.schedule.runs import DONE
+from hudi_operator.plan.status import bootstrapped, callbacks, versions
 from hudi_operator.plan.status.conditions import AT_RISK, METADATA_TABLE, PARTITION_GONE
+
+
+def of_table(before: HudiTableStatus, after: HudiTableStatus) -> list[Emit]:
+    """Everything that is new in the status of a HudiTable."""
+    phases, old, new = {run.name: run.phase for run in before.runs}, before.conditions, after.conditions
+    found = changes(phases, reversed(after.runs), old, new)
+    for each in (_switched_off, _at_risk, bootstrapped.news, versions.news, callbacks.news):
+        found += each(old, new)
+    return found + index.news(before.index, after.index)
 
 
 def changes(
@@ -37,7 +48,7 @@ def changes(
     return events
 
 
-def switched_off(before: Iterable[Condition], after: Iterable[Condition]) -> list[Emit]:
+def _switched_off(before: Iterable[Condition], after: Iterable[Condition]) -> list[Emit]:
     """An event where the metadata table, or a partition of it alone, is gone since the last
     status."""
     old = next((c for c in before if c.type == METADATA_TABLE), None)
@@ -51,7 +62,7 @@ def switched_off(before: Iterable[Condition], after: Iterable[Condition]) -> lis
     return []
 
 
-def at_risk(before: Iterable[Condition], after: Iterable[Condition]) -> list[Emit]:
+def _at_risk(before: Iterable[Condition], after: Iterable[Condition]) -> list[Emit]:
     """An event where messages that wait have come to be at risk since the last status."""
     known = any(c.type == AT_RISK and c.status == "True" for c in before)
     found = [c for c in after if c.type == AT_RISK and c.status == "True"]

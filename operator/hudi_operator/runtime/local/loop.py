@@ -23,7 +23,7 @@ POLL_SECONDS = 0.1
 WATCH_SECONDS = 2.0
 RUN_RECHECK_SECONDS = 60.0
 """How often a resource is reconciled while a job of it runs; the end of the job is seen at once."""
-LOCAL_POLICY = RetryPolicy(attempts_max=3, backoff_first_seconds=1.0, backoff_max_seconds=30.0)
+LOCAL_POLICY = RetryPolicy(attempts_max=3, backoff_first_seconds=1.0, backoff_max_seconds=30.0, denied_max_seconds=60.0)
 
 
 @dataclass(slots=True)

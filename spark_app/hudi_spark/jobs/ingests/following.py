@@ -1,5 +1,5 @@
 """What all drivers of mode `Continuous` do alike: one turn after the other until they are asked
-to end, and patience with what another try may mend.
+to end, or have taken the memory that they may have; and patience with what another try may mend.
 
 Whatever fails, the next turn begins at the checkpoint of the newest commit.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from hudi_spark.jobs.memory import Fill, fill_of, limit_of
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.stopping import Stopping
 from hudi_table.errors import DataLossError, ExpiredError, HudiError, ObjectNotFoundError, WriteConflictError
@@ -21,6 +22,11 @@ PAUSE_SECONDS_MAX = 30.0
 
 class Turns(Protocol):
     """What follows one type of source."""
+
+    @property
+    def commits(self) -> int:
+        """How many it has made."""
+        ...
 
     def renew(self) -> None:
         """Stand at the checkpoint of the newest commit."""
@@ -44,19 +50,21 @@ class Runs(Turns, Protocol):
         ...
 
 
-def run(driver: Runs, work: Mapping[str, Any], stopping: Stopping, progress: Progress) -> None:
-    """Do what the work of a JobSpec asks for: all that is there, or what comes. Raises
-    HudiError."""
+def run(driver: Runs, work: Mapping[str, Any], stopping: Stopping, progress: Progress) -> Fill | None:
+    """Do what the work of a JobSpec asks for: all that is there, or what comes. What `follow`
+    returns; raises HudiError."""
     if is_continuous(work):
-        follow(driver, interval_of(work), stopping, progress)
-    else:
-        driver.once()
+        return follow(driver, work, stopping, progress)
+    driver.once()
+    return None
 
 
-def follow(driver: Turns, interval: float, stopping: Stopping, progress: Progress) -> None:
-    """Take what comes, until told to end. Raises HudiError for what another try would not mend, or
-    did not."""
-    clock, failures, stale = SystemClock(), 0, True
+def follow(driver: Turns, work: Mapping[str, Any], stopping: Stopping, progress: Progress) -> Fill | None:
+    """Take what comes, until told to end; or until a commit after which little is left of the
+    memory that it may have, which is returned. Raises HudiError for what another try would not
+    mend, or did not."""
+    interval, limit = interval_of(work), limit_of(work)
+    clock, failures, stale, commits = SystemClock(), 0, True, driver.commits
     while not stopping.told():
         try:
             if stale:
@@ -70,6 +78,13 @@ def follow(driver: Turns, interval: float, stopping: Stopping, progress: Progres
             seconds = min(2.0 ** (failures - 1), PAUSE_SECONDS_MAX)
             progress.say(f"{error.name()}: {error}; goes on from the newest checkpoint in {seconds:.0f} s")
             stopping.wait(seconds)
+        # Only behind a commit: a life that brings nothing forward would be followed by another one like it.
+        if driver.commits > commits:
+            commits, fill = driver.commits, fill_of(limit)
+            if fill is not None and fill.is_full:
+                progress.say(f"it ends, for a successor to go on from the newest checkpoint: {fill}")
+                return fill
+    return None
 
 
 def _bear(driver: Turns, error: HudiError, failures: int) -> None:

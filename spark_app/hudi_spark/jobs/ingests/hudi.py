@@ -64,6 +64,11 @@ class _Follower:
         """Of the ingest."""
         return str(self.spec.work["name"])
 
+    @property
+    def commits(self) -> int:
+        """See `Turns`."""
+        return self.tally.count
+
     def source(self) -> HudiSource | None:
         """The other table as it is now, None while there is none. Its properties are read each
         time: another version has its timeline elsewhere."""
@@ -141,10 +146,11 @@ def run_hudi(spec: JobSpec, progress: Progress) -> JobResult:
     clock, work = SystemClock(), spec.work
     start, settings = clock.boot_seconds(), HudiSettings.of(work["source"])
     check_request(spec, settings)
+    fill = None
     with Stopping() if is_continuous(work) else contextlib.nullcontext(Stopping()) as stopping:
         run = _Follower(spec, settings, progress, stopping, interval_of(work), clock)
         if is_continuous(work):
-            follow(run, run.interval, stopping, progress)
+            fill = follow(run, work, stopping, progress)
         elif (source := run.source()) is not None:
             run.once(source)
         else:
@@ -154,7 +160,8 @@ def run_hudi(spec: JobSpec, progress: Progress) -> JobResult:
     count, seconds = run.tally.count, clock.boot_seconds() - start
     words = f"{counted(run.taken, 'commit')} of the other table in {counted(count, 'commit')}"
     figures = {"commits": float(count), "instantsTaken": float(run.taken)}
-    return run.tally.result(spec, words, run.checkpoint, seconds, figures)
+    result = run.tally.result(spec, words, run.checkpoint, seconds, figures)
+    return fill.told(result) if fill is not None else result
 
 
 def check_request(spec: JobSpec, settings: HudiSettings) -> None:

@@ -108,6 +108,11 @@ class _Driver:
     looked: float = -DISCOVER_SECONDS
     follows: bool = False
 
+    @property
+    def commits(self) -> int:
+        """See `Turns`."""
+        return self.done.commits
+
     def held(self) -> HeldPositions | None:
         """The checkpoint of the newest commit."""
         self.table = self.table or find_table(self.spec)
@@ -247,12 +252,13 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
         way = _way(spec, source, ingest, shaping, progress)
         driver = _Driver(spec, source, ingest, way, progress, stopping, clock)
         try:
-            run(driver, work, stopping, progress)
+            fill = run(driver, work, stopping, progress)
         finally:
             way.close()
             source.close()
             shaping.close()
-    return driver.done.result(spec, clock.boot_seconds() - start)
+    result = driver.done.result(spec, clock.boot_seconds() - start)
+    return fill.told(result) if fill is not None else result
 
 
 def _elsewhere(spec: JobSpec) -> Elsewhere:

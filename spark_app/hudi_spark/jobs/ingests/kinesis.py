@@ -61,6 +61,11 @@ class _Driver:
     looked: float = -DISCOVER_SECONDS
     follows: bool = False
 
+    @property
+    def commits(self) -> int:
+        """See `Turns`."""
+        return self.done.commits
+
     def renew(self) -> None:
         """See `Turns`."""
         self.table = self.table or find_table(self.spec)
@@ -168,10 +173,11 @@ def run_kinesis(spec: JobSpec, progress: Progress) -> JobResult:
     with Stopping() as stopping:
         driver = _Driver(spec, source, ingest, shaping, progress, stopping, clock)
         try:
-            run(driver, work, stopping, progress)
+            fill = run(driver, work, stopping, progress)
         finally:
             shaping.close()
-    return driver.done.result(spec, clock.boot_seconds() - start)
+    result = driver.done.result(spec, clock.boot_seconds() - start)
+    return fill.told(result) if fill is not None else result
 
 
 def _ended(positions: ShardPositions) -> int:

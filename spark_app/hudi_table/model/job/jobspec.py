@@ -18,6 +18,9 @@ from hudi_table.model.json_text import parse_json
 VERSION = "hudi.lakeops.dev/v1alpha1"
 MEASURE_INDEX = "measureIndex"
 """Key of a JobSpec's `work`: whether the job is also to measure the table's index."""
+MEMORY_BYTES, RESIDENT_BYTES = "memoryBytes", "residentBytes"
+"""Key of a JobSpec's `work`: how much memory a continuous driver may have. With the other one a
+figure of its result, if it has ended since it had taken most of it."""
 
 
 class SchemaPolicy(StrEnum):
@@ -39,6 +42,7 @@ class JobSpec:
     "format", "csv"} or {"type": "Kafka" or "Debezium", "format", "kafka": see
     `hudi_table.sources.kafka.settings`}, "transform": [steps,
     see `hudi_table.services.transforming.steps`], of Kafka also "mode", "commitIntervalSeconds",
+    MEMORY_BYTES,
     "expectations": [{"name", "sql", "onFail": Fail, Quarantine or Drop}], "onUndecodable": Fail or
     Quarantine, "maxErrorRatio", of every source "schemaPolicy": a `SchemaPolicy`}, {"type":
     "Purge"}, {"type": "Bootstrap", "path", "mode": MetadataOnly or FullRecord, "pattern"}, or of a
@@ -79,10 +83,10 @@ class JobResult:
 
     `instants` made by this attempt, oldest first; `figures` are numbers with their unit in the name
     (recordsInserted, recordsUpdated, recordsDeleted, filesConsumed, bytesRead, bytesWritten,
-    fileGroups, seconds, peakBytes). `plan`: what a service has planned, as `ServicePlan`
-    (docs/reference/services.md), else empty. `index`: what was measured of the table's index, where
-    that was asked for: {"type", "advice": sentences, "better": another type or None, "instant": the
-    newest write}.
+    fileGroups, seconds, peakBytes, residentBytes, memoryBytes). `plan`: what a service has planned,
+    as `ServicePlan` (docs/reference/services.md), else empty. `index`: what was measured of the
+    table's index, where that was asked for: {"type", "advice": sentences, "better": another type or
+    None, "instant": the newest write}.
     """
 
     attempt: str
