@@ -65,11 +65,8 @@ def plan_table(
     phases = {run.name: run.phase for run in desired.status.runs}
     news = scheduled.news(judgement.schedules)
     news += events.changes(phases, reversed(status.runs), desired.status.conditions, status.conditions)
-    news += events.switched_off(desired.status.conditions, status.conditions)
-    news += events.at_risk(desired.status.conditions, status.conditions)
-    news += bootstrapped.news(desired.status.conditions, status.conditions)
-    news += versions.news(desired.status.conditions, status.conditions)
-    news += callbacks.news(desired.status.conditions, status.conditions)
+    for told in (events.switched_off, events.at_risk, bootstrapped.news, versions.news, callbacks.news):
+        news += told(desired.status.conditions, status.conditions)
     news += index.news(desired.status.index, status.index)
     return [
         *_held(desired, observed),
@@ -337,6 +334,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         findings.append(Finding("Stalled", "True", standstill.reason, standstill.message))
     # What cannot be seen now is not forgotten: the last figures stay, the conditions say how old they are.
     unseen = table is None and (observed.problem is not None or observed.refused is not None)
+    ingests = before.ingest if unseen or spec is None else _ingests(judgement, spec)
     if spec is not None and not unseen:
         coming = scheduled.coming(judgement.schedules)
         findings.append(conditions.fresh(spec, table, observed.sources, now, coming))
@@ -367,7 +365,8 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         timeline=before.timeline if unseen else report.timeline(table, before.timeline),
         data=before.data if unseen else report.data(spec, table),
         index=before.index if unseen or desired.errors else index.known(before.index, observed.measured, table),
-        ingest=before.ingest if unseen or spec is None else _ingests(judgement, spec),
+        ingest=ingests,
+        lag=before.lag if ingests is before.ingest else report.worst_lag(ingests),
         callbacks=callbacks.statuses(desired, observed, now),
         services=before.services if unseen else report.services(table),
         runs=tuple(replace(run, plan=None, index=None) for run in runs[: report.RUNS_MAX]),
