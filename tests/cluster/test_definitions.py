@@ -18,7 +18,7 @@ from hudi_operator.api import crd
 from hudi_operator.api.names import API_VERSION, PLURALS
 from tests.hudi_operator.api.test_crds import BAD, GOOD, defaulted, judged, root
 from tests.support.api_server import ApiServer
-from tests.support.manifests import manifest, spec
+from tests.support.manifests import ingest, manifest, spec
 from tests.support.set_manifests import set_spec
 
 CHANGES: list[tuple[dict[str, Any], str]] = [
@@ -101,6 +101,24 @@ def test_kubectl_get_prints_the_columns(server: ApiServer, namespace: str, kind:
     assert header.split() == " ".join(wanted).split()
     assert server.kubectl("get", "-n", namespace, "hudi").stdout, "all kinds belong to the category"
     assert API_VERSION.partition("/")[0] in server.kubectl("api-resources").stdout
+
+
+def test_kubectl_get_wide_prints_the_worst_lag_and_whether_messages_are_at_risk(
+    server: ApiServer, namespace: str
+) -> None:
+    ingests = [ingest(), ingest(name="other")]
+    server.apply({**manifest("late", **spec(ingest=ingests)), "metadata": {"name": "late", "namespace": namespace}})
+    path = f"/apis/{API_VERSION}/namespaces/{namespace}/huditables/late/status"
+    risk = {"type": "AtRisk", "status": "True", "reason": "DeletedUnread", "message": "soon", "lastTransitionTime": "2026-01-01T00:00:00Z"}  # fmt: skip
+    status = {
+        "ingest": [{"name": "feed", "lag": "9s"}, {"name": "other", "lag": "2h5m"}],
+        "lag": "2h5m",
+        "conditions": [{**risk, "observedGeneration": 1}],
+    }
+    server.done("PATCH", path, {"status": status}, "application/merge-patch+json")
+    head, row = server.kubectl("get", "-n", namespace, "ht", "late", "-o", "wide").stdout.splitlines()
+    assert row[head.index("LAG") :].split()[0] == "2h5m"
+    assert row[head.index("AT RISK") :].split()[0] == "True"
 
 
 def test_the_name_of_a_set_fits_into_a_label(server: ApiServer, namespace: str) -> None:

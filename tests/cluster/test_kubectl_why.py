@@ -143,7 +143,7 @@ def test_why_of_a_metadata_table_that_was_switched_off(server: ApiServer, shell:
 
 def test_a_table_that_is_not_there_is_told_with_what_is(server: ApiServer, shell: Shell) -> None:
     made(server, shell.namespace)
-    for verb in (["why"], ["timeline"], ["report"], ["logs"], ["plan"], ["approve"], ["status"]):
+    for verb in (["why"], ["timeline"], ["report"], ["logs"], ["plan"], ["approve"], ["lag"], ["status"]):
         done = shell.hudi(*verb, "planes")
         assert (done.returncode, done.stdout) == (1, ""), verb
         assert f"there is no HudiTable 'planes' in namespace {shell.namespace}; there are flights" in done.stderr

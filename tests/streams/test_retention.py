@@ -122,6 +122,7 @@ def test_what_no_retention_deletes_is_never_at_risk(place: Place) -> None:
     found = place.apply(place.document(of=RESTS))
     assert condition(found, "AtRisk")["status"] == "False", place.lines
     assert (told(found)["pendingMessages"], "retentionRemaining" in told(found)) == (1, False)
+    assert told(found)["pendingBytes"] == len(b"b" + row(2)), "key and value"
 
 
 def test_before_the_first_commit_it_is_not_known_what_is_at_risk(place: Place) -> None:
@@ -159,6 +160,7 @@ def test_brokers_that_do_not_tell_their_configuration_keep_no_ingest_from_its_wo
     assert (risk["status"], risk["reason"]) == ("Unknown", "RetentionNotTold")
     assert "refuse" in risk["message"]
     assert (told(found)["pendingMessages"], "retentionRemaining" in told(found)) == (1, False)
+    assert told(found)["pendingBytes"] == len(row(2)), "messages may be read"
 
 
 def test_the_rate_is_that_of_the_newest_commits_and_event_times_are_those_of_their_rows(place: Place) -> None:

@@ -29,6 +29,7 @@ KINESIS_GOOD = [
     kinesis(startFrom={"position": "Timestamp", "timestamp": "2026-01-31T12:00:00Z"}, onDataLoss="Continue"),
     kinesis(format="avro", avro={"registry": "https://registry:8081"}, maxBytes="1Mi"),
     kinesis(format="protobuf", protobuf={"schemaFile": "s3://b/order.proto", "message": "shop.Order"}),
+    kinesis(json={"registry": "https://registry:8081"}),
     kinesis(format="raw", startFrom={"position": "Latest"}),
 ]  # fmt: skip
 KINESIS_BAD = [
@@ -38,6 +39,7 @@ KINESIS_BAD = [
     (kinesis(format="csv"), "needs kinesis and format"),
     (kinesis(format="avro"), "format avro needs kinesis.avro"),
     (kinesis(avro={"registry": "https://registry:8081"}), "format avro needs kinesis.avro"),
+    (kinesis(format="raw", json={"registry": "http://r"}), "kinesis.json belongs to format json"),
     (kinesis(format="protobuf"), "format protobuf kinesis.protobuf"),
     (kinesis(path="s3://b/p"), "path belongs to type Files"),
     (kinesis(kafka=TOPICS), "kafka to type Kafka or Debezium"),

@@ -3,15 +3,18 @@ fetched by `make setup-registry`."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import http.server
 import json
 import os
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,3 +80,32 @@ def _answers(url: str) -> bool:
             return True
     except (urllib.error.URLError, OSError):
         return False
+
+
+@contextlib.contextmanager
+def guarded_registry(schemas: Mapping[int, Mapping[str, Any]], user: str, password: str) -> Iterator[str]:
+    """The URL of one that answers schemas by their ids to who has the password, and nothing else;
+    for tests that need no more."""
+    wanted = f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            number = int(self.path.rpartition("/")[2])
+            known = self.headers["Authorization"] == wanted
+            body = json.dumps(schemas.get(number, {"error_code": 40403})).encode()
+            self.send_response((200 if number in schemas else 404) if known else 401)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing to the terminal."""
+
+    with http.server.ThreadingHTTPServer((HOST, 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://{HOST}:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()

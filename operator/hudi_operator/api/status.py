@@ -88,7 +88,11 @@ class IngestStatus:
 
     name: str = prop("name of the ingest")
     pending_files: int = prop("files that are there and not in the table; of a queue, about how many messages wait", 0)
-    pending_bytes: int = prop("their size", 0, format="int64")
+    pending_bytes: int | None = prop(
+        "their size; of Kafka an estimate, by the mean size of the first messages that wait; absent where it is not known, as of a queue and of Kinesis",
+        None,
+        format="int64",
+    )
     pending_messages: int | None = prop(
         "of a stream: at most so many messages are there and not in the table; absent before the first commit",
         None,
@@ -233,6 +237,7 @@ class HudiTableStatus:
     data: DataStatus | None = prop("what a snapshot read sees", None)
     index: IndexStatus | None = prop("what the newest job that measured the index has found", None)
     ingest: tuple[IngestStatus, ...] = prop("how far each ingest is", (), list_key="name")
+    lag: str | None = prop("the largest lag of the ingests; absent where there is none", None)
     callbacks: tuple[CallbackStatus, ...] = prop("how far each callback is", (), list_key="name")
     services: tuple[UpkeepStatus, ...] = prop("what table services have left on the timeline", (), list_key="type")
     runs: tuple[RunStatus, ...] = prop("newest attempts, newest first", (), max_items=RUNS_MAX)

@@ -93,7 +93,11 @@ TABLES = (
         "age of the oldest file that waits, as of the last reconcile",
     ),
     _gauge("hudi_table_ingest_pending_files", (*TABLE, "ingest"), "files of the source that are not in the table"),
-    _gauge("hudi_table_ingest_pending_bytes", (*TABLE, "ingest"), "their size"),
+    _gauge(
+        "hudi_table_ingest_pending_bytes",
+        (*TABLE, "ingest"),
+        "size of what is not in the table; of Kafka an estimate; absent where it is not known",
+    ),
     _gauge(
         "hudi_table_ingest_pending_messages",
         (*TABLE, "ingest"),

@@ -116,7 +116,8 @@ def table_samples(key: Key, document: Mapping[str, Any], now: datetime) -> Itera
         yield "hudi_table_ingest_pending_files", of, ingest.get("pendingFiles", 0)
         if "pendingMessages" in ingest:
             yield "hudi_table_ingest_pending_messages", of, ingest["pendingMessages"]
-        yield "hudi_table_ingest_pending_bytes", of, ingest.get("pendingBytes", 0)
+        if "pendingBytes" in ingest:
+            yield "hudi_table_ingest_pending_bytes", of, ingest["pendingBytes"]
         if "retentionRemaining" in ingest:
             yield "hudi_table_ingest_retention_remaining_seconds", of, seconds_of(ingest["retentionRemaining"])
         if "rate" in ingest:

@@ -14,7 +14,7 @@ from hudi_table.model.job.custom import CustomMark
 from hudi_table.model.job.marks import Mark
 from hudi_table.model.job.positions import Extent, Positions
 from hudi_table.model.job.query_mark import QueryMark
-from hudi_table.model.job.retention import Retention
+from hudi_table.model.job.retention import Retention, Unread
 from hudi_table.model.job.shards import ShardPositions, StreamLag
 from hudi_table.model.job.upstream import Upstream, UpstreamExtent
 from hudi_table.model.service.debt import ArchivingDebt, CompactionDebt
@@ -170,7 +170,7 @@ class SourceObservation:
     checkpoint (None where there is no table), or how many messages a queue has that tells of files;
     or why that could not be seen. `lag`: since when records of a stream wait, or why that is not
     known, which keeps no job from being started; None where nobody looks. `retention`: how long the
-    brokers keep what waits, in the same way."""
+    brokers keep what waits, in the same way; `unread`: what waits in those partitions that told."""
 
     ingest: str
     files: tuple[SourceFile, ...] = ()
@@ -180,6 +180,7 @@ class SourceObservation:
     queue: QueueDepth | None = None
     lag: StreamLag | Problem | None = None
     retention: Retention | Problem | None = None
+    unread: tuple[Unread, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -334,6 +334,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         findings.append(Finding("Stalled", "True", standstill.reason, standstill.message))
     # What cannot be seen now is not forgotten: the last figures stay, the conditions say how old they are.
     unseen = table is None and (observed.problem is not None or observed.refused is not None)
+    ingests = before.ingest if unseen or spec is None else _ingests(judgement, spec)
     if spec is not None and not unseen:
         coming = scheduled.coming(judgement.schedules)
         findings.append(conditions.fresh(spec, table, observed.sources, now, coming))
@@ -365,7 +366,8 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         timeline=before.timeline if unseen else report.timeline(table, before.timeline),
         data=before.data if unseen else report.data(spec, table),
         index=before.index if unseen or desired.errors else index.known(before.index, observed.measured, table),
-        ingest=before.ingest if unseen or spec is None else _ingests(judgement, spec),
+        ingest=ingests,
+        lag=before.lag if ingests is before.ingest else report.worst_lag(ingests),
         callbacks=callbacks.statuses(desired, observed, now),
         services=before.services if unseen else report.services(table),
         runs=tuple(replace(run, plan=None, index=None) for run in runs[: report.RUNS_MAX]),

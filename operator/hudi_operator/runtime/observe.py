@@ -18,6 +18,7 @@ from hudi_operator.plan.observed import FileFact, Problem, QueueDepth, SourceObs
 from hudi_operator.runtime.foreseen import refuse_ingest, refuse_service, refuse_table
 from hudi_operator.runtime.known import KnownTable, moment_of
 from hudi_operator.runtime.observing.problems import problem_of
+from hudi_operator.runtime.observing.stores import storage_options
 from hudi_operator.runtime.observing.topics import topics_of
 from hudi_operator.runtime.observing.traces import traces
 from hudi_operator.runtime.observing.unchanged import Answers, Look
@@ -28,10 +29,8 @@ from hudi_table.metadata.port import open_context
 from hudi_table.model.bounded import Bounded, Shelf
 from hudi_table.model.job.shards import ShardPositions, StreamLag
 from hudi_table.model.job.upstream import Upstream
-from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.names import HOODIE
 from hudi_table.model.table.config import TableConfig
-from hudi_table.model.table.index_properties import CONNECTION
 from hudi_table.model.timeline.chain import ChainEntry
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS
 from hudi_table.services.cleaning.debt import bytes_to_clean
@@ -56,7 +55,6 @@ FACTS_MAX, ANSWERS_MAX, FOOTERS_MAX, ENTRIES_MAX, BODIES_BYTES_MAX = 200_000, 10
 observed for longest are read anew."""
 
 KEY_ID = "AWS_ACCESS_KEY_ID"
-NOT_OF_STORES = frozenset({CONNECTION, *SOURCE_VARIABLES})
 
 
 @dataclass(slots=True)
@@ -317,16 +315,6 @@ class Observer:
             footer = read_footer(source)
         found = self._footers[owner, file.path] = _Footer(footer.rows, (footer.min_key, footer.max_key))
         return found
-
-
-def storage_options(spec: HudiTableSpec, uri: str, secret: Mapping[str, str]) -> dict[str, str]:
-    """Options of the storage port for a location: none for local paths, else endpoint, region and
-    credentials."""
-    if uri.startswith(("file:", "memory:")):
-        return {}
-    settings = {"endpoint": spec.storage.endpoint, "region": spec.storage.region}
-    options = {name: value for name, value in settings.items() if value is not None}
-    return options | {name.lower(): value for name, value in secret.items() if name not in NOT_OF_STORES}
 
 
 def _is_begun(storage: Storage) -> bool:

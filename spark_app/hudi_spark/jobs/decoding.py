@@ -17,6 +17,7 @@ from hudi_table.sources.formats.decoder import Decoder, Judge
 from hudi_table.sources.formats.dialects import DIALECTS, Dialect
 from hudi_table.sources.formats.envelopes import Envelopes, JsonEnvelopes
 from hudi_table.sources.formats.json import JsonDecoder
+from hudi_table.sources.formats.json_schema import JsonRegistryDecoder
 from hudi_table.sources.formats.protobuf.decoder import ProtobufDecoder, ProtobufRegistryDecoder
 from hudi_table.sources.formats.raw import RawDecoder
 from hudi_table.sources.formats.registry import Registry
@@ -62,7 +63,7 @@ def decoding_of(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str
         raise InvalidRequestError(
             f"kafka.keyFormat raw holds one column, and a delete needs {', '.join(needed)}: give json or avro"
         )
-    values = decoder_of(spec, settings, settings.format, environment, judge_of(spec))
+    values = decoder_of(spec, settings, settings.format, environment, judge_of(spec), columns)
     keys = (
         decoder_of(spec, settings, settings.key_format, environment)
         if deletes and settings.key_format != "raw"
@@ -75,6 +76,8 @@ def _events(
     spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, str], columns: pa.Schema
 ) -> DebeziumDecoder:
     dialect = dialect_of(spec)
+    if settings.json_registry is not None:
+        raise InvalidRequestError("kafka.json is not for a source of type Debezium: leave it out, or give format avro")
     envelopes: Envelopes = JsonEnvelopes(columns, dialect)
     if settings.format != "json":
         if settings.format != "avro" or settings.registry is None:
@@ -102,11 +105,15 @@ def decoder_of(
     form: str,
     environment: Mapping[str, str],
     judge: Judge | None = None,
+    columns: pa.Schema | None = None,
 ) -> Decoder:
-    """Of the format of values, or of keys. Raises InvalidRequestError."""
+    """Of the format of values, or of keys; `columns`: types that the manifest says. Raises
+    InvalidRequestError."""
     field = "kinesis" if isinstance(settings, KinesisSettings) else "kafka"
     if form == "json":
-        return JsonDecoder()
+        if settings.json_registry is None:
+            return JsonDecoder()
+        return JsonRegistryDecoder(Registry(settings.json_registry, environment).json_documents, judge, columns)
     if form == "raw":
         return RawDecoder()
     if form != settings.format and settings.format == "protobuf":

@@ -22,7 +22,7 @@ ENGINES = "hudictl.engines"
 tables by name and the most rows that are needed (None: all), which returns a context manager that
 gives a `pyarrow.RecordBatchReader`."""
 VERBS_ELSEWHERE = {
-    **dict.fromkeys(("status", "plan", "approve", "run", "why", "logs", "report", "sets"), "hudi-operator"),
+    **dict.fromkeys(("status", "plan", "approve", "run", "lag", "why", "logs", "report", "sets"), "hudi-operator"),
     "local": "hudi-operator[local]",
 }
 """The project's own verbs that are not in this package, and what installs them; `--help` lists them

@@ -124,6 +124,14 @@ def test_what_a_status_does_not_say_has_no_series(documents: Documents) -> None:
     assert "hudi_table_records" not in found
 
 
+def test_bytes_that_are_not_known_are_not_none(documents: Documents) -> None:
+    key = Key("HudiTable", "lake", "streamed")
+    documents[key] = stored(manifest("streamed", **spec()), status={"ingest": [{"name": "feed", "pendingMessages": 3}]})
+    found = series(documents)
+    assert found["hudi_table_ingest_pending_messages"][("streamed", "feed")] == 3
+    assert ("streamed", "feed") not in found["hudi_table_ingest_pending_bytes"]
+
+
 def test_a_service_is_told_as_its_status_says(documents: Documents) -> None:
     found = series(documents)
     labels = ("shrink", "flights", "Cleaning")

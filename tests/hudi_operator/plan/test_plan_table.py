@@ -4,6 +4,7 @@ run."""
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, ClassVar
 
 import pytest
@@ -90,6 +91,18 @@ class TestWaitingFiles:
         (found,) = status_of(plan_table(desired(), seen(table(FILES[0])), NOW)).ingest
         assert (found.pending_files, found.pending_bytes, found.lag) == (2, 200, "9m")
         assert (found.consumed_files, found.last_commit) == (1, COMMIT.time)
+
+    def test_of_several_ingests_make_the_table_as_late_as_the_worst_of_them(self) -> None:
+        old = (replace(FILES[0], modified=NOW - timedelta(hours=2)),)
+        sources = (SourceObservation("feed", FILES[1:]), SourceObservation("other", old))
+        late = status_of(plan_table(desired(ingest=[ingest(), ingest(name="other")]), Observed(sources=sources), NOW))
+        assert [each.lag for each in late.ingest] == ["9m", "2h"]
+        assert late.lag == "2h", "and not the first, nor that of the greatest number"
+        assert status_of(plan_table(desired(ingest=[]), Observed(), NOW)).lag is None
+
+    def test_are_no_longer_told_of_once_the_table_is_not_seen_but_the_lag_stays(self) -> None:
+        away = Observed(problem=Problem("Unavailable", "no store", True))
+        assert status_of(plan_table(desired({"lag": "5m"}), away, NOW)).lag == "5m"
 
     def test_without_a_transform_need_no_spark(self) -> None:
         (launch,) = of(Launch, plan_table(desired(), seen(), NOW))

@@ -14,7 +14,7 @@ from hudi_operator.plan.status import why
 from hudi_operator.plan.table import plan_table
 from hudi_operator.runtime.observing.paces import Step, pace_of, step_of
 from hudi_table.model.job.positions import Extent, Positions, TopicExtent, TopicPositions
-from hudi_table.model.job.retention import Left, Limits, Retention, Unread, left_of
+from hudi_table.model.job.retention import Left, Limits, Retention, Unread, bytes_of, left_of
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.services.ingesting import SET_KEY
 from tests.support.manifests import ingest
@@ -37,8 +37,9 @@ def planned(retention: Retention | Problem | None, *, rate: float | None = 10.0,
     found = table(
         checkpoints={"feed": CommittedCheckpoint(POSITIONS, COMMIT.time)}, paces={"feed": Pace(rate, MILLIS, MILLIS)}
     )
+    waits = more.pop("unread", ())
     wanted = desired(ingest=[ingest(source=more.pop("source", KAFKA))], **more)
-    source = SourceObservation("feed", extent=EXTENT, retention=retention)
+    source = SourceObservation("feed", extent=EXTENT, retention=retention, unread=waits)
     return plan_table(wanted, Observed(table=found, sources=(source,)), NOW)
 
 
@@ -121,6 +122,17 @@ def test_it_is_reported_once_when_it_turns_true() -> None:
         desired(before, ingest=[ingest(source=KAFKA)]), Observed(problem=Problem("Unavailable", "no store", True)), NOW
     )
     assert risk(unseen)[0] == "True", "what was known stays while the table is not seen"
+
+
+def test_the_bytes_that_wait_are_an_estimate_by_the_partitions_that_told() -> None:
+    (feed,) = status_of(planned(kept(DAY), unread=kept(DAY).unread)).ingest
+    assert (feed.pending_messages, feed.pending_bytes) == (600, 60_000)
+    (unknown,) = status_of(planned(kept(DAY))).ingest
+    assert (unknown.pending_messages, unknown.pending_bytes) == (600, None), "no partition told"
+    two = (Unread("t", 0, 10, 0, 100.0), Unread("t", 1, 30, 0, 20.0))
+    assert bytes_of(two, 40) == 1600
+    assert bytes_of(two, 80) == 3200, "those that did not tell are as those that did"
+    assert bytes_of((), 0) == 0
 
 
 def test_event_times_stay_with_the_table_and_begin_anew_with_another() -> None:

@@ -15,7 +15,8 @@ from hudi_operator.api.resources import desired_table
 from hudi_operator.plan.observed import Problem, TableObservation, Trace
 from hudi_operator.plan.status.report import records_of
 from hudi_operator.runtime import known, observe
-from hudi_operator.runtime.observe import Observer, storage_options
+from hudi_operator.runtime.observe import Observer
+from hudi_operator.runtime.observing.stores import storage_options
 from hudi_table.api import HudiTable, create_table
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, advance, key_of
 from hudi_table.model.service.debt import ArchivingDebt

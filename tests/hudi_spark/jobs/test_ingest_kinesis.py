@@ -22,6 +22,7 @@ from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from tests.support.feeds import row
 from tests.support.kinesis import KinesisFeed, TestStream, as_of_aws, environment_of
+from tests.support.registry import guarded_registry
 from tests.support.s3 import S3Server, running_s3
 from tests.support.scale import scaled
 
@@ -261,6 +262,25 @@ def test_records_are_avro_or_raw_too(feed: KinesisFeed, tmp_path: Path) -> None:
     assert (done.outcome, feed.rows()) == ("Succeeded", [{"id": "k7", "n": 7}]), done.message
     lacks = feed.run()
     assert "format avro needs kinesis.avro.registry or kinesis.avro.schemaFile" in lacks.message
+
+
+def test_records_of_json_with_the_id_of_a_schema_have_the_types_that_it_says(
+    feed: KinesisFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = {"type": "object", "properties": {"id": {"type": "string"}, "n": {"type": "number"}}}
+    monkeypatch.setenv("SCHEMA_REGISTRY_USERNAME", "reader")
+    monkeypatch.setenv("SCHEMA_REGISTRY_PASSWORD", "se-cret")
+    feed.stream.put([b'\0\0\0\0\x07{"id": "2026-01-31T00:00:00Z", "n": 7}'])
+    with guarded_registry({7: {"schemaType": "JSON", "schema": json.dumps(schema)}}, "reader", "se-cret") as url:
+        done = feed.run(json={"registry": url})
+        assert (done.outcome, feed.rows()) == ("Succeeded", [{"id": "2026-01-31T00:00:00Z", "n": 7.0}]), done.message
+        feed.stream.put([row(8)])
+        bare = feed.run(json={"registry": url})
+        assert "it does not begin with a zero byte and the id of a schema" in bare.message
+        monkeypatch.setenv("SCHEMA_REGISTRY_PASSWORD", "wrong")
+        feed.stream.put([b'\0\0\0\0\x07{"id": "b", "n": 9}'])
+        refused = feed.run(json={"registry": url})
+        assert refused.error_class in ("AccessDenied", "InvalidData")
 
 
 def test_a_stream_that_is_not_there_and_keys_that_are_refused_are_told(

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hudi_operator.cli.kubectl.program import main as kubectl_hudi
 from hudi_operator.plan.schedule.runs import RetryPolicy
 from hudi_operator.runtime.local.loop import LocalRuntime
 from hudi_table.api import open_table
@@ -144,13 +145,25 @@ def test_what_the_stream_holds_is_taken_and_what_cannot_be_read_is_told(
     assert (place.count(), found["status"]["ingest"][0]["refusedMessages"]) == (31, 1)
 
 
-def test_the_status_tells_for_how_long_a_record_waits(place: Place) -> None:
+def lag(place: Place, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    capsys.readouterr()
+    assert kubectl_hudi(["lag", "orders", "--file", str(place.folder / "manifest.yaml"), "-o", "json"]) == 0
+    items: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["items"]
+    return items
+
+
+def test_the_status_tells_for_how_long_a_record_waits(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     place.stream.put([row(i) for i in range(10)])
     found = place.apply(freshness="1s", kinesis={"every": "1h"})
     assert (condition(found, "Fresh")["reason"], found["status"]["ingest"][0]["lag"]) == ("UpToDate", "0s"), place.lines
     place.stream.put([row(10)])
     time.sleep(2.1)
+    shards = {each["secondsBehind"]: each for each in lag(place, capsys)}
+    late = max(shards)
+    assert (late >= 2, min(shards)) == (True, 0), "of the shards that hold nothing new none does"
+    assert (shards[late]["rowsBehind"], shards[late]["bytesBehind"], shards[0]["rowsBehind"]) == (None, None, 0)
     found = place.apply(freshness="1s", kinesis={"every": "1h"})
+    assert "pendingBytes" not in found["status"]["ingest"][0]
     assert condition(found, "Fresh")["message"].endswith("the oldest for longer than 1s"), found["status"]
     assert found["status"]["ingest"][0]["lag"] != "0s"
     assert found["status"]["ingest"][0]["retentionRemaining"].startswith("23h")

@@ -26,13 +26,19 @@ _ONE_PLACE = Rule(
 )
 
 
+REGISTRY = "URL of a schema registry with Confluent's API; its user is SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD of the Secret"
+
+
 def _registry() -> Any:
-    return prop(
-        "URL of a schema registry with Confluent's API; its user is SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD of the Secret",
-        None,
-        pattern=ENDPOINT,
-        max_length=512,
-    )
+    return prop(REGISTRY, None, pattern=ENDPOINT, max_length=512)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSpec:
+    """Where the schemas of JSON messages are that begin with the id of one. What a schema says of
+    types decides; nothing is checked against it."""
+
+    registry: str = prop(REGISTRY, pattern=ENDPOINT, max_length=512)
 
 
 @dataclass(frozen=True, slots=True)

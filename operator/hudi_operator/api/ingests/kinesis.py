@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from hudi_operator.api.fields.patterns import DURATION, ENDPOINT, QUANTITY
-from hudi_operator.api.ingests.codecs import AvroSpec, ProtobufSpec
+from hudi_operator.api.ingests.codecs import AvroSpec, JsonSpec, ProtobufSpec
 from hudi_operator.api.ingests.databases import EVERY
 from hudi_operator.api.ingests.ranges import MOMENT_RULES
 from hudi_operator.api.schema import Rule, prop
@@ -77,5 +77,9 @@ class KinesisSpec:
         KinesisLoss.STOP,
     )
     every: str = prop("of mode Once: how often the stream is asked", EVERY, pattern=DURATION, max_length=32)
+    json: JsonSpec | None = prop(
+        "of format json: where the schemas are of messages that begin with the id of one; absent: messages are JSON alone",
+        None,
+    )
     avro: AvroSpec | None = prop("where the schemas of format avro are", None)
     protobuf: ProtobufSpec | None = prop("where the definitions of format protobuf are", None)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from hudi_operator.api.fields.brokers import BROKERS, TOPIC_LENGTH_MAX, SaslMechanism, SecurityProtocol
 from hudi_operator.api.fields.patterns import LOCATION, QUANTITY, is_pattern
-from hudi_operator.api.ingests.codecs import AvroSpec, CsvSpec, ProtobufSpec
+from hudi_operator.api.ingests.codecs import AvroSpec, CsvSpec, JsonSpec, ProtobufSpec
 from hudi_operator.api.ingests.custom import CustomSpec
 from hudi_operator.api.ingests.databases import Infinite, JdbcSpec
 from hudi_operator.api.ingests.kinesis import KinesisSpec
@@ -147,6 +147,10 @@ class KafkaSpec:
         OnDataLoss.STOP,
     )
     security: SecuritySpec = prop("how the brokers are spoken to", SecuritySpec)
+    json: JsonSpec | None = prop(
+        "of format or keyFormat json: where the schemas are of messages, or keys, that begin with the id of one; absent: they are JSON alone",
+        None,
+    )
     avro: AvroSpec | None = prop("where the schemas of format avro are", None)
     protobuf: ProtobufSpec | None = prop("where the definitions of format protobuf are", None)
 
@@ -299,6 +303,25 @@ class SourceSpec:
                 or s.kafka.avro is not None
                 or (s.format is not SourceFormat.AVRO and s.kafka.key_format is not KeyFormat.AVRO)
             ),
+        ),
+        Rule(
+            "!has(self.kafka) || !has(self.kafka.json) || (self.type == 'Kafka' && ((has(self.format) && self.format == 'json') || self.kafka.keyFormat == 'json'))",
+            "kafka.json belongs to type Kafka with format json, or keyFormat json",
+            "kafka",
+            lambda s: (
+                s.kafka is None
+                or s.kafka.json is None
+                or (
+                    s.type is SourceType.KAFKA
+                    and (s.format is SourceFormat.JSON or s.kafka.key_format is KeyFormat.JSON)
+                )
+            ),
+        ),
+        Rule(
+            "!has(self.kinesis) || !has(self.kinesis.json) || (has(self.format) && self.format == 'json')",
+            "kinesis.json belongs to format json",
+            "kinesis",
+            lambda s: s.kinesis is None or s.kinesis.json is None or s.format is SourceFormat.JSON,
         ),
         Rule(
             "!has(self.kafka) || has(self.kafka.protobuf) == (has(self.format) && self.format == 'protobuf')",

@@ -31,6 +31,7 @@ VERBS = {
     "plan": "what a service would do, and what it costs; without TYPE, the plans that wait",
     "approve": "lets a plan be run: exactly the one that was shown",
     "run": "runs a service, once and now",
+    "lag": "how far the ingests from streams are behind, partition by partition",
     "why": "what keeps a table from going on, and the next command",
     "logs": "what the pod of an attempt says",
     "report": "everything about a table on one page, without secrets",
@@ -147,6 +148,12 @@ def _timeline(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _lag(parser: argparse.ArgumentParser) -> None:
+    _name(parser)
+    parser.add_argument("ingest", metavar="INGEST", nargs="?", help="of this ingest alone")
+    parser.add_argument("--file", metavar="FILE", help="take the resource from a manifest, and ask no cluster")
+
+
 def _service(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--instant", metavar="INSTANT", help="of a Savepoint, Restore or Rollback")
     parser.add_argument("--to", type=int, metavar="VERSION", help="of Upgrade: the table version, 6, 8 or 9")
@@ -213,7 +220,7 @@ def _logs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tail", type=int, metavar="N", help="only the last N lines")
 
 
-_QUESTIONS = ("status", "sets", "timeline", "plan", "why", "logs", "report")
+_QUESTIONS = ("status", "sets", "timeline", "plan", "lag", "why", "logs", "report")
 _SHAPES = {
     "status": _Verb(_status),
     "sets": _Verb(_sets),
@@ -221,6 +228,7 @@ _SHAPES = {
     "plan": _Verb(_plan),
     "approve": _Verb(_approve),
     "run": _Verb(_run_arguments),
+    "lag": _Verb(_lag),
     "why": _Verb(_name, ("text", "json", "yaml")),
     "logs": _Verb(_logs, ()),
     "report": _Verb(_name, ("text", "json", "yaml")),

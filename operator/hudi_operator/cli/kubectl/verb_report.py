@@ -21,9 +21,9 @@ from hudi_operator.api.documents import Document
 from hudi_operator.cli.kubectl import program
 from hudi_operator.cli.kubectl.access import access
 from hudi_operator.cli.kubectl.gathered import facts_of
-from hudi_operator.cli.kubectl.redaction import redacted
 from hudi_operator.cli.kubectl.verb_timeline import instants
 from hudi_operator.cli.kubectl.verb_why import text as why_text
+from hudi_operator.cli.redaction import redacted
 from hudi_operator.plan.status import overview, why
 from hudi_operator.plan.status.why import Cause, Facts
 from hudi_table.cli import exits

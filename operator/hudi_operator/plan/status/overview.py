@@ -31,7 +31,7 @@ def row(table: Document, services: Sequence[Document], now: datetime) -> dict[st
         "lastInstant": timeline.get("lastInstant"),
         "lastCommitSeconds": since(timeline.get("lastTime"), now),
         "waitingFiles": sum(int(each.get("pendingFiles") or 0) for each in status.get("ingest") or ()),
-        "lag": next((each.get("lag") for each in status.get("ingest") or () if each.get("pendingFiles")), None),
+        "lag": status.get("lag"),
         "records": data.get("records"),
         "files": data.get("files"),
         "bytes": data.get("bytes"),

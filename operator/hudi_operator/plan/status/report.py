@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from hudi_operator.api.ingests.source import SourceType
 from hudi_operator.api.options import ignored
 from hudi_operator.api.status import (
     NOTE_LENGTH_MAX,
@@ -17,7 +18,7 @@ from hudi_operator.api.status import (
 )
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.words import one_line
-from hudi_operator.manifests.quantities import human_bytes
+from hudi_operator.manifests.quantities import human_bytes, seconds_of
 from hudi_operator.plan.figures import small_files
 from hudi_operator.plan.observed import CommittedCheckpoint, Observed, Pace, TableObservation
 from hudi_operator.plan.schedule import retention, shards, streams
@@ -25,11 +26,12 @@ from hudi_operator.plan.schedule.ingests import waiting_of
 from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_table.model.counts import counted
 from hudi_table.model.job.positions import behind
+from hudi_table.model.job.retention import bytes_of
 from hudi_table.model.job.shards import StreamLag
 from hudi_table.model.job.upstream import Upstream, UpstreamExtent
 from hudi_table.model.options.write_options import COLON_RULE
 
-__all__ = ["RUNS_MAX", "data", "human_duration", "ingests", "notes", "services", "summary", "timeline"]
+__all__ = ["RUNS_MAX", "data", "human_duration", "ingests", "notes", "services", "summary", "timeline", "worst_lag"]
 
 YEARS = 100 * 365 * 86_400.0
 """What is kept for longer is kept for so many seconds, in words."""
@@ -135,13 +137,14 @@ def _positions(spec: HudiTableSpec, observed: Observed, now: datetime) -> tuple[
         if source is not None and isinstance(source.lag, StreamLag):
             lag, kept = shards.age_of(source.lag, now), shards.remaining_of(source.lag, now)
         depth = source.queue if source is not None else None
+        listed = ingest.source.type is SourceType.FILES and depth is None
         places = table.shards(ingest.name) if table is not None else None
         statuses.append(
             IngestStatus(
                 name=ingest.name,
                 pending_files=depth.waiting if depth is not None else len(files),
                 in_flight_messages=depth.in_flight if depth is not None else 0,
-                pending_bytes=sum(f.size for f in files),
+                pending_bytes=sum(f.size for f in files) if listed else None,
                 refused_messages=places.refused if places is not None else 0,
                 lag=human_duration(lag),
                 retention_remaining=human_duration(kept) if kept is not None else None,
@@ -165,6 +168,7 @@ def _stream(name: str, observed: Observed, now: datetime) -> IngestStatus:
     kept = standing.seconds if standing is not None else None
     return IngestStatus(
         name=name,
+        pending_bytes=bytes_of(source.unread, waits) if source is not None and waits is not None else None,
         pending_messages=waits,
         lag=human_duration(age if waits and age is not None else timedelta(0)),
         refused_messages=positions.refused if positions is not None else 0,
@@ -187,6 +191,11 @@ def _follower(
         checkpoint=held.checkpoint.batch if held is not None else None,
         last_commit=held.instant if held is not None else None,
     )
+
+
+def worst_lag(found: tuple[IngestStatus, ...]) -> str | None:
+    """The largest lag of ingests, None of none."""
+    return max((each.lag for each in found), key=seconds_of, default=None)
 
 
 def human_duration(span: timedelta) -> str:

@@ -18,7 +18,7 @@ from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.jobs import CREDENTIAL_VARIABLES
 from hudi_operator.plan.observed import CallbackObservation, Problem
 from hudi_operator.plan.status.callbacks import HOST_NOT_ALLOWED, NO_KEY, NOT_READ, RECEIVER_FAILS
-from hudi_operator.runtime.observe import storage_options
+from hudi_operator.runtime.observing.stores import storage_options
 from hudi_operator.runtime.ports import Cluster
 from hudi_table.callbacks.commits import Page, commits_after, newest_position
 from hudi_table.callbacks.position import Position

@@ -22,7 +22,7 @@ def topics_of(
     """How far topics go, as the brokers tell; `held`: where the ingest is."""
     # The client is loaded by tables that have such an ingest.
     from hudi_table.sources.kafka.brokers import Brokers
-    from hudi_table.sources.kafka.keeping import retention_of
+    from hudi_table.sources.kafka.keeping import Waiting, limits_of, retention_of, waiting_of
     from hudi_table.sources.kafka.settings import KafkaSettings
 
     name, environment = ingest.name, secret or os.environ
@@ -37,9 +37,18 @@ def topics_of(
         return SourceObservation(name, problem=problem_of(error))
     if held is None:
         return SourceObservation(name, extent=extent)
+    waits, limits, waiting = unread(extent, held), None, Waiting()
+    kept: Retention | Problem
     try:
-        kept: Retention | Problem = retention_of(settings, environment, brokers, unread(extent, held), clock)
+        limits = limits_of(brokers, waits)
     except HudiError as error:
         # What jobs may, the operator may not; and a look that fails keeps no job from being started.
         kept = problem_of(error)
-    return SourceObservation(name, extent=extent, retention=kept)
+    try:
+        first = [topic for topic, each in (limits or {}).items() if each.bound]
+        waiting = waiting_of(settings, environment, waits, clock, first)
+        if limits is not None:
+            kept = retention_of(limits, waits, waiting)
+    except HudiError as error:
+        kept = problem_of(error)
+    return SourceObservation(name, extent=extent, retention=kept, unread=waiting.unread)

@@ -168,7 +168,8 @@ def run_kinesis(spec: JobSpec, progress: Progress) -> JobResult:
     shaping = Shaping(work)
     ingest = Ingest(str(work["name"]), settings.stream, operation_of(spec), ingest_options(spec))
     ratio = float(work.get("maxErrorRatio", 0.0)) if work.get("onUndecodable") == "Quarantine" else None
-    decoding = Decoding(settings, decoder_of(spec, settings, settings.format, os.environ, judge_of(spec)), ratio)
+    decoder = decoder_of(spec, settings, settings.format, os.environ, judge_of(spec), shaping.chain.columns)
+    decoding = Decoding(settings, decoder, ratio)
     source = KinesisSource(settings, os.environ, decoding, spec.attempt, ingest.name, clock)
     with Stopping() as stopping:
         driver = _Driver(spec, source, ingest, shaping, progress, stopping, clock)

@@ -1,4 +1,4 @@
-"""How long brokers keep what an ingest has not read.
+"""How long brokers keep what an ingest has not read, and about how many bytes that is.
 
 Facts (Kafka's `UnifiedLog`, `deleteRetentionMsBreachedSegments` and
 `deleteRetentionSizeBreachedSegments`): a segment is deleted once its greatest timestamp is older
@@ -8,7 +8,7 @@ this is about the earliest moments: the last message of a segment keeps all othe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 
@@ -49,12 +49,26 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What topics keep, and what waits in their partitions; `silent`: partitions that did not tell
-    what waits there."""
+    """What topics keep, and what waits in their partitions; `silent`: partitions that delete and
+    did not tell what waits there."""
 
     limits: Mapping[str, Limits]
     unread: tuple[Unread, ...] = ()
     silent: int = 0
+
+
+def bytes_of(unread: Iterable[Unread], messages: int) -> int | None:
+    """About how many bytes `messages` are that wait, of which these partitions told; None where
+    none did.
+
+    An estimate: a partition counts with the mean of its first messages, before compression, and one
+    that did not tell with the mean of those that did.
+    """
+    told = list(unread)
+    count = sum(each.messages for each in told)
+    if not count:
+        return None if messages else 0
+    return round(sum(each.messages * each.size for each in told) * messages / count)
 
 
 def left_of(waits: Unread, limits: Limits, now: int) -> Left | None:

@@ -1,4 +1,5 @@
-"""Bytes of messages to Arrow columns: JSON, Avro with a registry or a schema file, raw. No broker.
+"""Bytes of messages to Arrow columns: JSON, Avro and Protocol Buffers, whose schemas a registry
+has or a file, raw. No broker.
 
 Here belongs what decodes the values or keys of many messages at once. The place of a message says
 which one was wrong (`decoder.py`); its offset is the source's.

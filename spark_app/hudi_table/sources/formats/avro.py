@@ -26,6 +26,7 @@ from hudi_table.sources.formats.decoder import Judge, UndecodableError, first_ba
 
 FRAME = 5
 """Bytes before a record of a registry's schema."""
+_NONE = b"\xff" * FRAME
 SCHEMAS_MAX = 1000
 """Schemas that a decoder keeps."""
 
@@ -154,7 +155,7 @@ def read_records(reader: Reader, messages: Sequence[bytes], skip: int) -> pa.Tab
 
 def ids_of(messages: Sequence[bytes]) -> npt.NDArray[np.uint32]:
     """The ids before the records. Raises UndecodableError for a message without one."""
-    heads = b"".join([message[:FRAME].ljust(FRAME, b"\xff") for message in messages])
+    heads = b"".join([message[:FRAME] if len(message) >= FRAME else _NONE for message in messages])
     frames = np.frombuffer(heads, np.uint8).reshape(-1, FRAME)
     bad = np.flatnonzero(frames[:, 0] != 0)
     if len(bad):

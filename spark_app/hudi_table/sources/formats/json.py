@@ -8,8 +8,9 @@ pyarrow 26.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
@@ -20,6 +21,10 @@ from hudi_table.sources.formats.decoder import UndecodableError, first_bad
 
 _BEGIN, _BETWEEN, _END = b'{"v":', b'}\n{"v":', b"}"
 _BLOCK_LEAST = 1024
+_ZONE = r"([Zz]|[+-]\d\d(:?\d\d)?)"
+_FINER, _ZONED = r"(\.\d{6})\d+", rf"[Tt ].*{_ZONE}$"
+_MOMENT = rf"^\d{{4}}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?{_ZONE}?$"
+_FRAMED = "it begins with a zero byte, as the id of a schema in a registry does: give json.registry"
 
 
 class JsonDecoder:
@@ -30,15 +35,34 @@ class JsonDecoder:
         column that JSON cannot fill."""
         if not messages:
             return (known if known is not None else pa.schema([])).empty_table()
-        wanted = _readable(known)
         try:
-            return _typed(_parsed(messages, wanted), known)
-        except (pa.ArrowInvalid, ValueError):
-            place, why = first_bad(messages, lambda some: _why_not(some, wanted, known))
-            raise UndecodableError(place, why) from None
+            return read_objects(messages, known, is_text)
+        except UndecodableError as error:
+            if messages[error.place].startswith(b"\0"):
+                raise UndecodableError(error.place, _FRAMED) from None
+            raise
 
 
-def _readable(known: pa.Schema | None) -> pa.Schema | None:
+IsText = Callable[[pa.DataType], bool]
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether the parser gives the text of values of this type."""
+    return bool(pt.is_date(kind) or pt.is_time(kind))
+
+
+def read_objects(messages: Sequence[bytes] | pa.Array, known: pa.Schema | None, as_text: IsText) -> pa.Table:
+    """One row a message; values of types that are read `as_text` are made of it here. Raises
+    UndecodableError, InvalidSchemaError."""
+    wanted = _readable(known, as_text)
+    try:
+        return _typed(_parsed(messages, wanted), known, as_text)
+    except (pa.ArrowInvalid, ValueError):
+        place, why = first_bad(messages, lambda some: _why_not(some, wanted, known, as_text))
+        raise UndecodableError(place, why) from None
+
+
+def _readable(known: pa.Schema | None, as_text: IsText) -> pa.Schema | None:
     """What the parser is asked for: of dates and times their text."""
     if known is None:
         return None
@@ -47,11 +71,15 @@ def _readable(known: pa.Schema | None) -> pa.Schema | None:
             raise InvalidSchemaError(
                 f"column '{field.name}' is {field.type}, which cannot be read from JSON: use Avro, or another column"
             )
-    return pa.schema([field.with_type(pa.string()) if _is_text(field.type) else field for field in known])
+    return pa.schema([field.with_type(_parsed_type(field.type, as_text)) for field in known])
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pt.is_date(kind) or pt.is_time(kind))
+def _parsed_type(kind: pa.DataType, as_text: IsText) -> pa.DataType:
+    if pt.is_struct(kind):
+        return pa.struct([field.with_type(_parsed_type(field.type, as_text)) for field in kind])
+    if pt.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_parsed_type(kind.value_type, as_text)))
+    return pa.string() if as_text(kind) else kind
 
 
 def joined(messages: Sequence[bytes] | pa.Array) -> pa.Buffer:
@@ -84,7 +112,7 @@ def parsed(block: pa.Buffer, count: int, wanted: pa.Schema | None) -> pa.StructA
     return rows
 
 
-def _parsed(messages: Sequence[bytes], wanted: pa.Schema | None) -> pa.Table:
+def _parsed(messages: Sequence[bytes] | pa.Array, wanted: pa.Schema | None) -> pa.Table:
     """Raises pa.ArrowInvalid, or ValueError where messages are no objects, one each."""
     rows = parsed(joined(messages), len(messages), wanted)
     if not rows.type.num_fields:
@@ -92,30 +120,61 @@ def _parsed(messages: Sequence[bytes], wanted: pa.Schema | None) -> pa.Table:
     return pa.Table.from_arrays(rows.flatten(), names=[field.name for field in rows.type])
 
 
-def _typed(found: pa.Table, known: pa.Schema | None) -> pa.Table:
+def _typed(found: pa.Table, known: pa.Schema | None, as_text: IsText) -> pa.Table:
     """The types that are known; what is null throughout is left out unless it is known."""
     names = set(known.names) if known is not None else set()
     kept = [f.name for f in found.schema if f.name in names or not pt.is_null(f.type)]
     table = found.select(kept)
     for field in known if known is not None else ():
-        if _is_text(field.type):
+        if _parsed_type(field.type, as_text) != field.type:
             place = table.schema.get_field_index(field.name)
-            table = table.set_column(place, field.name, _from_text(table.column(place), field.type))
+            values = table.column(place).combine_chunks()
+            table = table.set_column(place, field.name, _from_text(values, field.type, as_text))
     return table
 
 
-def _from_text(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """ISO 8601 as dates or times. Raises pa.ArrowInvalid."""
+def _from_text(values: pa.Array, kind: pa.DataType, as_text: IsText) -> pa.Array:
+    """ISO 8601 as dates, times or moments, also where it lies deeper. Raises pa.ArrowInvalid,
+    ValueError."""
+    if pt.is_struct(kind):
+        fields = []
+        for field, child in zip(values.type, values.flatten(), strict=True):
+            place = kind.get_field_index(field.name)
+            fields.append(_from_text(child, kind.field(place).type, as_text) if place >= 0 else child)
+        names = [field.name for field in values.type]
+        return pa.StructArray.from_arrays(fields, names=names, mask=values.is_null())
+    if pt.is_list(kind):
+        items = _from_text(values.flatten(), kind.value_type, as_text)
+        bounds = np.zeros(len(values) + 1, np.int32)
+        np.cumsum(pc.fill_null(pc.list_value_length(values), 0).to_numpy(), out=bounds[1:])
+        return pa.ListArray.from_arrays(pa.array(bounds), items, mask=values.is_null())
+    if not as_text(kind):
+        return values
     if pt.is_time(kind):
         # Arrow reads moments from text, and no times.
-        moments = pc.binary_join_element_wise("1970-01-01T", texts, "").cast(pa.timestamp(kind.unit))
+        moments = pc.binary_join_element_wise("1970-01-01T", values, "").cast(pa.timestamp(kind.unit))
         return moments.cast(kind)
-    return texts.cast(kind)
+    if pt.is_timestamp(kind):
+        return _moments(values).cast(kind, safe=False)
+    return values.cast(kind)
 
 
-def _why_not(messages: Sequence[bytes], wanted: pa.Schema | None, known: pa.Schema | None) -> str:
+def _moments(texts: pa.Array) -> pa.Array:
+    """RFC 3339, whose digits behind the microseconds are cut off; without a zone it is UTC. Raises
+    pa.ArrowInvalid, ValueError."""
+    others = texts.filter(pc.invert(pc.match_substring_regex(texts, _MOMENT)))
+    if len(others):
+        raise ValueError(f"{others[0].as_py()[:80]!r} is no date and time of RFC 3339")
+    upper = pc.ascii_upper(pc.replace_substring_regex(texts, _FINER, r"\1"))
+    zoned = pc.match_substring_regex(upper, _ZONED)
+    return pc.if_else(zoned, upper, pc.binary_join_element_wise(upper, "Z", "")).cast(pa.timestamp("us", tz="UTC"))
+
+
+def _why_not(
+    messages: Sequence[bytes] | pa.Array, wanted: pa.Schema | None, known: pa.Schema | None, as_text: IsText
+) -> str:
     try:
-        _typed(_parsed(messages, wanted), known)
+        _typed(_parsed(messages, wanted), known, as_text)
     except (pa.ArrowInvalid, ValueError) as error:
         return said(error)
     return ""

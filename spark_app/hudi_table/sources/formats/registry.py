@@ -47,13 +47,18 @@ class Registry:
         """The Protocol Buffers definition of an id, and those that it and they refer to, by the
         names of their imports. Raises InvalidDataError if there is none, or it is of another
         type."""
-        answer = self._get(f"/schemas/ids/{number}", f"schema {number}")
-        kind = answer.get("schemaType", "AVRO")
-        if kind != "PROTOBUF":
-            raise InvalidDataError(f"schema {number} of the registry is of type {kind}, and the format is protobuf")
+        answer = self._of_type(number, "PROTOBUF", "protobuf")
         named: dict[str, str] = {}
         self._collect(answer, named, lambda text, _: text)
         return str(answer["schema"]), named
+
+    def json_documents(self, number: int) -> tuple[Any, dict[str, Any]]:
+        """The JSON Schema of an id, and those that it and they refer to, by the names of these
+        references. Raises InvalidDataError if there is none, or it is of another type."""
+        answer = self._of_type(number, "JSON", "json")
+        named: dict[str, Any] = {}
+        self._collect(answer, named, _document)
+        return _document(str(answer["schema"]), f"schema {number}"), named
 
     def newest_avro_schema(self, subject: str) -> str | None:
         """The newest Avro schema of a subject, whole; None if there is no such subject. Raises
@@ -61,6 +66,13 @@ class Registry:
         what = f"subject {subject}"
         answer = self._asked(f"/subjects/{urllib.parse.quote(subject, safe='')}/versions/latest", what)
         return self._avro(answer, what) if answer is not None else None
+
+    def _of_type(self, number: int, wanted: str, form: str) -> Mapping[str, Any]:
+        answer = self._get(f"/schemas/ids/{number}", f"schema {number}")
+        kind = answer.get("schemaType", "AVRO")
+        if kind != wanted:
+            raise InvalidDataError(f"schema {number} of the registry is of type {kind}, and the format is {form}")
+        return answer
 
     def _avro(self, answer: Mapping[str, Any], what: str) -> str:
         kind = answer.get("schemaType", "AVRO")

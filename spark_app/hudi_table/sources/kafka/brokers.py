@@ -154,6 +154,15 @@ class Brokers:
         none. It may be that of a control marker."""
         return self._offsets(list(places), _specs().for_timestamp(millis))
 
+    def newest(self, places: Iterable[Place]) -> dict[Place, int]:
+        """The greatest timestamp of each partition, without those that hold none. Brokers before
+        Kafka 3.0 do not tell."""
+        try:
+            found = self._listed_offsets(list(places), _specs().max_timestamp())
+        except UnavailableError:
+            return {}
+        return {place: each.timestamp for place, each in found.items() if each.timestamp >= 0}
+
     def _ends(self, places: list[Place]) -> tuple[dict[Place, int], dict[Place, int], dict[Place, int]]:
         latest = _specs().latest()
         # What is committed is asked for last: an end that was read before may lie behind the one that is told.
@@ -162,6 +171,10 @@ class Brokers:
         return begin, end, self._offsets(places, latest)
 
     def _offsets(self, places: list[Place], spec: Any, *, committed: bool = False) -> dict[Place, int]:
+        found = self._listed_offsets(places, spec, committed=committed)
+        return {place: each.offset for place, each in found.items()}
+
+    def _listed_offsets(self, places: list[Place], spec: Any, *, committed: bool = False) -> dict[Place, Any]:
         if not places:
             return {}
         kafka = load_client()
@@ -172,7 +185,7 @@ class Brokers:
             request_timeout=TIMEOUT_SECONDS,
         )
         found = results(self._admin, asked, self._settings.brokers, self._complaints)
-        return {(place.topic, place.partition): each.offset for place, each in found.items()}
+        return {(place.topic, place.partition): each for place, each in found.items()}
 
 
 def _limits(config: Mapping[str, Any]) -> Limits:

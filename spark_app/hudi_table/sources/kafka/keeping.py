@@ -1,18 +1,19 @@
-"""How long the brokers keep what waits: what the topics say of their retention, and one look at the
-oldest messages that wait.
+"""What waits in partitions, and how long the brokers keep it: what the topics say of their
+retention, and one look at the oldest messages that wait.
 
 One request asks for the configuration of all topics. One consumer reads a first batch of each
 partition, for a few seconds at the most; it joins no group. Of so many partitions as are asked,
-those come first in which most waits.
+those come first that are named first, and of these those in which most waits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from hudi_table.errors import AccessDeniedError
-from hudi_table.model.job.retention import Retention, Unread
+from hudi_table.model.job.retention import Limits, Retention, Unread
 from hudi_table.sources.kafka.brokers import Brokers, Place, unmade
 from hudi_table.sources.kafka.client import QUIET, Complaints, as_hudi, load_client
 from hudi_table.sources.kafka.settings import KafkaSettings, consumer_config
@@ -22,24 +23,42 @@ PARTITIONS_MAX, SECONDS_MAX, CALL_SECONDS = 200, 5.0, 0.1
 SAMPLE_ROWS, FETCH_BYTES, PREFETCH_KIB = 1_000, 16 << 10, 4 << 10
 
 
-def retention_of(
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What waits in partitions, of those that told; `told` are also those that hold nothing but
+    markers."""
+
+    unread: tuple[Unread, ...] = ()
+    told: frozenset[Place] = frozenset()
+
+
+def limits_of(brokers: Brokers, waits: Mapping[Place, tuple[int, int]]) -> dict[str, Limits]:
+    """How long the topics keep messages in which some wait. Raises what `Brokers.limits` does."""
+    topics = {topic for (topic, _), (_, count) in waits.items() if count}
+    return brokers.limits(topics) if topics else {}
+
+
+def retention_of(limits: Mapping[str, Limits], waits: Mapping[Place, tuple[int, int]], found: Waiting) -> Retention:
+    """What is known of the retention of what waits."""
+    asked = {place for place, (_, count) in waits.items() if count and limits[place[0]].bound}
+    unread = tuple(each for each in found.unread if (each.topic, each.partition) in asked)
+    return Retention(limits, unread, len(asked - found.told))
+
+
+def waiting_of(
     settings: KafkaSettings,
     environment: Mapping[str, str],
-    brokers: Brokers,
     waits: Mapping[Place, tuple[int, int]],
     clock: Clock,
-) -> Retention:
-    """What is known of the retention of what waits; `waits`: of each partition from which offset
-    on, and how many messages at most. Raises AccessDeniedError, UnavailableError,
-    InvalidRequestError."""
+    first: Collection[str] = (),
+) -> Waiting:
+    """One look at what waits; `waits`: of each partition from which offset on, and how many
+    messages at most; `first`: topics that come before others. Raises AccessDeniedError,
+    UnavailableError, InvalidRequestError."""
     some = {place: told for place, told in waits.items() if told[1]}
-    if not some:
-        return Retention({})
-    limits = brokers.limits({topic for topic, _ in some})
-    asked = sorted((place for place in some if limits[place[0]].bound), key=lambda place: (-some[place][1], place))
-    places = asked[:PARTITIONS_MAX]
+    places = sorted(some, key=lambda place: (place[0] not in first, -some[place][1], place))[:PARTITIONS_MAX]
     if not places:
-        return Retention(limits)
+        return Waiting()
     look = _Look(settings, environment, {place: some[place][0] for place in places})
     try:
         look.until(clock, clock.boot_seconds() + SECONDS_MAX)
@@ -50,7 +69,7 @@ def retention_of(
         for place, millis in look.oldest.items()
         if millis is not None
     ]
-    return Retention(limits, tuple(unread), len(asked) - len(look.oldest))
+    return Waiting(tuple(unread), frozenset(look.oldest))
 
 
 class _Look:

@@ -28,7 +28,8 @@ class KafkaSettings:
     (`location`). `end`: before which moment or
     offsets reading ends, None if it does not. `format` is json, avro, protobuf
     or raw, `key_format` that of the keys of tombstones. `schema_file`: URI of an Avro schema, or of
-    a definition of Protocol Buffers, of which `message` names one. `keeps_keys`: keys are wanted in
+    a definition of Protocol Buffers, of which `message` names one. `json_registry`: that of the
+    schemas of JSON, None where it comes without ids. `keeps_keys`: keys are wanted in
     any case, as those of messages that are refused. `debezium`: messages are change events, whose
     dates without an end are null if `infinite_is_null`."""
 
@@ -53,6 +54,7 @@ class KafkaSettings:
     registry: str | None = None
     schema_file: str | None = None
     message: str | None = None
+    json_registry: str | None = None
     keeps_keys: bool = False
     debezium: bool = False
     infinite_is_null: bool = False
@@ -116,6 +118,7 @@ class KafkaSettings:
             registry=codec.get("registry"),
             schema_file=codec.get("schemaFile"),
             message=codec.get("message"),
+            json_registry=(raw.get("json") or {}).get("registry"),
             debezium=debezium,
             infinite_is_null=_one_of("debezium.infinite", str(events.get("infinite", "Refuse")), ("Refuse", "AsNull"))
             == "AsNull",

@@ -44,7 +44,9 @@ class TopicKeys:
         there, or the key names no columns; InvalidRequestError, UnavailableError,
         AccessDeniedError."""
         if self._form == "json":
-            return _of_json(self._first(topic), topic)
+            key = self._first(topic)
+            framed = self._settings.json_registry is not None and key[:1] == b"\0"
+            return _of_json(key[FRAME:] if framed else key, topic)
         if self._form != "avro" or self._registry is None:
             raise InvalidRequestError(
                 f"keys of format {self._form} name no columns unless they are json, or avro with a registry: {_REMEDY}"

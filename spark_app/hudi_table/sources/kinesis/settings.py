@@ -17,8 +17,8 @@ _POSITIONS = ("TrimHorizon", "Latest", "Timestamp")
 @dataclass(frozen=True, slots=True)
 class KinesisSettings:
     """`position`: TrimHorizon, Latest or Timestamp (`timestamp`, milliseconds since 1970).
-    `continues`: what is lost is gone on without. `schema_file`, `registry` and `message`: as of
-    topics of Kafka."""
+    `continues`: what is lost is gone on without. `schema_file`, `registry`, `message` and
+    `json_registry`: as of topics of Kafka."""
 
     stream: str
     region: str | None = None
@@ -33,6 +33,7 @@ class KinesisSettings:
     registry: str | None = None
     schema_file: str | None = None
     message: str | None = None
+    json_registry: str | None = None
 
     @classmethod
     def of(cls, source: Mapping[str, Any], region: str | None = None) -> KinesisSettings:
@@ -57,6 +58,7 @@ class KinesisSettings:
             registry=codec.get("registry"),
             schema_file=codec.get("schemaFile"),
             message=codec.get("message"),
+            json_registry=(raw.get("json") or {}).get("registry"),
         )
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
+from hudi_table.model.job.lag import PartitionLag
 from hudi_table.model.job.shards import ShardPosition, ShardPositions, StreamLag, begun
 from hudi_table.sources.kinesis.settings import KinesisSettings
 from hudi_table.sources.kinesis.stream import IteratorExpiredError, Stream, ThrottledError, millis
@@ -24,23 +26,52 @@ SHARDS_MAX = 50
 def lag_of(settings: KinesisSettings, credentials: Mapping[str, str], held: ShardPositions, clock: Clock) -> StreamLag:
     """Since when records wait that arrived behind these positions, and how long the stream keeps
     them. Raises what `Stream` does."""
+    found = _found(settings, credentials, held, clock)
+    told = found.since.values()
+    since = [each for each in told if each is not None and each >= 0]
+    return StreamLag(found.kept, min(since, default=None), sum(each is None for each in told))
+
+
+def lags_of(
+    settings: KinesisSettings, credentials: Mapping[str, str], held: ShardPositions, clock: Clock
+) -> list[PartitionLag]:
+    """The same of every shard. How many records wait no stream tells, but where none does."""
+    found = _found(settings, credentials, held, clock)
+    lags = []
+    for name, at in sorted(found.at.items()):
+        since = -1 if at.ended else found.since.get(name)
+        waits = since is None or since >= 0
+        none, oldest = None if waits else 0, since if since is not None and since >= 0 else None
+        lags.append(PartitionLag(settings.stream, name, at.ended or at.after or None, None, none, none, oldest))
+    return lags
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Positions in the shards that there are; since when records wait in those that may be read: in
+    milliseconds since 1970, -1 where none does, None where that is not known."""
+
+    kept: int
+    at: Mapping[str, ShardPosition]
+    since: Mapping[str, int | None]
+
+
+def _found(settings: KinesisSettings, credentials: Mapping[str, str], held: ShardPositions, clock: Clock) -> _Found:
     stream = Stream(settings, credentials)
     found = stream.extent()
     at = begun(found, held, moment=-1, latest=False, attempt="").shards
     names = sorted(found.readable(at), key=lambda name: at[name].time)
     asked = names[:SHARDS_MAX]
-    if not asked:
-        return StreamLag(found.kept)
-    calls = [partial(_waits_since, stream, name, at[name], clock) for name in asked]
-    pool = threads.pool(min(len(calls), REQUESTS_AT_ONCE), "hudi-kinesis")
-    try:
-        futures = [pool.submit(contextvars.copy_context().run, call) for call in calls]
-        told = [future.result() for future in futures]
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-    since = [each for each in told if each is not None and each >= 0]
-    silent = sum(each is None for each in told) + len(names) - len(asked)
-    return StreamLag(found.kept, min(since, default=None), silent)
+    since: dict[str, int | None] = dict.fromkeys(names)
+    if asked:
+        calls = [partial(_waits_since, stream, name, at[name], clock) for name in asked]
+        pool = threads.pool(min(len(calls), REQUESTS_AT_ONCE), "hudi-kinesis")
+        try:
+            futures = [pool.submit(contextvars.copy_context().run, call) for call in calls]
+            since |= zip(asked, [future.result() for future in futures], strict=True)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    return _Found(found.kept, at, since)
 
 
 def _waits_since(stream: Stream, name: str, at: ShardPosition, clock: Clock) -> int | None:

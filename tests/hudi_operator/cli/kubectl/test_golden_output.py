@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from hudi_operator.cli.kubectl import plans
-from hudi_operator.cli.kubectl.redaction import redacted
 from hudi_operator.cli.kubectl.verb_report import content, text
 from hudi_operator.cli.kubectl.verb_timeline import COLUMNS, instants
+from hudi_operator.cli.redaction import redacted
 from hudi_operator.plan.status.why import Facts
 from hudi_table.cli.output import Document
 from tests.support.manifests import manifest, spec, stored

@@ -56,7 +56,7 @@ def test_a_verb_loads_a_client_and_neither_arrow_nor_the_operator(verb: str) -> 
 
 
 @pytest.mark.parametrize(
-    "verb", sorted({"status", "sets", "timeline", "plan", "approve", "run", "why", "logs", "report"})
+    "verb", sorted({"status", "sets", "timeline", "plan", "approve", "run", "lag", "why", "logs", "report"})
 )
 def test_every_verb_explains_its_arguments(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--help"]) == 0

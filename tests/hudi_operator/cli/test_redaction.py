@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from hudi_operator.cli.kubectl.redaction import HIDDEN, redacted
+from hudi_operator.cli.redaction import HIDDEN, redacted
 
 CANARY = "canary-7f3a91bc"
 
