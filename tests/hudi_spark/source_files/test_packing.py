@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_spark.routing.numbering import Numbering
+from hudi_spark.routing.numbering import Placed
 from hudi_spark.source_files import packing
 from hudi_spark.source_files.scan import FileScan, Part
 from hudi_table.errors import InvalidDataError
@@ -99,7 +99,7 @@ def test_rows_are_numbered_by_slot_and_not_at_all_where_it_has_no_task():
     index = BucketIndex(2, ("id",), ("id",))
     rows = pa.record_batch({"id": [f"k{n}" for n in range(40)], "city": ["x", "y"] * 20})
     places = {Slot("x", bucket=0): 5, Slot("x", bucket=1): 6, Slot("y", bucket=0): 7}
-    found = Numbering(TableKeys.of(config), index, places).of(rows).tolist()
+    found = Placed(TableKeys.of(config), index, places).of(rows).tolist()
     wanted = []
     for key, city in zip(*(rows.column(name).to_pylist() for name in ("id", "city")), strict=True):
         wanted.append(places.get(Slot(city, bucket=int(index.buckets_of(pa.array([key]), city)[0])), -1))

@@ -128,7 +128,7 @@ LEFT: dict[str, Change] = {
     "distinct rows": lambda df: df.distinct(),
     "a union": lambda df: df.union(df),
     "a join": lambda df: df.join(df.select("id"), "id"),
-    "a sample": lambda df: df.sample(0.5, seed=1),
+    "a sample": lambda df: df.sample(fraction=0.5, seed=1),
     "an aggregate": lambda df: df.groupBy("id").agg(sf.max("ts").alias("ts")),
     "python": lambda df: df.mapInArrow(lambda batches: batches, df.schema),
     "a filter of fractions": lambda df: df.where("double > 0"),
@@ -157,7 +157,8 @@ def test_frames_of_no_files_are_left_to_spark(spark, folder, tmp_path):
         assert file_scan(spark.read.parquet(folder).select("id", "ts").where("ts > 3")) is None
     finally:
         cached.unpersist()
-    assert file_scan(object()) is None, "of Spark Connect there is no plan to see"
+    remote: Any = object()
+    assert file_scan(remote) is None, "of Spark Connect there is no plan to see"
 
 
 def test_folders_that_hold_values_and_tables_of_a_catalog_are_left_to_spark(spark, folder, tmp_path):
