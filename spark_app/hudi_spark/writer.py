@@ -9,6 +9,9 @@ commit by the driver.
 4. Tasks return write stats. Retries and speculative attempts write under write tokens of their own;
    the commit deletes what no stat names before it decides.
 
+Where the frame is files and nothing more, tasks read these, and what meets in 3 are Arrow streams
+of rows: see `source_files`.
+
 Where the rows are few and go to logs of a bucket index, the driver writes them itself instead: see
 `in_driver`.
 """

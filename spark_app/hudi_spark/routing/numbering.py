@@ -1,7 +1,7 @@
 """Numbers of tasks for rows in Arrow, for whoever has the rows themselves.
 
-Where the index places rows they are those that the expressions in `key_columns` give in Spark; where
-tasks share rows out any hash of the key does.
+Where the index places rows they are those that the expressions in `key_columns` give in Spark;
+where tasks share rows out any hash of the key does.
 """
 
 from __future__ import annotations

@@ -63,8 +63,10 @@ class Condition:
 
 
 def condition_of(expression: Any, names: Mapping[int, str], types: Mapping[str, pa.DataType]) -> Condition | None:
-    """What a node of Spark's plan tests; None if Arrow cannot say the same. `names`: the files' name
-    of each attribute by its id, `types` their Arrow types."""
+    """What a node of Spark's plan tests; None if Arrow cannot say the same.
+
+    `names`: the files' name of each attribute by its id, `types` their Arrow types.
+    """
     kind = _kind(expression)
     children = [expression.children().apply(number) for number in range(expression.children().size())]
     if kind in _JOINS or kind == "Not":

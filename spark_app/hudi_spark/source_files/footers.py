@@ -37,8 +37,9 @@ class Piece:
 def shared_out(
     splits: Sequence[Sequence[Piece]], read: pa.Schema, *, corrected: bool
 ) -> tuple[tuple[Part, ...], ...] | None:
-    """Row groups for each split, shared out as Spark does: to whose bytes their middle belongs. None
-    if a file holds other types than the columns `read`, or is otherwise Spark's to read.
+    """Row groups for each split, shared out as Spark does: to whose bytes their middle belongs.
+
+    None if a file holds other types than the columns `read`, or is otherwise Spark's to read.
 
     `corrected`: dates and times in files that do not say whose calendar they follow are taken as
     they are.

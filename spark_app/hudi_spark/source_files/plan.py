@@ -1,8 +1,8 @@
-"""Which frames are files and nothing more: a scan of Parquet files on a local disk below projections
-that only choose and rename, and filters that Arrow computes with the same meaning.
+"""Which frames are files and nothing more: a scan of Parquet files on a local disk, below
+projections that only choose and rename, and filters that Arrow computes with the same meaning.
 
-It is seen in the optimised plan. Whatever is not known to be so is Spark's to read: then there is no
-scan here, and rows come through the JVM as of any other frame.
+It is seen in the optimised plan. Whatever is not known to be so is Spark's to read: then there is
+no scan here, and rows come through the JVM as of any other frame.
 """
 
 from __future__ import annotations

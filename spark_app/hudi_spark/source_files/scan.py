@@ -26,8 +26,8 @@ class FileScan:
     files out.
 
     `stored` are the names by which the files know the columns of `columns`, whose types are those
-    that Spark gives to Python. `tested`: columns that the condition needs beside them, by the files'
-    names and with their types.
+    that Spark gives to Python. `tested`: the columns that the condition needs, by the files' names
+    and with the same types.
     """
 
     splits: tuple[tuple[Part, ...], ...]

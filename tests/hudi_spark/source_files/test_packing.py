@@ -27,7 +27,7 @@ COLUMNS = pa.schema([("id", pa.string()), ("ts", pa.int64())])
 
 @dataclass(frozen=True)
 class ByOrdering:
-    """Rows go to the task that their ordering value says, of so many; the last one's are dropped."""
+    """Rows go to the task that their ordering value says, of so many; some go to none."""
 
     tasks: int
 

@@ -1,5 +1,5 @@
-"""A write whose tasks read files leaves what a write of the same rows through the JVM leaves: tables,
-results and refusals; and which writes go which way."""
+"""A write whose tasks read files leaves what a write of the same rows through the JVM leaves:
+tables, results and refusals; and which writes go which way."""
 
 from __future__ import annotations
 
