@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_spark.source_files.scan import Part
+from hudi_table.model.digits import whole
 
 _THREADS = 16
 FILES_MAX = 500
@@ -111,5 +112,5 @@ def _says_calendar(file: pq.ParquetFile, read: pa.Schema) -> bool:
 def _is_legacy(file: pq.ParquetFile) -> bool:
     """Whether its dates may follow the calendar of before 1582, as those of Spark 2 do."""
     said = file.metadata.metadata or {}
-    version = said.get(_SPARK_VERSION, b"3").split(b".")[0]
-    return any(name in said for name in _LEGACY) or not version.isdigit() or int(version) < 3
+    version = said.get(_SPARK_VERSION, b"3").split(b".")[0].decode("ascii", "replace")
+    return any(name in said for name in _LEGACY) or whole(version, 3) is None
