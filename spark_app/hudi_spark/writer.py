@@ -9,6 +9,9 @@ commit by the driver.
 4. Tasks return write stats. Retries and speculative attempts write under write tokens of their own;
    the commit deletes what no stat names before it decides.
 
+Where the frame is files and nothing more, tasks read these, and what meets in 3 are Arrow streams
+of rows: see `source_files`.
+
 Where the rows are few and go to logs of a bucket index, the driver writes them itself instead: see
 `in_driver`.
 """
@@ -31,6 +34,9 @@ from hudi_spark.engine import SparkEngine, collect_results, result_batch
 from hudi_spark.errors import as_hudi_errors
 from hudi_spark.in_driver import small_rows
 from hudi_spark.routing.routes import Profile, Routing, profile, route
+from hudi_spark.source_files.packing import PAYLOAD, TASKS_MAX, packed_rows, unpacked
+from hudi_spark.source_files.plan import file_scan
+from hudi_spark.source_files.scan import FileScan
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable, open_table
 from hudi_table.arguments import OperationName
@@ -134,13 +140,19 @@ def _write(ctx: TableContext, df: DataFrame, request: WriteRequest, progress: Pr
         return write_rows(ctx, rows, request, reporting(LocalEngine(), request.operation, progress))
     report = TaskReport(request.operation, progress)
     report.begin(None)
+    scan = file_scan(df)
     with as_hudi_errors():
         counted = profile(df, with_timebased(ctx.config, request.options), prepared)
-    return with_retries(ctx, prepared, lambda: _attempt(ctx, counted, prepared, request, report))
+    return with_retries(ctx, prepared, lambda: _attempt(ctx, counted, scan, prepared, request, report))
 
 
 def _attempt(
-    ctx: TableContext, counted: Profile, prepared: Prepared, request: WriteRequest, report: TaskReport
+    ctx: TableContext,
+    counted: Profile,
+    scan: FileScan | None,
+    prepared: Prepared,
+    request: WriteRequest,
+    report: TaskReport,
 ) -> CommitResult:
     keep_metadata_for(ctx, prepared)
     attempt = begin_attempt(ctx, prepared, request.attempt, request.batch)
@@ -154,7 +166,7 @@ def _attempt(
         with attempt.txn.signs_of_life():
             with as_hudi_errors():
                 routing = route(counted, attempt)
-                stats = _run(routing, attempt, report)
+                stats = _run(routing, scan, attempt, report)
             extra = dict(request.extra_metadata) | ({BATCH_KEY: request.batch} if request.batch else {})
             if request.validators is not None:
                 request.validators.run(attempt, stats)
@@ -169,7 +181,7 @@ def _attempt(
     return result_of(attempt.instant, request.operation, metadata, schema_changed=prepared.changed)
 
 
-def _run(routing: Routing, attempt: Attempt, report: TaskReport) -> list[WriteStat]:
+def _run(routing: Routing, scan: FileScan | None, attempt: Attempt, report: TaskReport) -> list[WriteStat]:
     """Bring the rows of each task together, and write."""
     if not attempt.planned:
         return []
@@ -178,9 +190,12 @@ def _run(routing: Routing, attempt: Attempt, report: TaskReport) -> list[WriteSt
         attempt.planned[0].task.settings, combine=attempt.prepared.combines or attempt.planned[0].task.settings.combine
     )
     tasks = [replace(item.task, settings=settings) for item in attempt.planned]
-    rows = _Rows(TableKeys.of(attempt.ctx.config), routing.columns)
-    work = partial(_write_group, tasks=_packed(tasks), right=attempt.right, rows=rows)
-    frame = routing.rows.repartitionById(len(tasks), TASK).mapInArrow(work, _RESULT)
+    made = _Rows(TableKeys.of(attempt.ctx.config), routing.columns)
+    work = partial(_write_group, tasks=_packed(tasks), right=attempt.right, rows=made)
+    rows = routing.rows
+    if scan is not None and routing.numbering is not None and len(tasks) <= TASKS_MAX:
+        rows = packed_rows(rows.sparkSession, scan, routing.numbering, routing.sent)
+    frame = rows.repartitionById(len(tasks), TASK).mapInArrow(work, _RESULT)
     stats: list[WriteStat] = []
     report.begin(len(tasks))
     for _, written in collect_results(frame):
@@ -230,5 +245,8 @@ def _write_group(
     task: FileGroupTask = replace(
         cloudpickle.loads(tasks)[number], stage=spark.stageId(), attempt=spark.taskAttemptId()
     )
-    stats = write_file_group(task, rows.of(itertools.chain([first], batches)), right)
+    came = itertools.chain([first], batches)
+    if PAYLOAD in first.schema.names:
+        came = itertools.chain.from_iterable(unpacked(batch.column(PAYLOAD)) for batch in came)
+    stats = write_file_group(task, rows.of(came), right)
     yield result_batch(number, cloudpickle.dumps(stats))

@@ -15,6 +15,7 @@ from hudi_spark.routing.bloom_lookup import filtered_keys
 from hudi_spark.routing.composite_keys import doubts, refuse_doubts
 from hudi_spark.routing.index_lookup import lookup_locations
 from hudi_spark.routing.insert_duplicates import unstored
+from hudi_spark.routing.numbering import SHARES, Numbering, Placed, Shared
 from hudi_spark.routing.stored_keys import PATH, SLOT, STORED, WORTH, in_best_place, stored_keys
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.index.base import FileSearch, Index, Slot, UniformBuckets
@@ -28,11 +29,11 @@ from hudi_table.write.attempt import Attempt
 from hudi_table.write.checks.request import Prepared
 from hudi_table.write.incoming import keyed_schema
 from hudi_table.write.keygen import columns as keygen
+from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.workload import PlannedTask
 
 TASK = "_lakeops_task"
 _BUCKET = "_lakeops_bucket"
-_SHARES = 1 << 20
 _LITERALS_MAX = 256
 """Slots up to which a row finds its task in literals of the query; above, in a broadcast table."""
 PARTITIONS_MAX = 100_000
@@ -54,12 +55,15 @@ class Routing:
     """Rows with the number of their task; `columns` is the Arrow schema that tasks make of them.
 
     `filled` are partitions that get new keys: the keys stay in the tasks, so the commit touches
-    them as a whole.
+    them as a whole. `numbering`: how whoever has the rows numbers them alike, where the hash of
+    their keys is all. `sent`: the columns that cross to the tasks.
     """
 
     rows: DataFrame
     columns: pa.Schema
+    sent: tuple[str, ...]
     filled: tuple[str, ...] = ()
+    numbering: Numbering | None = None
 
 
 def profile(df: DataFrame, config: TableConfig, prepared: Prepared) -> Profile:
@@ -131,17 +135,23 @@ def route(counted: Profile, attempt: Attempt) -> Routing:
     if prepared.duplicates is not DuplicatePolicy.NONE:
         counted = replace(counted, rows=unstored(counted.rows, _searched(counted, attempt), attempt))
     if not prepared.index.reads_snapshot:
-        rows = _by_hash(counted, attempt, prepared.index)
+        rows, placed = _by_hash(counted, attempt, prepared.index)
         if prepared.operation is Operation.DELETE:
             rows = rows.withColumn(ALWAYS_DELETE, sf.lit(True))
-        return Routing(_selected(rows, columns, attempt), columns)
-    tagged = _tagged(counted, attempt)
-    rows = _by_slot(tagged, counted, attempt)
+        alike = prepared.operation is not Operation.DELETE and prepared.duplicates is DuplicatePolicy.NONE
+        sent = _sent(rows, columns, attempt)
+        return Routing(_selected(rows, sent), columns, sent, numbering=placed if alike else None)
+    numbering: Numbering | None = None
+    if prepared.finds_keys:
+        rows = _by_slot(_tagged(counted, attempt), counted, attempt)
+    else:
+        rows, numbering = _by_share(counted, attempt)
     filled = {item.task.partition for item in attempt.planned if item.task.base_path is None}
-    return Routing(_selected(rows, columns, attempt), columns, tuple(sorted(filled)))
+    sent = _sent(rows, columns, attempt)
+    return Routing(_selected(rows, sent), columns, sent, tuple(sorted(filled)), numbering)
 
 
-def _by_hash(counted: Profile, attempt: Attempt, index: Index) -> DataFrame:
+def _by_hash(counted: Profile, attempt: Attempt, index: Index) -> tuple[DataFrame, Numbering]:
     """Every bucket or node of every partition that has rows gets a task; those that no row meets
     write nothing."""
     by_path = {path: index.slots_in(path) for path in sorted(counted.counts)}
@@ -150,11 +160,12 @@ def _by_hash(counted: Profile, attempt: Attempt, index: Index) -> DataFrame:
     planned = attempt.plan(slots, shares, counted.row_bytes * sum(shares))
     numbers = {source.slot: item.task.index for item in planned for source in item.sources}
     in_tasks = index.in_tasks(list(by_path))
-    if in_tasks.buckets is not None:
-        return _by_bucket(counted, in_tasks.buckets, slots, numbers)
     places = {slots[position]: number for position, number in numbers.items()}
+    numbering = Placed(TableKeys.of(attempt.ctx.config), in_tasks.index, places)
+    if in_tasks.buckets is not None:
+        return _by_bucket(counted, in_tasks.buckets, slots, numbers), numbering
     placed = key_columns.place_column(in_tasks.index, places, PATH)
-    return counted.rows.withColumn(TASK, placed).where(sf.col(TASK) >= 0)
+    return counted.rows.withColumn(TASK, placed).where(sf.col(TASK) >= 0), numbering
 
 
 def _by_bucket(
@@ -264,19 +275,36 @@ def _by_slot(tagged: DataFrame, counted: Profile, attempt: Attempt) -> DataFrame
     return _numbered(kept, places, planned, rows)
 
 
+def _by_share(counted: Profile, attempt: Attempt) -> tuple[DataFrame, Numbering]:
+    """What inserts do that look nothing up: the tasks of a partition share its rows out by the hash
+    of the key. How many rows there are is known already."""
+    paths = sorted(counted.counts)
+    rows = [counted.counts[path] for path in paths]
+    planned = attempt.plan([Slot(path) for path in paths], rows, counted.row_bytes * sum(rows))
+    tasks: dict[str, list[tuple[int, int]]] = {}
+    for item in planned:
+        for source in item.sources:
+            first = source.start * SHARES // rows[source.slot]
+            tasks.setdefault(paths[source.slot], []).append((first, item.task.index))
+    numbering = Shared(TableKeys.of(attempt.ctx.config), {path: sorted(found) for path, found in tasks.items()})
+    tagged = counted.rows.withColumn(SLOT, sf.lit(None).cast("int"))
+    places: dict[tuple[str, int | None], int] = {(path, None): place for place, path in enumerate(paths)}
+    return _numbered(tagged, places, planned, rows), numbering
+
+
 def _numbered(
     rows: DataFrame, places: dict[tuple[str, int | None], int], planned: Sequence[PlannedTask], counts: Sequence[int]
 ) -> DataFrame:
     by_slot = {place: key for key, place in places.items()}
     shares = [
-        (*by_slot[source.slot], source.start * _SHARES // counts[source.slot],
-         source.stop * _SHARES // counts[source.slot], item.task.index)
+        (*by_slot[source.slot], source.start * SHARES // counts[source.slot],
+         source.stop * SHARES // counts[source.slot], item.task.index)
         for item in planned
         for source in item.sources
     ]  # fmt: skip
     names = f"{PATH} string, {SLOT} int, low long, high long, {TASK} int"
     table = sf.broadcast(rows.sparkSession.createDataFrame(shares, names).alias("share"))
-    share = sf.pmod(sf.xxhash64(RECORD_KEY), sf.lit(_SHARES))
+    share = sf.pmod(sf.xxhash64(RECORD_KEY), sf.lit(SHARES))
     shared = rows.alias("row").withColumn("_share", share)
     same = (
         (sf.col(f"row.{PATH}") == sf.col(f"share.{PATH}"))
@@ -287,9 +315,12 @@ def _numbered(
     return shared.join(table, same).drop(sf.col(f"share.{PATH}"), sf.col(f"share.{SLOT}"))
 
 
-def _selected(rows: DataFrame, columns: pa.Schema, attempt: Attempt) -> DataFrame:
+def _sent(rows: DataFrame, columns: pa.Schema, attempt: Attempt) -> tuple[str, ...]:
     """What crosses to the tasks: they make the record key of its fields again, and fill in what is
     null in every row."""
     made = {name.partition(".")[0] for name in attempt.ctx.config.record_key} <= set(columns.names)
-    sent = [name for name in columns.names if name in rows.columns and not (made and name == RECORD_KEY)]
+    return tuple(name for name in columns.names if name in rows.columns and not (made and name == RECORD_KEY))
+
+
+def _selected(rows: DataFrame, sent: Sequence[str]) -> DataFrame:
     return rows.select(TASK, *(sf.col(key_columns.quoted(name)) for name in sent))
