@@ -1,5 +1,5 @@
-"""Tables of version 9 that merge by more than one ordering field or one whole row: the same batches,
-written by Apache Hudi 1.1.1 and by us, leave the same rows."""
+"""Tables of version 9 that merge by more than one ordering field or one whole row: the same
+batches, written by Apache Hudi 1.1.1 and by us, leave the same rows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ MERGING = ("payload", "merge", "partial.update", "ordering.fields")
 
 
 def batch(chance: random.Random, keys: list[int], *, first: bool = False) -> pa.Table:
-    """Rows of keys that may come twice, never with equal ordering values: of such Hudi takes any."""
+    """Rows of keys that may come twice, never with equal ordering values: of such Hudi takes
+    any."""
     places = set[tuple[int, int, int]]()
     found: list[dict[str, Any]] = []
     for key in keys:
