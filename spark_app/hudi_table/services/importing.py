@@ -26,6 +26,7 @@ from hudi_table.errors import (
 from hudi_table.metadata.port import open_context
 from hudi_table.model.counts import counted
 from hudi_table.model.table.config import TableConfig
+from hudi_table.services.validating.asked import with_validators
 from hudi_table.sources.imports.base import Snapshot
 from hudi_table.table.commit import transaction
 from hudi_table.table.engine.memory import DEFAULT_MEMORY
@@ -172,7 +173,7 @@ def _written(
         raise _not_empty(ctx)
     follows = Follows(_any_commit, timeline.commits[-1].time)
     try:
-        return write(ctx, rows.reader(), replace(asked, follows=follows), engine)
+        return write(ctx, rows.reader(), with_validators(replace(asked, follows=follows)), engine)
     except WriteConflictError as error:
         raise _not_empty(ctx) from error
 

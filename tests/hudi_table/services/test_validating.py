@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hudi_table.api import HudiTable, create_table
 from hudi_table.errors import InvalidDataError, InvalidOptionError, InvalidRequestError
 from hudi_table.services.validating.queries import Kind
 from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.instants import local_now
 from tests.support.written import INDEXES, SCHEMA, contents, rows
 
 PACKAGE = "org.apache.hudi.client.validator."
@@ -119,3 +121,13 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(
     with pytest.raises(error, match=why):
         table.upsert(rows(("a", "x", 9)), options=options)
     assert sorted(path for path in tmp_path.rglob("*")) == files
+
+
+def test_what_expires_behind_a_write_is_not_held_against_its_validators(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_of(tmp_path)
+    monkeypatch.setattr("hudi_table.services.cleaning.ttl.local_now", lambda ctx: local_now(ctx) + timedelta(days=3))
+    expiring = {"hoodie.partition.ttl.inline": "true", "hoodie.partition.ttl.strategy.days.retain": "2"}
+    table.upsert(rows(("c", "y", 4)), options=SAME_COUNT | expiring)
+    assert contents(table) == []

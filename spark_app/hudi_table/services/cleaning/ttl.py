@@ -24,6 +24,7 @@ from hudi_table.model.counts import counted
 from hudi_table.model.given import checked_call
 from hudi_table.model.names import PARTITION_METADATA, join
 from hudi_table.model.options.known import boolean_option, check_options, choice_option, renamed, whole_option
+from hudi_table.model.options.validators import without_validators
 from hudi_table.model.options.values import short_class
 from hudi_table.model.options.write_options import OPERATION, PARTITIONS_TO_DELETE
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceRequest, ServiceResult, ServiceType
@@ -120,7 +121,8 @@ def drop_expired(ctx: TableContext, options: Mapping[str, str], engine: Engine) 
     found = with_relists(ctx, lambda: expired(FileSystemView(ctx, load_timeline(ctx))))
     if not found:
         return None
-    others = {key: value for key, value in renamed(options).items() if key not in (OPERATION, PARTITIONS_TO_DELETE)}
+    left = without_validators(renamed(options))
+    others = {key: value for key, value in left.items() if key not in (OPERATION, PARTITIONS_TO_DELETE)}
     request = WriteRequest("delete_partition", others, partitions=found, still=expired)
     return write(ctx, None, request, engine)
 
