@@ -23,7 +23,7 @@ def table(tmp_path: Path) -> Path:
         ("metadata", ["--index", "column_stats"], "--index belongs to --build"),
         ("metadata", ["--drop", "--yes", "--index", "column_stats"], "--index belongs to --build"),
         ("metadata", ["--drop", "--option", "hoodie.metadata.enable=true"], "--option belongs to --build"),
-        ("metadata", ["--yes"], "--yes belongs to --build or --drop"),
+        ("metadata", ["--yes"], "--yes belongs to --build, --drop or --drop-index"),
         ("doctor", ["--yes"], "--yes belongs to --quarantine"),
         ("doctor", ["--put-back", "2020", "--keys"], "--keys belongs to an examination"),
         ("doctor", ["--put-back", "2020", "--mend"], "--mend belongs to an examination"),
