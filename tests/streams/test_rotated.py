@@ -70,7 +70,9 @@ def test_a_driver_goes_on_with_the_password_that_its_secret_has_later(place: Pla
         place.wait_for(lambda: sum("it follows" in line for line in place.lines) == 2)
         place.wait_for(lambda: place.count() == 10)
         place.broker.rotate(NEW_PASSWORD)
-        place.wait_for(lambda: place.runs()[0]["phase"] == "Failed" and "Secret kafka" in place.stalled()["message"])
+        place.wait_for(
+            lambda: place.runs()[0]["phase"] == "Failed" and "Secret kafka" in place.stalled().get("message", "")
+        )
         place.broker.produce(beside, [row(i) for i in range(10, 20)])
         place.wait_for(lambda: place.count() == 20)
         said, tried = place.stalled(), len(place.attempts())
@@ -116,8 +118,7 @@ def test_an_ingest_from_a_database_whose_password_is_rotated_goes_on_with_the_ne
     def life() -> None:
         kept.wait_for(lambda: kept.count() == 1)
         server.execute(f"alter user reader password '{NEW_PASSWORD}'", "insert into orders values (2)")
-        kept.wait_for(lambda: "Secret database" in kept.stalled().get("message", ""))
-        assert "is tried again by itself at" in kept.stalled()["message"]
+        kept.wait_for(lambda: "it is tried again by itself at" in kept.stalled().get("message", ""))
         kept.change_secret("database", **{**known, "DATABASE_PASSWORD": NEW_PASSWORD})
         kept.wait_for(lambda: kept.count() == 2 and not kept.stalled())
 
