@@ -21,6 +21,7 @@ STATUS = {
     "data": {"records": 336776, "files": 24},
     "timeline": {"lastInstant": "20260101050000000"},
     "ingest": [{"name": "feed", "lag": "12s"}],
+    "lag": "12s",
 }
 TABLE = stored(manifest(type="CopyOnWrite", location="s3://lake/flights"), status=STATUS)
 
