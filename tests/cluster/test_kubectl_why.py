@@ -128,7 +128,8 @@ def test_why_of_a_metadata_table_that_was_switched_off(server: ApiServer, shell:
 
         shell.good("run", "flights", "Indexing", "--index", "column_stats")
         (service,) = server.get("tsvc", "-n", shell.namespace)["items"]
-        assert (service["spec"]["type"], service["spec"]["indexing"]) == ("Indexing", {"partitions": ["column_stats"]})
+        assert service["spec"]["type"] == "Indexing"
+        assert service["spec"]["indexing"] == {"partitions": ["column_stats"], "indexes": [], "drop": []}
         eventually(lambda: "Indexing is at work" in shell.hudi("why", "flights").stdout, "it is not run", START_SECONDS)
 
         table.build_metadata(["column_stats"])
