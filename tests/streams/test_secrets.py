@@ -121,7 +121,7 @@ def test_nothing_that_runs_leave_behind_and_no_argument_holds_a_secret(
         denied = condition(place.apply(table, secret), "Stalled")
         assert (denied["reason"], "the schema registry at" in denied["message"]) == ("AccessDenied", True), place.lines
         secret["stringData"]["SCHEMA_REGISTRY_PASSWORD"] = REGISTRY_PASSWORD
-        # An attempt that was refused is tried again once the manifest has changed.
+        # A manifest that has changed is tried at once, a Secret when its turn comes.
         table = place.document({"engine": engine}, of, maxRows=1000, **kafka)
         assert condition(place.apply(table, secret), "Stalled") == {}, place.lines
         options = {"endpoint": store.endpoint, "region": "us-east-1", **{k.lower(): v for k, v in STORE.items()}}
