@@ -105,7 +105,7 @@ FILTERS = (
     "name = 'Ä'", "name > 'Z'", "name <= 'a'", "name != ''", "name in ('a', 'zzz')", "name not in ('a', 'zzz')",
     "whole in (1, 2)", "whole > 0 and name = 'a'", "whole > 0 or name = 'a'", "not (whole > 0 or name = 'a')",
     "not (whole > 0 and name is null)", "day < date'1970-01-01'", "day >= date'1582-10-15'", "day = date'2022-01-08'",
-    "moment > timestamp'2023-11-14 17:00:00'", "moment = timestamp'1969-12-31 19:00:00'",
+    "moment > timestamp'2023-11-14 22:00:00 UTC'", "moment = timestamp'1970-01-01 00:00:00 UTC'",
     "clock >= timestamp_ntz'1970-01-01 00:00:00'", "single is null", "double is not null and raw is null",
 )  # fmt: skip
 
