@@ -106,7 +106,7 @@ def test_the_lesson_about_a_database_runs_from_its_first_block_to_its_last(reade
 def test_the_lesson_about_kafka_runs_from_its_first_block_to_its_last(
     reader: _Reader, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    reader.follow("docs/tutorials/kafka.md", 11)
+    reader.follow("docs/tutorials/kafka.md", 12)
     capsys.readouterr()
     assert (
         hudictl(
