@@ -14,7 +14,8 @@ import yaml
 
 from hudi_operator.runtime.local.loop import LocalRuntime
 from hudi_table.model.job.checkpoint import key_of
-from hudi_table.model.job.positions import STREAMER_KEY, Positions
+from hudi_table.model.job.positions import Positions
+from hudi_table.model.names import STREAMER_KEY
 from hudi_table.sources.checkpoints import current_positions
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.timeline.active import commit_metadata, load_timeline

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.errors import WriteConflictError
-from hudi_table.model.job.positions import STREAMER_KEY
+from hudi_table.model.names import STREAMER_KEY
 from hudi_table.services.ingesting import Ingest
 from hudi_table.sources.base import Rows
 from hudi_table.sources.checkpoints import HeldPositions, current_positions

@@ -20,12 +20,12 @@ from hudi_table.model.job.checkpoint import KEY_PREFIX
 from hudi_table.model.job.checkpoint_text import form_of
 from hudi_table.model.job.custom import CUSTOM_FORMAT, CustomMark
 from hudi_table.model.job.marks import MARKS_FORMAT, Mark
-from hudi_table.model.job.positions import POSITIONS_FORMAT, STREAMER_KEY, STREAMER_KEY_V2, Positions, streamer_text
+from hudi_table.model.job.positions import POSITIONS_FORMAT, Positions, streamer_text
 from hudi_table.model.job.query_mark import QUERY_FORMAT, QueryMark
 from hudi_table.model.job.shards import SHARDS_FORMAT, ShardPositions, streamer_shards
 from hudi_table.model.job.upstream import UPSTREAM_FORMAT, Upstream
 from hudi_table.model.json_text import parse_json
-from hudi_table.model.names import ALL_META_COLUMNS
+from hudi_table.model.names import ALL_META_COLUMNS, STREAMER_KEY, STREAMER_KEY_V2
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import (
     WRITE_ACTIONS,

@@ -117,7 +117,7 @@ _KINDS: Mapping[str, _Kind] = {
     **dict.fromkeys(("version", "to", "buckets", "limit", "k"), (_whole, "a whole number")),
     "max_memory": (_bytes, "a whole number of bytes, at least 1"),
     **dict.fromkeys(("hive_style", "url_encode"), _FLAG),
-    **dict.fromkeys(("partitions", "indexes", "lost", "readers", "roots"), (_texts, "a list of texts")),
+    **dict.fromkeys(("partitions", "indexes", "lost", "readers", "roots", "drop"), (_texts, "a list of texts")),
     "columns": (_texts, "a list of names"),
     **dict.fromkeys(("record_key", "ordering_fields"), (_names, "a name or a list of names")),
     "partition_by": (_fields, "one or several names, or {'field': …, 'type': …}"),

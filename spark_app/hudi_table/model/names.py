@@ -64,6 +64,8 @@ _LOG_FILE = re.compile(
 _OUR_LOG_TOKEN = re.compile(r"^(\d{8})-(\d{9})-\d+$", re.ASCII)
 _MARKER = re.compile(r"^(?P<data>.+)\.marker\.(?P<type>CREATE|MERGE|APPEND)$")
 _ESCAPED = frozenset([chr(c) for c in range(0x20)] + ["\x7f"] + list("\"#%'*/:=?[\\]^{"))
+STREAMER_KEY, STREAMER_KEY_V2 = "deltastreamer.checkpoint.key", "streamer.checkpoint.key.v2"
+"""Under which Hudi Streamer keeps its checkpoint in a commit: on versions 6, and 8 and 9."""
 
 
 class MarkerType(StrEnum):

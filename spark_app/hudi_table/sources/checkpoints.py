@@ -12,10 +12,11 @@ from hudi_table.model.job.checkpoint import KEY_PREFIX, Checkpoint, find, key_of
 from hudi_table.model.job.checkpoint_text import form_of
 from hudi_table.model.job.custom import CUSTOM_FORMAT, CustomMark
 from hudi_table.model.job.marks import MARKS_FORMAT, Mark
-from hudi_table.model.job.positions import POSITIONS_FORMAT, STREAMER_KEY, STREAMER_KEY_V2, Positions, of_streamer
+from hudi_table.model.job.positions import POSITIONS_FORMAT, Positions, of_streamer
 from hudi_table.model.job.query_mark import QUERY_FORMAT, QueryMark
 from hudi_table.model.job.shards import SHARDS_FORMAT, ShardPositions, of_streamer_shards
 from hudi_table.model.job.upstream import UPSTREAM_FORMAT, Upstream
+from hudi_table.model.names import STREAMER_KEY, STREAMER_KEY_V2
 from hudi_table.table.commit.publish import materialise_predecessors
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import commit_metadata, load_timeline

@@ -24,7 +24,6 @@ from hudi_table.model.job.checkpoint_text import parsed, written
 
 POSITIONS_FORMAT = 3
 """Beside the formats of checkpoints of files."""
-STREAMER_KEY, STREAMER_KEY_V2 = "deltastreamer.checkpoint.key", "streamer.checkpoint.key.v2"
 OFFSET_MAX = (1 << 63) - 1
 _STREAMER = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})(?P<offsets>(,\d{1,10}:\d{1,19})+)", re.ASCII)
 

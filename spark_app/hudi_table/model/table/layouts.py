@@ -20,8 +20,7 @@ from enum import Enum
 
 from hudi_table.errors import InvalidOptionError, UnsupportedTableError
 from hudi_table.model.digits import whole
-from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2
-from hudi_table.model.names import HOODIE, MarkerType
+from hudi_table.model.names import HOODIE, STREAMER_KEY, STREAMER_KEY_V2, MarkerType
 from hudi_table.model.table.config import MergeMode, TableType
 from hudi_table.model.table.merge_modes import later_merge
 from hudi_table.model.table.merge_settings import LaterMerge, PartialUpdates

@@ -11,8 +11,6 @@ from hudi_table.model.job.checkpoint_text import form_of
 from hudi_table.model.job.positions import (
     OFFSET_MAX,
     POSITIONS_FORMAT,
-    STREAMER_KEY,
-    STREAMER_KEY_V2,
     Extent,
     Positions,
     Skipped,
@@ -27,6 +25,7 @@ from hudi_table.model.job.positions import (
     streamer_text,
     words_of,
 )
+from hudi_table.model.names import STREAMER_KEY, STREAMER_KEY_V2
 from hudi_table.model.table.layouts import layout_of
 
 TOPICS = st.from_regex(r"[A-Za-z0-9._-]{1,40}", fullmatch=True)
