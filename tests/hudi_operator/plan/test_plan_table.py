@@ -144,7 +144,10 @@ class TestTheManifest:
             ),
             ({"ingest": [ingest(mode="Cron")]}, "spec.ingest[0].mode: is 'Cron', must be one of Once, Continuous"),
             ({"ingest": [ingest(cron="* * * * *")]}, "spec.ingest[0].cron: unknown field"),
-            ({"orderingFields": ["a", "b"]}, "several orderingFields are compared in tables of version 9"),
+            (
+                {"orderingFields": [*"abcdefghi"]},
+                "spec.orderingFields: is ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'], takes at most 8",
+            ),
         ],
     )
     def test_that_asks_for_what_is_not_there_yet_is_refused_by_name(self, changes: dict[str, Any], words: str) -> None:
