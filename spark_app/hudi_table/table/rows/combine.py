@@ -24,10 +24,8 @@ from hudi_table.table.rows.merge import (
     Mask,
     Rows,
     deleted,
-    dense_ranks,
-    key_groups,
+    keys_and_ranks,
     one_chunk,
-    ordering_values,
 )
 
 _NOT_FILLED = frozenset({*ALL_META_COLUMNS, ALWAYS_DELETE, FLAGGED})
@@ -72,14 +70,9 @@ def combine(rows: pa.Table, codes: Rows, ranks: Rows, deletes: Mask) -> pa.Table
 
 
 def combined_per_key(rows: pa.Table, key: str, orderings: Sequence[str]) -> pa.Table:
-    """`combine` of incoming rows, of which those without an ordering column are taken in their
-    order."""
-    codes = key_groups(rows.column(key))
-    if len(codes) == int(codes.max(initial=-1)) + 1:
-        return rows
-    values = ordering_values(rows, orderings)
-    ranks = np.zeros(len(rows), dtype=np.int64) if values is None else dense_ranks(values)
-    return combine(rows, codes, ranks, deleted(rows))
+    """`combine` of incoming rows."""
+    found = keys_and_ranks(rows, key, orderings)
+    return rows if found is None else combine(rows, *found, deleted(rows))
 
 
 def _counts(seen: _Sequence) -> Rows:

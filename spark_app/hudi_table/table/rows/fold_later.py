@@ -24,12 +24,10 @@ from hudi_table.table.rows.merge import (
     Mask,
     Rows,
     deleted,
-    dense_ranks,
     flags,
-    key_groups,
+    keys_and_ranks,
     missing_values,
     one_chunk,
-    ordering_values,
     partial_columns,
     present_column,
 )
@@ -65,13 +63,11 @@ def fold_later(tables: list[pa.Table], codes: Rows, ranks: Rows, partial: Partia
 
 
 def folded_per_key(rows: pa.Table, key: str, orderings: Sequence[str], partial: PartialUpdates | None) -> pa.Table:
-    """`fold_later` of incoming rows, of which those without an ordering column are taken in their
-    order."""
-    codes = key_groups(rows.column(key))
-    if len(codes) == int(codes.max(initial=-1)) + 1:
+    """`fold_later` of incoming rows."""
+    found = keys_and_ranks(rows, key, orderings)
+    if found is None:
         return rows
-    values = ordering_values(rows, orderings)
-    ranks = np.zeros(len(rows), dtype=np.int64) if values is None else dense_ranks(values)
+    codes, ranks = found
     return fold_later([rows], codes, np.where(flags(rows, ALWAYS_DELETE), -1, ranks), partial)
 
 

@@ -267,6 +267,16 @@ def key_groups(keys: pa.Array) -> Rows:
     return groups
 
 
+def keys_and_ranks(rows: pa.Table, key: str, orderings: Sequence[str]) -> tuple[Rows, Rows] | None:
+    """`key_groups` and `dense_ranks` of incoming rows, of which those without an ordering column
+    are taken in their order; None where no key comes twice."""
+    codes = key_groups(rows.column(key))
+    if len(codes) == int(codes.max(initial=-1)) + 1:
+        return None
+    values = ordering_values(rows, orderings)
+    return codes, np.zeros(len(rows), dtype=np.int64) if values is None else dense_ranks(values)
+
+
 def newest_per_key(rows: pa.Table, key: str, orderings: Sequence[str]) -> pa.Table:
     """One row per key, chosen by `newest`; rows keep their order."""
     survives = newest(key_groups(rows.column(key)), ordering_values(rows, orderings))
