@@ -33,7 +33,7 @@ from hudi_spark.arrow_schemas import written_schema
 from hudi_spark.engine import SparkEngine, collect_results, result_batch
 from hudi_spark.errors import as_hudi_errors
 from hudi_spark.in_driver import small_rows
-from hudi_spark.routing.routes import Profile, Routing, profile, route
+from hudi_spark.routing.routes import Profile, Routing, is_numbered_by_keys, profile, route
 from hudi_spark.source_files.packing import PAYLOAD, TASKS_MAX, packed_rows, unpacked
 from hudi_spark.source_files.plan import file_scan
 from hudi_spark.source_files.scan import FileScan
@@ -140,7 +140,7 @@ def _write(ctx: TableContext, df: DataFrame, request: WriteRequest, progress: Pr
         return write_rows(ctx, rows, request, reporting(LocalEngine(), request.operation, progress))
     report = TaskReport(request.operation, progress)
     report.begin(None)
-    scan = file_scan(df)
+    scan = file_scan(df) if is_numbered_by_keys(prepared) else None
     with as_hudi_errors():
         counted = profile(df, with_timebased(ctx.config, request.options), prepared)
     return with_retries(ctx, prepared, lambda: _attempt(ctx, counted, scan, prepared, request, report))

@@ -128,6 +128,13 @@ def _refuse(missing: int, unordered: Mapping[str, int], config: TableConfig) -> 
             )
 
 
+def is_numbered_by_keys(prepared: Prepared) -> bool:
+    """Whether the task of a row follows from its key and partition alone, and no row is left
+    out."""
+    alone = not prepared.index.reads_snapshot or not prepared.operation.merges
+    return alone and prepared.operation is not Operation.DELETE and prepared.duplicates is DuplicatePolicy.NONE
+
+
 def route(counted: Profile, attempt: Attempt) -> Routing:
     """Plan the tasks of an attempt and number the rows by them."""
     prepared = attempt.prepared
@@ -138,9 +145,10 @@ def route(counted: Profile, attempt: Attempt) -> Routing:
         rows, placed = _by_hash(counted, attempt, prepared.index)
         if prepared.operation is Operation.DELETE:
             rows = rows.withColumn(ALWAYS_DELETE, sf.lit(True))
-        alike = prepared.operation is not Operation.DELETE and prepared.duplicates is DuplicatePolicy.NONE
         sent = _sent(rows, columns, attempt)
-        return Routing(_selected(rows, sent), columns, sent, numbering=placed if alike else None)
+        return Routing(
+            _selected(rows, sent), columns, sent, numbering=placed if is_numbered_by_keys(prepared) else None
+        )
     numbering: Numbering | None = None
     if prepared.finds_keys:
         rows = _by_slot(_tagged(counted, attempt), counted, attempt)

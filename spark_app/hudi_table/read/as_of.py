@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from hudi_table.errors import ExpiredError
 from hudi_table.model.names import parse_base_file, parse_log_file
-from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
-from hudi_table.table.commit.undo import UNDOING, planned_undo
+from hudi_table.model.timeline.instants import Action, Instant, comparable_time
+from hudi_table.table.commit.undo import planned_undos
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.archived import has_archive
 from hudi_table.table.timeline.context import TableContext
@@ -77,15 +77,12 @@ def _taken_back(ctx: TableContext, timeline: Timeline, as_of: str) -> Instant | 
     visible.
     """
     limit = comparable_time(as_of)
-    for instant in timeline.instants:
-        planned = instant.with_state(State.REQUESTED).file_name in timeline.files
-        if instant.action not in UNDOING or not planned or comparable_time(instant.time) < limit:
-            continue
-        undo = planned_undo(ctx, instant)
+    since_then = (instant for instant in timeline.instants if comparable_time(instant.time) >= limit)
+    for undo in planned_undos(ctx, timeline, since_then):
         first = comparable_time(undo.targets[-1].time) if undo.targets else ""
         since = comparable_time(undo.savepoint) < limit if undo.savepoint else first <= limit
-        if as_of in undo.times or (instant.action is Action.RESTORE and since):
-            return instant
+        if as_of in undo.times or (undo.instant.action is Action.RESTORE and since):
+            return undo.instant
     return None
 
 

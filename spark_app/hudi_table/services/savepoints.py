@@ -19,14 +19,14 @@ from hudi_table.model.names import parse_log_file
 from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.conflict_keys import CLEANING
-from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, parse_instant
+from hudi_table.model.timeline.instants import Action, Instant, comparable_time, parse_instant
 from hudi_table.read.as_of import check_retained
 from hudi_table.services.base import Unplanned
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
 from hudi_table.services.compaction.debt import CountedLogs, Seen
 from hudi_table.services.planning import Choose, Draft, publish
 from hudi_table.table.commit.publish import drop_claim
-from hudi_table.table.commit.undo import UNDOING, planned_undo
+from hudi_table.table.commit.undo import planned_undos
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline import chain
@@ -141,14 +141,13 @@ def _check_nothing_older(ctx: TableContext, timeline: Timeline, instant: str) ->
 def _check_stays(ctx: TableContext, timeline: Timeline, instant: str) -> None:
     """Refuse a commit that a rollback or restore is about to take back, though readers see it
     still."""
-    for undo in timeline.pending:
-        planned = undo.with_state(State.REQUESTED).file_name in timeline.files
-        if undo.action in UNDOING and planned and instant in planned_undo(ctx, undo).times:
+    for undo in planned_undos(ctx, timeline, timeline.pending):
+        if instant in undo.times:
             raise InvalidRequestError(
-                f"{instant} is being taken back by the {undo.action.value} {undo.time}, which has not ended: the next write ends it, "
+                f"{instant} is being taken back by the {undo.instant.action.value} {undo.instant.time}, which has not ended: the next write ends it, "
                 "or the same call once more; then make the savepoint",
                 base_path=ctx.base_path,
-                instant=undo.time,
+                instant=undo.instant.time,
             )
 
 

@@ -23,17 +23,18 @@ _LAST = "9" * 17
 def before_and_after(attempt: Attempt, stats: Sequence[WriteStat]) -> tuple[ScanPlan, ScanPlan]:
     """Plans of both states, with the columns that the table will have."""
     partitions = sorted({stat.partition_path for stat in stats} | set(attempt.replaced or ()))
-    slices = tuple(attempt.view.latest_slices(partitions))
-    before = _plan(attempt, slices)
-    visible = attempt.visible
+    slices, seen = tuple(attempt.view.latest_slices(partitions)), attempt.visible
+    changed = _changed(attempt, slices, stats)
     visible = replace(
-        visible,
-        latest=max(visible.latest, attempt.instant),
-        completed=visible.completed | {attempt.instant},
-        inflight=visible.inflight - {attempt.instant},
-        completions={**visible.completions, attempt.instant: _LAST} if visible.completions else {},
+        seen,
+        latest=max(seen.latest, attempt.instant),
+        completed=seen.completed | {attempt.instant},
+        inflight=seen.inflight - {attempt.instant},
+        completions={**seen.completions, attempt.instant: _LAST} if seen.completions else {},
     )
-    return before, replace(_plan(attempt, _changed(attempt, slices, stats)), visible=visible)
+    plan = _plan(attempt, changed, logs=any(each.logs for each in (*slices, *changed)))
+    after = replace(plan, visible=visible)
+    return replace(after, slices=slices, slices_total=len(slices), visible=seen), after
 
 
 def _changed(attempt: Attempt, slices: Sequence[FileSlice], stats: Sequence[WriteStat]) -> tuple[FileSlice, ...]:
@@ -54,11 +55,10 @@ def _changed(attempt: Attempt, slices: Sequence[FileSlice], stats: Sequence[Writ
     return tuple(found[key] for key in sorted(found))
 
 
-def _plan(attempt: Attempt, slices: tuple[FileSlice, ...]) -> ScanPlan:
+def _plan(attempt: Attempt, slices: tuple[FileSlice, ...], *, logs: bool) -> ScanPlan:
     ctx, schema = attempt.ctx, attempt.prepared.schema
     everything = pa.schema([*NAMED_FIELDS, *schema]) if ctx.config.populate_meta_fields else schema
     how = SliceMerge.of(ctx.config, everything)
-    needed = how.needs(everything) if any(each.logs for each in slices) else []
     return ScanPlan(
         schema=everything,
         reads=everything,
@@ -70,7 +70,6 @@ def _plan(attempt: Attempt, slices: tuple[FileSlice, ...]) -> ScanPlan:
         partitions=0,
         partitions_total=0,
         history=load_column_history(ctx, attempt.timeline),
-        visible=attempt.visible,
         merge=how,
-        merging=pa.schema([everything.field(name) for name in needed]),
+        merging=pa.schema([everything.field(name) for name in how.needs(everything)] if logs else []),
     )

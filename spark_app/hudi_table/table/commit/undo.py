@@ -13,7 +13,7 @@ blocks of logs taken back; a restore also removes the rollbacks that are newer t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hudi_table.errors import CorruptTableError, UnavailableError
@@ -88,6 +88,14 @@ def planned_undo(ctx: TableContext, instant: Instant) -> Undo:
     targets = [Instant(info["commitTime"], Action(info["action"]), State.COMPLETED) for info in infos]
     newest_first = sorted(targets, key=lambda target: comparable_time(target.time), reverse=True)
     return Undo(instant, tuple(newest_first), record.get("savepointToRestoreTimestamp") or "")
+
+
+def planned_undos(ctx: TableContext, timeline: Timeline, instants: Iterable[Instant]) -> Iterator[Undo]:
+    """The plans of those of the instants that are rollbacks or restores and have one. Raises as
+    `planned_undo`."""
+    for instant in instants:
+        if instant.action in UNDOING and instant.with_state(State.REQUESTED).file_name in timeline.files:
+            yield planned_undo(ctx, instant)
 
 
 def is_decided(ctx: TableContext, instant: Instant) -> bool:

@@ -345,9 +345,9 @@ def ordering_values(rows: pa.Table | pa.RecordBatch, orderings: Sequence[str]) -
     """What rows are compared by: None, one column, or several, which are compared in turn, as a
     struct."""
     columns = [one_chunk(rows.column(name)) for name in orderings]
-    return (
-        columns[0] if len(columns) == 1 else pa.StructArray.from_arrays(columns, list(orderings)) if columns else None
-    )
+    if len(columns) > 1:
+        return pa.StructArray.from_arrays(columns, list(orderings))
+    return columns[0] if columns else None
 
 
 def dense_ranks(values: pa.Array) -> Rows:
