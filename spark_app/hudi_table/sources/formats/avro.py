@@ -106,21 +106,12 @@ class RegistryDecoder:
     def decode(self, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
         """See `Decoder`. Messages of several schemas are one table with the union of their
         columns."""
-        ids = ids_of(messages)
-        found, places = [], []
-        for each in np.unique(ids).tolist():
-            rows = np.flatnonzero(ids == each)
-            some = messages if len(rows) == len(messages) else [messages[row] for row in rows.tolist()]
-            try:
-                found.append(read_records(self._of(each), some, FRAME))
-            except UndecodableError as error:
-                raise UndecodableError(int(rows[error.place]), error.why) from None
-            except InvalidDataError as error:
-                raise UndecodableError(int(rows[0]), error.message) from error
-            if self._judge is not None and known is not None:
-                self._judge(f"schema {each} of the registry", known, found[-1].schema)
-            places.append(rows)
-        return joined(found, places)
+
+        def read(number: int, some: Sequence[bytes]) -> tuple[pa.Table, pa.Schema]:
+            rows = read_records(self._of(number), some, FRAME)
+            return rows, rows.schema
+
+        return by_schema(messages, known, self._judge, read)
 
     def _of(self, number: int) -> Reader:
         known = self._readers.get(number)
@@ -151,6 +142,33 @@ def read_records(reader: Reader, messages: Sequence[bytes], skip: int) -> pa.Tab
         return reader.read(messages, skip)
     except MalformedError:
         raise UndecodableError(*first_bad(messages, fails)) from None
+
+
+def by_schema(
+    messages: Sequence[bytes],
+    known: pa.Schema | None,
+    judge: Judge | None,
+    read: Callable[[int, Sequence[bytes]], tuple[pa.Table, pa.Schema]],
+) -> pa.Table:
+    """What messages of several schemas of a registry make together: `read` gives the rows of those
+    of one id, and the columns of which is judged whether the table, of columns `known`, takes
+    them. Raises UndecodableError at the first message that cannot be read."""
+    ids = ids_of(messages)
+    found, places = [], []
+    for each in np.unique(ids).tolist():
+        rows = np.flatnonzero(ids == each)
+        some = messages if len(rows) == len(messages) else [messages[row] for row in rows.tolist()]
+        try:
+            made, columns = read(each, some)
+        except UndecodableError as error:
+            raise UndecodableError(int(rows[error.place]), error.why) from None
+        except InvalidDataError as error:
+            raise UndecodableError(int(rows[0]), error.message) from error
+        if judge is not None and known is not None:
+            judge(f"schema {each} of the registry", known, columns)
+        found.append(made)
+        places.append(rows)
+    return joined(found, places)
 
 
 def ids_of(messages: Sequence[bytes]) -> npt.NDArray[np.uint32]:

@@ -21,9 +21,9 @@ import pyarrow.types as pt
 from hudi_table.errors import InvalidDataError
 from hudi_table.model.bounded import Bounded
 from hudi_table.model.digits import is_digits
-from hudi_table.sources.formats.avro import FRAME, SCHEMAS_MAX, ids_of
+from hudi_table.sources.formats.avro import FRAME, SCHEMAS_MAX, by_schema
 from hudi_table.sources.formats.columns import cut
-from hudi_table.sources.formats.decoder import Judge, UndecodableError, joined
+from hudi_table.sources.formats.decoder import Judge
 from hudi_table.sources.formats.json import is_text, read_objects
 
 PARTS_MAX, DEPTH_MAX = 20_000, 60
@@ -51,22 +51,13 @@ class JsonRegistryDecoder:
     def decode(self, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
         """See `Decoder`. Messages of several schemas are one table with the union of their
         columns."""
-        ids = ids_of(messages)
-        found, places = [], []
-        for each in np.unique(ids).tolist():
-            rows = np.flatnonzero(ids == each)
-            some = messages if len(rows) == len(messages) else [messages[row] for row in rows.tolist()]
-            try:
-                said = self._of(each)
-                found.append(self._read(said, some, known))
-            except UndecodableError as error:
-                raise UndecodableError(int(rows[error.place]), error.why) from None
-            except InvalidDataError as error:
-                raise UndecodableError(int(rows[0]), error.message) from error
-            if self._judge is not None and known is not None:
-                self._judge(f"schema {each} of the registry", known, _come(found[-1], said))
-            places.append(rows)
-        return joined(found, places)
+
+        def read(number: int, some: Sequence[bytes]) -> tuple[pa.Table, pa.Schema]:
+            said = self._of(number)
+            rows = self._read(said, some, known)
+            return rows, _come(rows, said)
+
+        return by_schema(messages, known, self._judge, read)
 
     def _read(self, said: pa.Schema, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
         lengths = np.fromiter(map(len, messages), np.int64, len(messages))
