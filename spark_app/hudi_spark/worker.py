@@ -8,6 +8,8 @@ import gc
 
 import pyarrow as pa
 
+from hudi_table.codec import large_arrays
+
 
 @functools.cache
 def set_up_worker() -> None:
@@ -19,5 +21,4 @@ def set_up_worker() -> None:
     """
     gc.collect()
     gc.freeze()
-    if "jemalloc" in pa.supported_memory_backends():
-        pa.set_memory_pool(pa.jemalloc_memory_pool())
+    pa.set_memory_pool(large_arrays.pool())

@@ -12,7 +12,6 @@ import argparse
 import contextlib
 import itertools
 import json
-import os
 import random
 import signal
 import subprocess
@@ -20,7 +19,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 from tests.mirror import report
@@ -30,25 +28,13 @@ from tests.mirror.reader import Reader
 from tests.mirror.rounds import Bench, Round
 from tests.mirror.schedules import SCHEDULES, How, Schedule
 from tests.support.scale import scaled
+from tests.support.small_volume import volume
 from tests.support.versitygw import running_versitygw
 from tests.support.zookeeper import running_zookeeper
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / ".cache" / "mirror" / "rounds.jsonl"
 VOLUME_MEGABYTES = 512
-
-
-@contextlib.contextmanager
-def volume(folder: Path) -> Iterator[bool]:
-    """A volume of its own in `folder`, in memory; whether it could be made, which takes root."""
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={VOLUME_MEGABYTES}m", "tmpfs", str(folder)]
-    made = os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
-    try:
-        yield made
-    finally:
-        if made:
-            subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def _least(names: list[str], schedule: Schedule, kind: str) -> int:
@@ -68,7 +54,7 @@ def run(names: list[str], minutes: float, words: list[str]) -> None:
     seed = time.time_ns()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mirror-", ignore_cleanup_errors=True)))
-        has_volume = stack.enter_context(volume(folder / "volume"))
+        has_volume = stack.enter_context(volume(folder / "volume", VOLUME_MEGABYTES))
         near = stack.enter_context(running_versitygw(folder / "volume" / "store"))
         store = stack.enter_context(before(near))
         zookeeper = stack.enter_context(running_zookeeper(folder / "zookeeper")).address

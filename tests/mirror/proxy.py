@@ -1,4 +1,5 @@
-"""A proxy before an S3 server that does one fault at one request, told from outside.
+"""A proxy before an S3 server that does one fault at one request, told from outside, or faults at
+random.
 
 It counts the requests that change something. At the one that it was told it kills or stops the
 process that sends, loses the answer, keeps the request until a repetition has passed, sends it
@@ -11,6 +12,7 @@ import asyncio
 import contextlib
 import multiprocessing
 import os
+import random
 import re
 import signal
 import socket
@@ -48,11 +50,33 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Noise:
+    """One request of so many meets a fault, by chance: a change is lost with its answer, late,
+    doubled, refused or cut off, any other request refused or cut off.
+
+    `seconds`: how long a late request is kept at the most.
+    """
+
+    one_in: int
+    seconds: float
+    seed: int
+
+    def drawn(self, chance: random.Random, *, changes: bool) -> Fault | None:
+        """The fault of the next request, or none."""
+        if chance.randrange(self.one_in):
+            return None
+        kinds = ("lost answer", "late", "doubled", "refused", "reset") if changes else ("refused", "reset")
+        return Fault(chance.choice(kinds), 0, seconds=chance.uniform(0.1, self.seconds))
+
+
+@dataclass(frozen=True, slots=True)
 class Passed:
-    """Since the last fault was told: changing requests, and the request at which it happened."""
+    """Since the last fault was told: changing requests, the request at which it happened first, and
+    how often."""
 
     changes: int
     fired: str
+    times: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +87,8 @@ class FaultyStore:
     far: S3Server
     _control: Connection
 
-    def arm(self, fault: Fault | None) -> Passed:
-        """From now on this fault, or none; what has passed until now."""
+    def arm(self, fault: Fault | Noise | None) -> Passed:
+        """From now on this fault, or such ones, or none; what has passed until now."""
         self._control.send(("arm", fault))
         passed: Passed = self._control.recv()
         return passed
@@ -99,8 +123,11 @@ class _Proxy:
     control: Connection
     port: int
     fault: Fault | None = None
+    noise: Noise | None = None
+    chance: random.Random = field(default_factory=random.Random)
     changes: int = 0
     fired: str = ""
+    times: int = 0
     refused: int = 0
     late: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -112,10 +139,14 @@ class _Proxy:
 
     def _armed(self) -> None:
         what, fault = self.control.recv()
-        self.control.send(Passed(self.changes, self.fired))
+        self.control.send(Passed(self.changes, self.fired, self.times))
         if what == "look":
             return
-        self.fault, self.changes, self.fired, self.refused = fault, 0, "", 0
+        self.noise = fault if isinstance(fault, Noise) else None
+        self.fault = None if self.noise else fault
+        self.changes, self.fired, self.times, self.refused = 0, "", 0, 0
+        if self.noise:
+            self.chance.seed(self.noise.seed)
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
@@ -137,17 +168,23 @@ class _Proxy:
         counts = fault is None or _names(request, fault.under)
         changes = counts and request.startswith(_CHANGES)
         self.changes += changes
+        if self.noise and (drawn := self.noise.drawn(self.chance, changes=changes)):
+            self._note(request)
+            return await self._faulty(drawn, request, writer)
         if fault is not None and fault.kind == "burst" and counts and self._in_burst(fault, request):
-            writer.write(_REFUSAL + b"%d\r\n\r\n" % len(_SLOW_DOWN))
-            if not request.startswith(b"HEAD "):
-                writer.write(_SLOW_DOWN)
-            await writer.drain()
-            return True
+            return await self._refuse(request, writer)
         hit = fault is not None and changes and not self.fired and self.changes == fault.at
         if fault is not None and hit and fault.kind != "burst":
             self._note(request)
             return await self._faulty(fault, request, writer)
         writer.write(await self._passed(request))
+        await writer.drain()
+        return True
+
+    async def _refuse(self, request: bytes, writer: asyncio.StreamWriter) -> bool:
+        writer.write(_REFUSAL + b"%d\r\n\r\n" % len(_SLOW_DOWN))
+        if not request.startswith(b"HEAD "):
+            writer.write(_SLOW_DOWN)
         await writer.drain()
         return True
 
@@ -172,12 +209,16 @@ class _Proxy:
             case "lost answer":
                 await self._passed(request)
             case "late":
-                self.late.add(asyncio.create_task(self._send_late(request, fault.seconds)))
+                task = asyncio.create_task(self._send_late(request, fault.seconds))
+                self.late.add(task)
+                task.add_done_callback(self.late.discard)
             case "doubled":
                 await self._passed(request)
                 writer.write(await self._passed(request))
                 await writer.drain()
                 return True
+            case "refused":
+                return await self._refuse(request, writer)
             case "reset":
                 # Closed at once with a reset instead of an end.
                 raw: socket.socket = writer.get_extra_info("socket")
@@ -190,6 +231,7 @@ class _Proxy:
         await self._passed(request)
 
     def _note(self, request: bytes) -> None:
+        self.times += 1
         self.fired = self.fired or request.partition(b" HTTP")[0].decode("latin-1")
 
     async def _passed(self, request: bytes) -> bytes:

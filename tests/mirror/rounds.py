@@ -3,13 +3,11 @@ reader saw from the beginning to the end."""
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from tests.mirror.reader import Reader
 from tests.mirror.schedules import BURST, LATE_SECONDS, STOP_SECONDS, How, Schedule, lock_of
 from tests.mirror.workload import Write
 from tests.mirror.writers import Answer, Came, Writer
+from tests.support.small_volume import filled
 
 WRITABLE_SECONDS_MAX = 240.0
 AGAIN_SECONDS = 1.0
@@ -136,7 +135,7 @@ class Round:
     def _full(self) -> None:
         self._place()
         free = self.bench.chance.randrange(FREE_PAGES_MAX) * PAGE_BYTES
-        with _filled(self.bench.folder, free):
+        with filled(self.bench.folder, free):
             self.came.append(self._write(self.engine.current))
         self.fired = f"{free} bytes free"
 
@@ -223,16 +222,3 @@ def _head_and_cause(said: str) -> str:
 def _keys(base: str) -> str:
     """What the keys of a table begin with: its base without the bucket."""
     return base.partition("/")[2]
-
-
-@contextmanager
-def _filled(folder: Path, free: int) -> Iterator[None]:
-    """The volume of `folder` has `free` bytes left."""
-    filler = folder / "filler"
-    try:
-        with filler.open("wb") as file:
-            volume = os.statvfs(folder)
-            os.posix_fallocate(file.fileno(), 0, max(1, volume.f_bavail * volume.f_frsize - free))
-            yield
-    finally:
-        filler.unlink()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.mirror.proxy import Fault, FaultyStore, before
+from tests.mirror.proxy import Fault, FaultyStore, Noise, before
 from tests.support.s3 import ACCESS, running_s3
 
 pytestmark = pytest.mark.s3
@@ -105,3 +105,12 @@ def test_a_kill_ends_the_process_that_sends(store: FaultyStore, client: Any) -> 
     assert put(client, store, "kill/1") == "ConnectionClosedError"
     assert victim.wait(20) == -9
     assert store.near.keys("kill/") == ["kill/1"]
+
+
+def test_noise_meets_one_request_of_so_many_and_ends_when_it_is_told(store: FaultyStore, client: Any) -> None:
+    store.arm(Noise(one_in=4, seconds=0.2, seed=1))
+    came = {put(client, store, f"noise/{number}") for number in range(80)}
+    times = store.arm(None).times
+    assert 8 <= times <= 36
+    assert {"", "SlowDown"} < came
+    assert [put(client, store, "quiet/1"), store.look().times] == ["", 0]

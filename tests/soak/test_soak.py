@@ -1,6 +1,9 @@
 """Two to eight writers, a service runner and two readers, each a process, on one table, with clocks
 two hours apart; some are killed, some stopped.
 
+Requests to the server go by a proxy that loses answers, keeps and doubles requests and refuses some.
+A third kind of place is a small disk which is full from time to time.
+
 Whatever happens to them: every acknowledged row is there, nothing comes twice, no write that failed
 is visible, nobody meets an error but a conflict or a store that rests, and in the end no pending
 instant is left. `make test` runs one kind of table for some seconds; `make test-full` runs each
@@ -35,10 +38,11 @@ from hudi_table.metadata.validate import differences
 from hudi_table.model.service.findings import Severity
 from hudi_table.model.table.config import TableType
 from hudi_table.table.timeline.active import load_timeline
+from tests.mirror.proxy import FaultyStore, Noise, before
 from tests.soak.history import History
 from tests.soak.worker import ENGINE, SCHEMA, SERVICE_OPTIONS, Role, can_cluster, live
-from tests.support.s3 import S3Server
 from tests.support.scale import scaled
+from tests.support.small_volume import filled, volume
 from tests.support.versitygw import running_versitygw
 
 ACKNOWLEDGED_LEAST = 25
@@ -55,6 +59,8 @@ nobody the time to write."""
 STOPS_LONG_FROM = 10 * ACKNOWLEDGED_LEAST
 ENDS_SECONDS_MAX = 30.0
 PASSES_MAX = 12
+FAULT_ONE_IN, LATE_SECONDS_MAX = 60, 3.0
+VOLUME_MEGABYTES, FREE_BYTES_MAX, FULL_SECONDS_MAX = 512, 64 << 10, 3.0
 PASS = int(os.environ.get("HUDI_SOAK_PASS", "0"))
 WRITERS = (3, 2, 5, 8)[PASS % 4]
 VERSION = (6, 9)[PASS // 2 % 2]
@@ -79,8 +85,11 @@ class Cast:
     chance: random.Random
     running: dict[str, ForkServerProcess] = field(default_factory=dict)
     stopped: dict[str, float] = field(default_factory=dict)
+    volume: Path | None = None
+    full: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    full_until: float = 0.0
     lives: int = 0
-    did: dict[str, int] = field(default_factory=lambda: {"killed": 0, "stopped": 0, "stopped long": 0})
+    did: dict[str, int] = field(default_factory=lambda: {"killed": 0, "stopped": 0, "stopped long": 0, "full": 0})
 
     def start(self, name: str) -> None:
         self.lives += 1
@@ -100,6 +109,10 @@ class Cast:
             self.running[name].join()
             self.start(name)
             self.did["killed"] += 1
+        elif self.volume and what < 0.8 and not self.full_until:
+            self.full.enter_context(filled(self.volume, self.chance.randrange(FREE_BYTES_MAX)))
+            self.full_until = time.monotonic() + self.chance.uniform(0.2, FULL_SECONDS_MAX)
+            self.did["full"] += 1
         elif long and what < 0.6 and not self.stopped:
             self._stop(name, LONG_STOP_SECONDS, "stopped long")
         else:
@@ -116,7 +129,10 @@ class Cast:
         os.kill(pid, number)
 
     def wake(self, *, everybody: bool = False) -> None:
-        """Let those go on whose time is over."""
+        """Let those go on whose time is over, and give a full disk its room back."""
+        if self.full_until and (everybody or time.monotonic() >= self.full_until):
+            self.full.close()
+            self.full_until = 0.0
         for name, until in list(self.stopped.items()):
             if everybody or time.monotonic() >= until:
                 self._signal(name, signal.SIGCONT)
@@ -137,15 +153,35 @@ class Cast:
                 process.join()
 
 
-@pytest.fixture(params=["disk", pytest.param("s3", marks=[pytest.mark.at_scale(2), pytest.mark.s3])])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Where the table lies: a URI and its storage options."""
-    if request.param == "disk":
-        yield str(tmp_path / "table"), {}
-        return
-    with running_versitygw(tmp_path / "store") as server:
-        assert isinstance(server, S3Server)
-        yield server.new_uri(), server.options
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a table lies, by a proxy or on a volume that can be full."""
+
+    uri: str
+    storage: Mapping[str, str] = field(default_factory=dict)
+    proxy: FaultyStore | None = None
+    volume: Path | None = None
+
+
+@pytest.fixture(
+    params=[
+        "disk",
+        pytest.param("full", marks=pytest.mark.at_scale(2)),
+        pytest.param("s3", marks=[pytest.mark.at_scale(2), pytest.mark.s3]),
+    ]
+)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    with contextlib.ExitStack() as stack:
+        if request.param == "disk":
+            yield Place(str(tmp_path / "table"))
+        elif request.param == "full":
+            folder = tmp_path / "volume"
+            if not stack.enter_context(volume(folder, VOLUME_MEGABYTES)):
+                pytest.skip("making a volume takes root")
+            yield Place(str(folder / "table"), volume=folder)
+        else:
+            proxy = stack.enter_context(before(stack.enter_context(running_versitygw(tmp_path / "store"))))
+            yield Place(proxy.far.new_uri(), proxy.far.options, proxy)
 
 
 @pytest.mark.parametrize(
@@ -153,16 +189,19 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str,
 )
 @pytest.mark.parametrize("kind", [pytest.param("CopyOnWrite", marks=pytest.mark.at_scale(2)), "MergeOnRead"])
 def test_what_is_acknowledged_beside_others_stays_and_nothing_else_comes(
-    kind: str, index: str, place: tuple[str, Mapping[str, str]], tmp_path: Path, figure: Callable[[int, str], None]
+    kind: str, index: str, place: Place, tmp_path: Path, figure: Callable[[int, str], None]
 ) -> None:
-    uri, storage = place
+    uri, storage = place.uri, place.storage
     _create(uri, storage, kind, index)
     folder = tmp_path / "journals"
     folder.mkdir()
-    base = Role("", "", uri, str(folder), 0, kind == "MergeOnRead", storage=storage)
+    base = Role("", "", uri, str(folder), 0, kind == "MergeOnRead", storage=storage, room=not place.volume)
     kinds = {name: "writer" if name.startswith("writer") else name.rstrip("01") for name in CLOCKS}
     roles = {name: replace(base, kind=kinds[name], ahead_hours=ahead) for name, ahead in CLOCKS.items()}
-    cast = Cast(roles, random.Random(f"{kind} {index} {uri[:2]} {os.environ.get('HUDI_SOAK_PASS', '')}"))
+    chance = random.Random(f"{kind} {index} {uri[:2]} {os.environ.get('HUDI_SOAK_PASS', '')}")
+    cast = Cast(roles, chance, volume=place.volume)
+    if place.proxy:
+        place.proxy.arm(Noise(FAULT_ONE_IN, LATE_SECONDS_MAX, chance.randrange(2**31)))
     history = History(folder)
     wanted = scaled(ACKNOWLEDGED_LEAST)
     try:
@@ -170,6 +209,7 @@ def test_what_is_acknowledged_beside_others_stays_and_nothing_else_comes(
     finally:
         (folder / "stop").touch()
         cast.end()
+        noise = place.proxy.arm(None).times if place.proxy else 0
     history.look()
     print(dict(history.counts), cast.did, flush=True)
     assert not history.faults
@@ -179,6 +219,12 @@ def test_what_is_acknowledged_beside_others_stays_and_nothing_else_comes(
     figure(history.counts["failed WriteConflict"], "writes that met a conflict")
     figure(cast.did["killed"], "processes killed")
     figure(cast.did["stopped long"], "processes stopped past every time-out")
+    if place.proxy:
+        assert noise
+        figure(noise, "requests that met a fault of the network")
+    if place.volume:
+        assert cast.did["full"]
+        figure(cast.did["full"], "times at which the disk was full")
     figure(round(longest), "seconds at the most without an acknowledged write")
 
     table = _at_rest(uri, storage)

@@ -7,6 +7,7 @@ a killed process had been told is there.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -45,7 +46,7 @@ SERVICE_OPTIONS = {
 }
 ALLOWED = (WriteConflictError, UnavailableError, CommitStateUnknownError)
 """What may come of a request beside others and beside a store that rests; whatever else comes ends
-the soak."""
+the soak, but that the disk is full where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ class Role:
     logs: bool
     ahead_hours: float = 0.0
     storage: Mapping[str, str] = field(default_factory=dict)
+    room: bool = True
+    """Whether its disk always has some."""
 
 
 class Journal:
@@ -94,13 +97,22 @@ def write_once(
         ask = lambda: table.upsert(rows, engine=ENGINE)  # noqa: E731
     try:
         result = ask()
-    except ALLOWED as error:
+    except (*ALLOWED, OSError) as error:
         unknown = isinstance(error, CommitStateUnknownError)
-        journal.say(at="unknown" if unknown else "failed", by=by, error=error.name(), message=str(error))
+        journal.say(at="unknown" if unknown else "failed", by=by, error=_name(error, role), message=str(error))
         return
     journal.say(at="done", by=by, instant=result.instant)
     if not deleting:
         mine.append(f"{by}.0")
+
+
+def _name(error: HudiError | OSError, role: Role) -> str:
+    """What an allowed error is called. Raises any other again."""
+    if isinstance(error, HudiError):
+        return error.name()
+    if role.room or error.errno != errno.ENOSPC:
+        raise error
+    return "DiskFull"
 
 
 def _city(key: str) -> str:
@@ -141,8 +153,8 @@ def _keep(role: Role, journal: Journal) -> None:
         try:
             services[name](open_table(role.uri, storage_options=role.storage))
             journal.say(at="served", service=name)
-        except ALLOWED as error:
-            journal.say(at="not served", service=name, error=error.name(), message=str(error))
+        except (*ALLOWED, OSError) as error:
+            journal.say(at="not served", service=name, error=_name(error, role), message=str(error))
         time.sleep(SERVICE_PAUSE_SECONDS)
 
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
+from hudi_table.codec import large_arrays
 from hudi_table.model.digits import is_digits
 from hudi_table.model.job.jobspec import MEMORY_BYTES, RESIDENT_BYTES, JobResult
 
@@ -64,7 +63,7 @@ def fill_of(limit: int | None) -> Fill | None:
     found = _fill(limit)
     if found is not None and found.is_full:
         gc.collect()
-        pa.default_memory_pool().release_unused()
+        large_arrays.give_back()
         found = _fill(limit)
     return found
 

@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from hudi_table.cli.output import API_VERSION, Column, Document, note, styled
-from hudi_table.codec.json_lines import json_lines, plain
-from hudi_table.codec.nanoseconds import shown_rows
+from hudi_table.codec.text.json_lines import json_lines, plain
+from hudi_table.codec.text.nanoseconds import shown_rows
 from hudi_table.errors import InvalidOptionError
 
 TABLE_ROWS = 100

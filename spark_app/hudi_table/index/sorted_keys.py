@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from hudi_table.codec.bloom.probe import PreparedKeys
 from hudi_table.codec.keyrange import may_lie_within
-from hudi_table.codec.utf8 import Utf8, utf8_of
+from hudi_table.codec.text.utf8 import Utf8, utf8_of
 from hudi_table.index.base import Positions
 
 _WIDTH: Final = 8

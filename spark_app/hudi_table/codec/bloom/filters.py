@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from hudi_table.codec.bloom.hashing import Indices, KeyBlock, Marks, key_blocks
 from hudi_table.codec.bloom.probe import PreparedKeys, filled, probe, set_bits
-from hudi_table.codec.utf8 import chunks_of, utf8_of
+from hudi_table.codec.text.utf8 import chunks_of, utf8_of
 from hudi_table.errors import CorruptTableError, InvalidDataError, InvalidOptionError, UnsupportedTableError
 
 SIMPLE: Final = "SIMPLE"

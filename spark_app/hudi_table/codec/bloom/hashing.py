@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hudi_table.codec.utf8 import Utf8
+from hudi_table.codec.text.utf8 import Utf8
 
 BLOCK_KEYS: Final = 32 * 1024
 """Keys of a block: arrays of 128 KiB. A quarter as many halve the speed, twice as many gain nothing

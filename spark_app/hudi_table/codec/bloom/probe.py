@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_table.codec.bloom.hashing import HashChain, Indices, KeyBlock, Marks, Positions, key_blocks
-from hudi_table.codec.utf8 import Utf8, utf8_of
+from hudi_table.codec.text.utf8 import Utf8, utf8_of
 
 _REMEMBERED: Final = 4
 """Hashes kept of keys that meet many filters: a key that is in none seldom needs more, since half

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_table.codec.utf8 import Offsets, Utf8, chunks_of, utf8_of
+from hudi_table.codec.text.utf8 import Offsets, Utf8, chunks_of, utf8_of
 from hudi_table.errors import InvalidDataError, InvalidOptionError
 from hudi_table.model.names import EMPTY_KEY, NULL_KEY
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_table.codec.utf8 import Utf8, chunks_of, utf8_of
+from hudi_table.codec.text.utf8 import Utf8, chunks_of, utf8_of
 
 Hashes = npt.NDArray[np.uint32]
 Rows = npt.NDArray[np.intp]

@@ -15,9 +15,11 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from hudi_table.codec import large_arrays
 from hudi_table.codec.footer_seal import footer_bytes
 from hudi_table.codec.pages.sums import pages_hold
 
@@ -139,4 +141,6 @@ def _as(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
     if column.type == kind:
         return column
     texts = pt.is_large_string(column.type) and pt.is_string(kind)
-    return column.cast(kind) if texts or (pt.is_large_binary(column.type) and pt.is_binary(kind)) else None
+    if not texts and not (pt.is_large_binary(column.type) and pt.is_binary(kind)):
+        return None
+    return pc.cast(column, kind, memory_pool=large_arrays.pool())

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_table.codec.utf8 import chunks_of, utf8_of
+from hudi_table.codec.text.utf8 import chunks_of, utf8_of
 
 Words = npt.NDArray[np.uint64]
 

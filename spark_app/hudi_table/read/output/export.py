@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.json_lines import json_lines
+from hudi_table.codec.text.json_lines import json_lines
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, ObjectExistsError
 from hudi_table.model.names import escape_partition_value, join
 from hudi_table.table.store.ports import Storage

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_table.codec import large_arrays
 from hudi_table.model.names import ALL_META_COLUMNS, IS_DELETED, RECORD_KEY
 from hudi_table.model.table.merge_settings import PartialUpdates
 from hudi_table.model.table.merging import UNAVAILABLE
@@ -187,6 +188,7 @@ class Merger:
         places = np.arange(len(base), dtype=np.int64)
         places[rows] = len(base) + np.arange(len(rows))
         plain = pa.array(places[keep])
+        memory = large_arrays.pool()
         arrays = []
         for field, new in zip(self._schema, new_columns, strict=True):
             stored, take = base.column(field.name), plain
@@ -201,7 +203,8 @@ class Merger:
                 mixed = places.copy()
                 mixed[rows[stays]] = rows[stays]
                 take = pa.array(mixed[keep])
-            arrays.append(pa.concat_arrays([*stored.chunks, new]).take(take))
+            whole = pa.concat_arrays([*stored.chunks, new], memory_pool=memory)
+            arrays.append(pc.take(whole, take, boundscheck=False, memory_pool=memory))
         return pa.Table.from_arrays(arrays, schema=self._schema)
 
     def _made(self, base: pa.Table, rows: Rows, new_columns: list[pa.Array]) -> tuple[list[pa.Array], Mask]:

@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_table.codec import large_arrays
 from hudi_table.codec.hashes.javahash import java_string_hash
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.rows.merge import MergeCounts, Merger, one_chunk
-from hudi_table.table.rows.spill import Codes, GroupedRows, give_back, joined
+from hudi_table.table.rows.spill import Codes, GroupedRows, joined
 
 PARTS_MAX = 256
 
@@ -89,7 +90,7 @@ def merge_in_parts(
                 yield merger.apply(table), None
             yield merger.rest(), merger.counts
             del merger
-            give_back()
+            large_arrays.give_back()
 
 
 def _split(rows: GroupedRows, table: pa.Table, parts: int) -> None:

@@ -22,11 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_table.codec import large_arrays
 from hudi_table.codec.dictionaries import SharedDictionaries
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.rows.parts import PARTS_MAX
 from hudi_table.table.rows.row_order import FittedOrder, RowOrder, RowSample
-from hudi_table.table.rows.spill import Codes, GroupedRows, give_back
+from hudi_table.table.rows.spill import Codes, GroupedRows
 
 PIECE_ROWS = 1 << 14
 _WHOLE_MAX = 1 << 30
@@ -163,7 +164,7 @@ class SortedRows:
                     yield self._dictionaries.decoded(piece)
                 if self._whole is None:
                     del part
-                    give_back()
+                    large_arrays.give_back()
 
     def _deal(self, sample: pa.Table) -> None:
         """Into parts of which each reader can hold one."""

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.ipc
 
+from hudi_table.codec import large_arrays
 from hudi_table.errors import InvariantError
 from hudi_table.table.engine.local_engine import LocalEngine
 
@@ -176,7 +177,7 @@ class GroupedRows:
         self.spilled_bytes += self._held_bytes
         self._held = []
         self._held_bytes = 0
-        give_back()
+        large_arrays.give_back()
 
     def _shares(self) -> list[tuple[list[int], list[_Held]]]:
         """What each thread writes: some groups of all that is held, or where there are too few
@@ -205,12 +206,6 @@ class GroupedRows:
 def _cut(items: list[T], pieces: int) -> list[list[T]]:
     size = max(1, -(-len(items) // pieces))
     return [items[start : start + size] for start in range(0, len(items), size)]
-
-
-def give_back() -> None:
-    """Hand memory that Arrow has freed back to the system: its allocator keeps pages for batches of
-    the same size."""
-    pa.default_memory_pool().release_unused()
 
 
 def joined(batches: Iterable[pa.RecordBatch], max_bytes: int) -> Iterator[pa.RecordBatch]:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.nanoseconds import shown_column
+from hudi_table.codec.text.nanoseconds import shown_column
 
 _CONTROL = r"[\x00-\x1f]"
 
