@@ -24,7 +24,7 @@ demo-streaming: setup setup-kafka setup-connect ## Follow a PostgreSQL through D
 	@$(WITH_JAVA) $(BIN)/python -m examples.streaming.demo
 
 ##@ Develop
-.PHONY: test test-one test-full check format mutants bench bench-operator acceptance-clustering mirror interop-env setup-s3a setup-k8s setup-kafka setup-mariadb setup-connect setup-registry setup-flink setup-schedulers setup-vale
+.PHONY: test test-one test-full check format mutants bench bench-operator acceptance-clustering mirror interop-env setup-s3a setup-k8s setup-kafka setup-mariadb setup-connect setup-registry setup-flink setup-streamer setup-schedulers setup-vale
 test: setup interop-env setup-k8s setup-kafka setup-mariadb setup-vale ## Run every test (TESTS="tests/tidy -k name" runs some of them)
 	@$(WITH_JAVA) $(COMPILED) $(BIN)/pytest --numprocesses 4 --durations 15 $(TESTS)
 
@@ -32,7 +32,7 @@ test-one: setup ## Run some tests with no other set-up (TESTS="tests/hudi_table/
 	@test -n "$(TESTS)" || { echo 'Say which: make test-one TESTS="tests/hudi_table/read -k pruning"'; exit 2; }
 	@$(COMPILED) $(BIN)/pytest $(TESTS)
 
-test-full: setup interop-env setup-k8s setup-kafka setup-mariadb setup-connect setup-registry setup-flink setup-schedulers ## Run the long version in shards of at most 10 minutes; goes on where it stopped
+test-full: setup interop-env setup-k8s setup-kafka setup-mariadb setup-connect setup-registry setup-flink setup-streamer setup-schedulers ## Run the long version in shards of at most 10 minutes; goes on where it stopped
 	@$(WITH_JAVA) $(COMPILED) $(BIN)/python -m scripts.test_full $(SHARDS)
 
 check: setup setup-vale ## Lint, format, types, layers, tidiness, prose: all of them, then the verdict
@@ -80,6 +80,9 @@ setup-registry: setup ## Fetch a schema registry with Maven, for the long tests 
 
 setup-flink: setup ## Fetch Flink 1.17 and Apache Hudi's bundle for it, for the long tests (instant when done)
 	@$(WITH_JAVA) $(BIN)/python scripts/setup_env.py flink
+
+setup-streamer: setup ## Make .venv-streamer: Hudi Streamer on Spark 3.4, with Maven, for the long tests (instant when done)
+	@$(WITH_JAVA) $(BIN)/python -m scripts.setup_streamer
 
 setup-schedulers: ## Make .venv-schedulers: Airflow and Dagster, for the long tests of their sensors (instant when done)
 	@python=$$(scripts/find-python); "$$python" scripts/setup_env.py schedulers
@@ -147,4 +150,4 @@ lock: setup ## Write the hash-locked requirements (LOCK=--upgrade takes newer ve
 	@scripts/lock $(LOCK)
 
 clean: ## Remove what the targets made, environments and caches included
-	rm -rf .venv .venv-docs .venv-hudi .venv-mutants .venv-sbom .venv-schedulers .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist demo demo-streaming
+	rm -rf .venv .venv-docs .venv-hudi .venv-mutants .venv-sbom .venv-schedulers .venv-streamer .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist demo demo-streaming

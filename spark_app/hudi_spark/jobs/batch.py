@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_spark.jobs.target import ingest_options, storage_options, target_of
+from hudi_spark.jobs.target import index_options, ingest_options, storage_options, target_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.arguments import OperationName
 from hudi_table.errors import InvalidRequestError, WriteConflictError
@@ -124,10 +124,11 @@ def next_batch(spec: JobSpec, table: HudiTable | None, told: Notified | None = N
     )
 
 
-def write_options(spec: JobSpec) -> dict[str, str]:
+def write_options(spec: JobSpec, table: HudiTable) -> dict[str, str]:
     """The table's options. A batch without rows commits too: its commit says that the files are
     taken."""
-    return {**ingest_options(spec), "hoodie.allow.empty.commit": "true"}
+    named = index_options(spec) if table.context.config.index is None else {}
+    return {**named, **ingest_options(spec), "hoodie.allow.empty.commit": "true"}
 
 
 def refuse_taken(ingest: str, commit: CommitResult) -> None:
@@ -144,7 +145,7 @@ def commit_rows(
     with target_of(spec, table, rows.schema) as target:
         request = WriteRequest(
             operation=operation_of(spec),
-            options=write_options(spec),
+            options=write_options(spec, target),
             extra_metadata=extra_metadata,
             batch=place.batch,
             follows=place.follows,

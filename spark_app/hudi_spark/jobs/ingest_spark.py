@@ -152,7 +152,7 @@ def write_rows(
             rows,
             target,
             operation,
-            options=write_options(spec),
+            options=write_options(spec, target),
             extra_metadata=recorded.extra_metadata,
             batch=recorded.place.batch,
             follows=recorded.place.follows,

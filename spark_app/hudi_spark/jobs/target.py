@@ -16,12 +16,13 @@ from hudi_table.model.job.jobspec import JobSpec, SchemaPolicy
 from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.options.write_options import NULL_FOR_MISSING
 from hudi_table.model.table.config import MergeMode, TableType
-from hudi_table.model.table.index_properties import CONNECTION
+from hudi_table.model.table.index_properties import CONNECTION, INDEX_TYPE, index_properties
 from hudi_table.model.table.layouts import fills_unavailable
 from hudi_table.model.table.merge_settings import PartialUpdates
 from hudi_table.model.table.merging import payload_named
 from hudi_table.table.timeline.properties import remove_properties
 from hudi_table.write.checks.schema_policy import check_rows
+from hudi_table.write.checks.table_arguments import index_of
 from hudi_table.write.checks.table_options import table_options
 
 NOT_OF_STORES = frozenset({CONNECTION, *SOURCE_VARIABLES})
@@ -104,6 +105,13 @@ def ingest_options(spec: JobSpec) -> dict[str, str]:
     if policy_of(spec) in (SchemaPolicy.ADD_COLUMNS, SchemaPolicy.WIDEN):
         options[NULL_FOR_MISSING] = "true"
     return options
+
+
+def index_options(spec: JobSpec) -> dict[str, str]:
+    """Options that name the index of the spec, for a table that stores none, as Apache Hudi makes
+    it: each of its writers has to be told. Options of the spec itself win."""
+    index = spec.table.get("index")
+    return {} if index is None or INDEX_TYPE in spec.table.get("options", {}) else index_properties(index_of(index))
 
 
 def _follow_index(table: HudiTable, spec: JobSpec) -> None:

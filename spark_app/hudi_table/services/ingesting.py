@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hudi_table.errors import InvalidRequestError
@@ -72,12 +72,14 @@ def commit_behind(ctx: TableContext, batches: Any, request: WriteRequest, engine
 @dataclass(frozen=True, slots=True)
 class Ingest:
     """One ingest of a table: its name, its only topic if it has one, or its stream, what it does
-    with rows, and the options of its writes. `shares`: its positions are told Hudi Streamer too."""
+    with rows, and the options of its writes. `index`: those that name its index to a table that
+    stores none. `shares`: its positions are told Hudi Streamer too."""
 
     name: str
     topic: str | None
     operation: str
     options: Mapping[str, str]
+    index: Mapping[str, str] = field(default_factory=dict)
     shares: bool = True
 
     def commit(
@@ -104,7 +106,8 @@ class Ingest:
         more: Mapping[str, str] | None = None,
     ) -> WriteRequest:
         """What such a write is to do and to record, whoever does it."""
-        options = {**MISSING_IS_NULL, **self.options, "hoodie.allow.empty.commit": "true"}
+        index = self.index if ctx.config.index is None else {}
+        options = {**MISSING_IS_NULL, **index, **self.options, "hoodie.allow.empty.commit": "true"}
         place = behind(self.name, positions_of(self.name, self.topic), held.instant if held is not None else None)
         key = key_of(self.name)
         held_keys = {key: found.to_text()}

@@ -23,7 +23,14 @@ from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, keep_refused, quarantines
 from hudi_spark.jobs.stopping import Stopping
-from hudi_spark.jobs.target import arrival_decides, find_table, ingest_options, storage_options, target_of
+from hudi_spark.jobs.target import (
+    arrival_decides,
+    find_table,
+    index_options,
+    ingest_options,
+    storage_options,
+    target_of,
+)
 from hudi_table.api import CommitResult, HudiTable, open_table
 from hudi_table.errors import DataLossError, InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
@@ -238,7 +245,9 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
     bounded = settings.end is not None
     # A range has a checkpoint of its own: that of Hudi Streamer is of the ingest beside it.
     topic = None if bounded else settings.only_topic
-    ingest = Ingest(str(work["name"]), topic, operation_of(spec), ingest_options(spec), shares=not bounded)
+    ingest = Ingest(
+        str(work["name"]), topic, operation_of(spec), ingest_options(spec), index_options(spec), shares=not bounded
+    )
     source = KafkaSource(
         settings,
         os.environ,

@@ -19,7 +19,7 @@ from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import KINESIS_ERRORS, Shaped, Shaping, keep_refused
 from hudi_spark.jobs.stopping import Stopping
-from hudi_spark.jobs.target import arrival_decides, find_table, ingest_options, target_of
+from hudi_spark.jobs.target import arrival_decides, find_table, index_options, ingest_options, target_of
 from hudi_table.api import HudiTable
 from hudi_table.errors import DataLossError, InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
@@ -166,7 +166,7 @@ def run_kinesis(spec: JobSpec, progress: Progress) -> JobResult:
     latest_wins = arrival_decides(spec) and work["operation"] == "Upsert"
     check_chain(work.get("transform", ()), arrival_decides=latest_wins)
     shaping = Shaping(work)
-    ingest = Ingest(str(work["name"]), settings.stream, operation_of(spec), ingest_options(spec))
+    ingest = Ingest(str(work["name"]), settings.stream, operation_of(spec), ingest_options(spec), index_options(spec))
     ratio = float(work.get("maxErrorRatio", 0.0)) if work.get("onUndecodable") == "Quarantine" else None
     decoder = decoder_of(spec, settings, settings.format, os.environ, judge_of(spec), shaping.chain.columns)
     decoding = Decoding(settings, decoder, ratio)
