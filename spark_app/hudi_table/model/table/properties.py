@@ -41,6 +41,7 @@ from hudi_table.model.table.layouts import known_version, layout_of
 from hudi_table.model.table.merge_settings import LaterMerge
 from hudi_table.model.table.merging import PAYLOADS, Payload, payload_of
 from hudi_table.model.table.version_properties import (
+    BY_CLASS,
     BY_COMMIT_TIME,
     BY_EVENT_TIME,
     GENERATOR,
@@ -216,11 +217,9 @@ def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]
     """
     timed = any(item.type is PartitionType.TIMESTAMP for item in partition_fields(properties, generator))
     taken = {TIMEBASED + key for key in _TIMESTAMP_KEYS} if timed else set()
-    strange = {
-        key
-        for key, known in ((PAYLOAD, PAYLOADS.keys()), (MERGE_MODE, MERGE_NAMES.values()))
-        if properties.get(key) and properties[key] not in known
-    }
+    modes = [*MERGE_NAMES.values(), *([BY_CLASS] if properties.get(PAYLOAD) in PAYLOADS else [])]
+    ours = {PAYLOAD: PAYLOADS.keys(), MERGE_MODE: modes}
+    strange = {key for key, known in ours.items() if properties.get(key) and properties[key] not in known}
     return {
         key: value
         for key, value in properties.items()
