@@ -70,8 +70,11 @@ def test_every_later_write_keeps_it(kind: str) -> None:
 def test_no_entry_of_a_deleted_key_names_a_file_group_that_clustering_has_replaced(version: int, how: str) -> None:
     """Hudi writes the next row of such a key to that group, where it is lost."""
     store, schema = new_store(), SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
-    described = {"ordering_fields": "value", "index": IndexSpec(IndexType.RECORD_INDEX), "type": "MergeOnRead"}
-    create(store, TableSpec(schema, "id", name="t", version=version, **described))
+    index = IndexSpec(IndexType.RECORD_INDEX)
+    described = TableSpec(
+        schema, "id", ordering_fields="value", index=index, type="MergeOnRead", name="t", version=version
+    )
+    create(store, described)
     table = opened(store)
     data = rows(*((f"k{number}", "x", 1) for number in range(6))).append_column("_hoodie_is_deleted", [[False] * 6])
     table.insert(data)
