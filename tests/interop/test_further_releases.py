@@ -1,9 +1,9 @@
 """Further releases of Apache Hudi beside ours: 1.0.2, which made version 8, and 1.2.0. And what
 1.0.2 can and cannot do on version 6.
 
-Matrix: {1.0.2 on 8, 1.2.0 on 8 and 9} × {copy-on-write, merge-on-read} × {bucket, simple}, tables
-of ours, theirs, and golden ones that we continued; and of version 6, where it is kept, the record
-index. Consistent hashing and bloom indexes on new tables, archives and plans of services:
+Matrix: {1.0.2 on 8, 1.2.0 on 8 and 9} × {copy-on-write, merge-on-read} × {bucket, consistent
+hashing (merge-on-read), simple, bloom, record index}, tables of ours, theirs, and golden ones that
+we continued; and of version 6, where it is kept, the record index. Archives and plans of services:
 `test_random_turns.py`.
 """
 
@@ -63,7 +63,10 @@ def test_1_0_2_refuses_version_9_by_name(releases: Releases, tmp_path: Path) -> 
         releases["1.0.2"].read(base)
 
 
-@pytest.mark.parametrize(("index", "operation"), [("bucket", "upsert"), ("simple", "delete")])
+@pytest.mark.parametrize(
+    ("index", "operation"),
+    [("bucket", "upsert"), ("simple", "delete"), ("bloom", "upsert"), ("record", "upsert"), ("record", "delete")],
+)
 @pytest.mark.parametrize(("release", "version"), WRITES)
 def test_our_copy_on_write_table_is_read_and_written_on(
     releases: Releases, tmp_path: Path, release: str, version: int, index: str, operation: str
@@ -71,7 +74,10 @@ def test_our_copy_on_write_table_is_read_and_written_on(
     copy_on_write_goes_on(releases[release], tmp_path / "table", version, index, operation)
 
 
-@pytest.mark.parametrize(("index", "operation"), [("bucket", "upsert"), ("simple", "insert")])
+@pytest.mark.parametrize(
+    ("index", "operation"),
+    [("bucket", "upsert"), ("simple", "insert"), ("bloom", "insert"), ("record", "insert"), ("consistent", "upsert")],
+)
 @pytest.mark.parametrize(("release", "version"), WRITES)
 def test_our_merge_on_read_table_is_read_compacted_and_written_on(
     releases: Releases, tmp_path: Path, release: str, version: int, index: str, operation: str
@@ -86,8 +92,11 @@ def test_it_and_we_write_on_one_metadata_table_in_turns(
     metadata_in_turns(releases[release], tmp_path / "table", version)
 
 
-@pytest.mark.parametrize("index", ["bucket", "simple"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "index"),
+    [(kind, index) for kind in KINDS for index in ("bucket", "simple", "bloom", "record")]
+    + [("merge-on-read", "consistent")],
+)
 @pytest.mark.parametrize(("release", "version"), WRITES)
 def test_a_table_that_it_made_is_read_and_written_on_by_us(
     releases: Releases, tmp_path: Path, release: str, version: int, kind: str, index: str
@@ -100,7 +109,7 @@ def test_a_table_that_it_made_is_read_and_written_on_by_us(
         "hoodie.datasource.write.partitionpath.field": "city",
         "hoodie.datasource.write.precombine.field": "ts",
         "hoodie.write.table.version": str(version),
-        "hoodie.metadata.enable": "false",
+        "hoodie.metadata.enable": str(index == "record").lower(),
         "hoodie.compact.inline": "false",
     }
     for operation, numbers, number in (("insert", range(20), 1), ("upsert", range(10, 25), 2), ("delete", range(4), 3)):

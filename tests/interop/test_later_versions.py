@@ -14,6 +14,7 @@ from hudi_table.metadata.validate import differences
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
+from tests.interop.test_consistent import HASHED
 from tests.interop.test_matrix import OPERATIONS
 from tests.support import golden
 from tests.support.hudi_oracle import HudiOracle
@@ -27,6 +28,7 @@ LOGS = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 COMPACTING = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
 INDEX_OPTIONS = {
     "bucket": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"},
+    "consistent": HASHED,
     "simple": {"hoodie.index.type": "SIMPLE"},
     "global": {"hoodie.index.type": "GLOBAL_SIMPLE"},
     "bloom": {"hoodie.index.type": "BLOOM"},

@@ -114,15 +114,15 @@ def told(payload: str, kind: str) -> dict[str, str]:
     }
 
 
-def of_hudi(oracle: HudiOracle, base: Path, payload: str, kind: str, *, without: str = "") -> None:
+def of_hudi(oracle: HudiOracle, base: Path, payload: str, kind: str, *, without: str = "", **more: str) -> None:
     for step in range(3):
         operation = {"hoodie.datasource.write.operation": "upsert" if step else "insert"}
-        oracle.write(base, batch(step, without=without), told(payload, kind) | operation)
+        oracle.write(base, batch(step, without=without), told(payload, kind) | operation | more)
 
 
-def of_ours(base: Path, payload: str, kind, *, without: str = "") -> None:
+def of_ours(base: Path, payload: str, kind, *, without: str = "", version: int = 6) -> None:
     create_table(
-        base, SCHEMA, record_key="id", ordering_fields=ordering_of(payload), type=kind,
+        base, SCHEMA, record_key="id", ordering_fields=ordering_of(payload), type=kind, version=version,
         index={"type": "Bucket", "buckets": 1}, options={"hoodie.datasource.write.payload.class": NAMES[payload]},
     )  # fmt: skip
     for step in range(3):
@@ -147,6 +147,24 @@ def test_a_payload_class_merges_as_in_hudi(hudis: Hudis, tmp_path: Path, payload
     assert len(expected) > 20
     assert shown(open_table(str(tmp_path / "ours")).scan(meta=True).to_arrow()) == expected
     assert shown(open_table(str(tmp_path / "theirs")).scan(meta=True).to_arrow()) == expected
+    assert shown(oracle.read(tmp_path / "ours")) == expected
+
+
+@pytest.mark.parametrize(
+    "payload",
+    ["OverwriteNonDefaultsWithLatestAvroPayload", "PartialUpdateAvroPayload", "PostgresDebeziumAvroPayload", DMS],
+)
+@pytest.mark.parametrize("release", ["1.1.1", pytest.param("1.0.2", marks=pytest.mark.at_scale(2))])
+def test_a_class_does_to_base_files_of_version_8_what_it_does_in_version_6(
+    hudis: Hudis, tmp_path: Path, release: str, payload: str
+) -> None:
+    oracle, kind = hudis[release], "CopyOnWrite"
+    of_hudi(oracle, tmp_path / "theirs", payload, kind, **{"hoodie.write.table.version": "8"})
+    of_ours(tmp_path / "ours", payload, kind, version=8)
+    of_ours(tmp_path / "six", payload, kind)
+    expected = shown(oracle.read(tmp_path / "theirs"))
+    for name in ("ours", "theirs", "six"):
+        assert shown(open_table(str(tmp_path / name)).scan(meta=True).to_arrow()) == expected, name
     assert shown(oracle.read(tmp_path / "ours")) == expected
 
 

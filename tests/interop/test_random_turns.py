@@ -5,8 +5,8 @@ merge-on-read} × {bucket, consistent hashing, simple, bloom, record index, reco
 partition} × {flat, partitioned, hive style} × {with the metadata table, without} × {made by us, by
 Hudi}; then twelve steps, each by one of the two: writes, compaction and clustering or their plans
 alone, clean, rollback, savepoint, restore, archive. We and hudi-rs read after each step, Hudi at
-the end and at two random places. A table with a record index is one of Hudi's, on which Hudi finds
-keys by it and we do not: ours have it on version 6 alone (`test_record_index.py`).
+the end and at two random places. By a record index both find keys, in the metadata table that both
+keep.
 
 `make test` takes three histories, each long shard fifteen of its own (`HUDI_TURNS_SHARD`). A
 failure prints the steps and its seed: `HUDI_TURNS=17` with `-k 1.1.1` takes that history alone.

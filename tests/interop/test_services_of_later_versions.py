@@ -21,7 +21,7 @@ from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
 from tests.interop.test_change_data import HISTORY, SCHEMA, by_hudi, by_us
-from tests.interop.test_later_versions import INDEX_OPTIONS, LOGS, ORACLE, upsert
+from tests.interop.test_later_versions import LOGS, ORACLE, upsert
 from tests.support.hudi_oracle import HudiFailedError, HudiOracle
 from tests.support.rows import META, assert_same_rows
 
@@ -184,16 +184,6 @@ def test_rings_are_split_by_us_and_written_on_by_hudi(hudis: Hudis, tmp_path: Pa
     life.write("upsert", range(5, 40), by_them=True)
     life.write("upsert", range(5, 45))
     life.write("delete", range(0, 40, 3))
-
-
-INDEX_OPTIONS["consistent"] = {
-    "hoodie.index.type": "BUCKET",
-    "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
-    "hoodie.bucket.index.num.buckets": "3",
-    "hoodie.bucket.index.min.num.buckets": "2",
-    "hoodie.bucket.index.max.num.buckets": "8",
-    "hoodie.bucket.index.hash.field": "id",
-}
 
 
 @VERSIONS

@@ -23,7 +23,6 @@ from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
 from tests.interop.test_archiving import KEEP, age
-from tests.interop.test_consistent import HASHED
 from tests.interop.test_later_versions import INDEX_OPTIONS as OF_BOTH
 from tests.interop.test_metadata_table import KINDS
 from tests.interop.test_partition_buckets import TOLD
@@ -38,7 +37,6 @@ pytestmark = [
 METADATA = {"hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "true"}
 NO_METADATA = {"hoodie.metadata.enable": "false"}
 INDEX_OPTIONS = OF_BOTH | {
-    "consistent": HASHED,
     "by partition": TOLD,
     "partitioned-record": {
         "hoodie.index.type": "RECORD_LEVEL_INDEX",

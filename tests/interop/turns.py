@@ -86,8 +86,7 @@ def drawn_kind(chance: random.Random, release: str) -> Kind:
     index = chance.choice([name for name in INDEXES if (release, name) != ("1.0.2", "partitioned-record")])
     version = chance.choice(VERSIONS[release])
     record = index.endswith("record")
-    # Ours refuse these indexes on later versions.
-    maker = "them" if record else chance.choice(["us", "them"])
+    maker = chance.choice(["us", "them"])
     kind = "MergeOnRead" if index == "consistent" else chance.choice(["CopyOnWrite", "MergeOnRead"])
     layout = chance.choice(LAYOUTS[1:] if index == "partitioned-record" else LAYOUTS)
     return Kind(version, kind, index, layout, record or chance.random() < 0.25, maker)
@@ -124,8 +123,10 @@ class Us:
         self._base, self._kind = base, kind
         self._options = dict(LIMITS)
         if kind.maker == "them":
-            by = "simple" if kind.index.endswith("record") else kind.index
-            self._options |= INDEX_OPTIONS[by]
+            self._options |= INDEX_OPTIONS[kind.index]
+        if kind.index.endswith("record"):
+            # What takes the metadata table away, as a restore does, leaves it to the next write.
+            self._options["hoodie.metadata.enable"] = "true"
 
     @property
     def table(self) -> HudiTable:

@@ -54,7 +54,7 @@ def create_savepoint(ctx: TableContext, instant: str = "", *, comment: str = "",
     write is under way, ExpiredError if files that it needs were cleaned or a pending clean deletes
     them, WriteConflictError, UnsupportedTableError.
     """
-    refuse_unsupported(ctx.config)
+    refuse_unsupported(ctx.config, merges=False)
     kept: list[str] = []
     planned = publish(ctx, Action.SAVEPOINT, _choice(ctx, instant, comment, by, kept))
     count = planned.files_before if planned else 0
@@ -249,7 +249,7 @@ class SavepointService(Unplanned):
     def current_plan(self) -> ServicePlan | None:
         """The commit that would be kept; None if it is kept already. Raises as
         `create_savepoint`."""
-        refuse_unsupported(self.ctx.config)
+        refuse_unsupported(self.ctx.config, merges=False)
         choose = _choice(self.ctx, self.request.instant, self.request.comment, "", [])
         draft = with_relists(self.ctx, lambda: choose(FileSystemView(self.ctx, load_timeline(self.ctx))))
         # Its content names the moment: what is kept is all that an approval can hold on to.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from hudi_table.codec.metadata.keys import file_group_index
@@ -25,6 +26,7 @@ from hudi_table.metadata.table import read_partitions
 from hudi_table.metadata.validate import differences
 from hudi_table.model.metadata_table import MetadataPartition, ShardLimits
 from hudi_table.model.options.write_options import shard_limits
+from hudi_table.model.table.config import IndexSpec, IndexType
 from hudi_table.services.metadata.report import report
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
@@ -61,6 +63,35 @@ def test_every_later_write_keeps_it(kind: str) -> None:
     opened(store).write(rows(("k5", "x", 5), ("k3", "z", 3), ("more", "y", 1)), operation="upsert")
     opened(store).write(rows(("k6", "x", 0), ("new", "z", 0)), operation="delete")
     assert located(opened(store)) == stored(opened(store))
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("how", ["delete", "flag", "flag, compacted"])
+def test_no_entry_of_a_deleted_key_names_a_file_group_that_clustering_has_replaced(version: int, how: str) -> None:
+    """Hudi writes the next row of such a key to that group, where it is lost."""
+    store, schema = new_store(), SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
+    index = IndexSpec(IndexType.RECORD_INDEX)
+    described = TableSpec(
+        schema, "id", ordering_fields="value", index=index, type="MergeOnRead", name="t", version=version
+    )
+    create(store, described)
+    table = opened(store)
+    data = rows(*((f"k{number}", "x", 1) for number in range(6))).append_column("_hoodie_is_deleted", [[False] * 6])
+    table.insert(data)
+    gone = data.slice(1, 2)
+    if how == "delete":
+        table.delete(gone)
+    else:
+        flagged = gone.drop_columns(["_hoodie_is_deleted"]).append_column("_hoodie_is_deleted", [[True] * 2])
+        table.upsert(flagged)
+    if how == "flag, compacted":
+        assert table.compact(force=True)
+    assert table.cluster(force=True)
+    assert set(stored(table)) == {"k0", "k3", "k4", "k5"}
+    assert located(table) == stored(table)
+    table.upsert(gone)
+    assert located(table) == stored(table)
+    assert len(stored(table)) == 6
 
 
 def test_each_key_lies_in_the_file_group_of_its_hash() -> None:

@@ -5,9 +5,11 @@ Facts (measured on Hudi 0.15.0): an entry is the key's partition and file id; re
 blocks. Hudi tells inserted keys alone; here updated ones are recorded again, which changes nothing.
 A key that is recorded and gone in one commit has moved, and is recorded.
 
-A delete in a log may leave the row if event time decides, so there the entry stays: one of a key
-that is gone sends the next row of that key to a file group that does not hold it, which is right
-for every merge. Only replaced groups must not be left.
+A delete in a log that has an ordering value may leave the row if event time decides, so there the
+entry stays: one of a key that is gone sends the next row of that key to a file group that does not
+hold it, which is right for every merge. It goes with the compaction of that log. An entry must not
+name a replaced group, be it of a clustering: Hudi writes the next row there, where nobody sees it
+(measured on Hudi 1.1.1, `tests/interop/test_random_turns.py`).
 
 Inserts look no key up, and indexes that are not global only in one partition. A key that is in
 another file group already would be in two, and the index has one place for it: nothing would follow
@@ -25,8 +27,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.log.blocks import BlockType, scan_blocks
-from hudi_table.codec.log.rows import read_deletes, read_rows
+from hudi_table.codec.log.blocks import BlockType, LogBlock, scan_blocks
+from hudi_table.codec.log.rows import DeletedKeys, read_deletes, read_rows
 from hudi_table.codec.metadata.entries import record_index_entries
 from hudi_table.codec.metadata.records import METADATA_SCHEMA
 from hudi_table.codec.parquet import read_batches
@@ -36,7 +38,7 @@ from hudi_table.metadata.reading import GROUPS_AHEAD
 from hudi_table.metadata.record_index.lookup import Located, RecordShards
 from hudi_table.metadata.records import Entries
 from hudi_table.model.names import COMMIT_TIME, RECORD_KEY, parse_base_file, parse_log_file
-from hudi_table.model.table.config import MergeMode, TableConfig
+from hudi_table.model.table.config import MergeMode, TableConfig, TableType
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.rows.live_keys import LiveKeys
@@ -67,13 +69,18 @@ def locations_of(
     Raises CorruptTableError if a file that it was made of is not there, UnsupportedTableError if a
     key is in two file groups then.
     """
+    doubles = False
     if metadata.compacted or metadata.operation_type in _REWRITES:
-        return []
-    locations = [_row_locations(ctx, stat, time, whole=metadata.operation_type == CLUSTER) for stat in metadata.stats]
-    lost = [part for stat in metadata.stats for part in _gone(ctx, stat)]
-    if metadata.operation_type != CLUSTER:
-        lost += _replaced(ctx, metadata, timeline)
-    doubles = _may_double(ctx.config, metadata.operation_type, by_partition=by_partition)
+        locations, lost = [_nothing() for _ in metadata.stats], list(_compacted(ctx, metadata, timeline))
+        if not any(len(keys) for _, keys in lost):
+            return []
+    else:
+        whole = metadata.operation_type == CLUSTER
+        locations = [_row_locations(ctx, stat, time, whole=whole) for stat in metadata.stats]
+        lost = [part for stat in metadata.stats for part in _gone(ctx, stat)]
+        if not whole or _leaves(ctx.config):
+            lost += _replaced(ctx, metadata, timeline)
+        doubles = _may_double(ctx.config, metadata.operation_type, by_partition=by_partition)
     shards = RecordShards.load(ctx, timeline) if lost or doubles else None
     written = sorted({stat.partition_path for stat in metadata.stats})
     view = FileSystemView(ctx, timeline)
@@ -191,7 +198,7 @@ def _row_locations(ctx: TableContext, stat: WriteStat, time: str, *, whole: bool
     if parse_base_file(stat.path.rpartition("/")[2]) is not None:
         keys = _base_keys(ctx, stat.path, None if whole else time)
     else:
-        keys = _log_keys(ctx, stat.path, deleted=False)
+        keys = _log_keys(ctx, stat.path)
     found = record_index_entries(keys, stat.partition_path, stat.file_id, time)
     return found.cast(_nothing().schema)
 
@@ -203,11 +210,38 @@ def _gone(ctx: TableContext, stat: WriteStat) -> Iterator[Lost]:
     group = (stat.partition_path, stat.file_id)
     name = parse_base_file(stat.path.rpartition("/")[2])
     if name is None:
-        if ctx.config.merge_mode is MergeMode.COMMIT_TIME:
-            yield group, _log_keys(ctx, stat.path, deleted=True)
+        yield group, _deleted_keys(ctx, stat.path, all_of=not _leaves(ctx.config))
         return
     before = _base_keys(ctx, _path_before(ctx, stat), None)
     yield group, before.filter(pc.invert(pc.is_in(before, _base_keys(ctx, stat.path, None))))
+
+
+def _leaves(config: TableConfig) -> bool:
+    """Whether entries of keys may stay that a flagged delete in a log has taken."""
+    return config.type is TableType.MERGE_ON_READ and config.merge_mode is MergeMode.EVENT_TIME
+
+
+def _compacted(ctx: TableContext, metadata: CommitMetadata, timeline: Timeline) -> Iterator[Lost]:
+    """The keys of deletes that a compaction has merged, and of which no row is left."""
+    if not _leaves(ctx.config):
+        return
+    groups = {
+        (stat.partition_path, stat.file_id): stat.path
+        for stat in metadata.stats
+        if parse_base_file(stat.path.rpartition("/")[2]) is not None
+    }
+    visible = VisibleInstants.of(timeline)
+    for item in FileSystemView(ctx, timeline).latest_slices(sorted({partition for partition, _ in groups})):
+        path = groups.get((item.partition, item.file_id))
+        blocks = list(slice_blocks(ctx.storage, item.logs, visible)) if path is not None else []
+        deletes = [block for block in blocks if block.type is BlockType.DELETE]
+        if path is None or not deletes:
+            continue
+        keys = pa.chunked_array([_of_block(ctx, block).keys for block in deletes], pa.string()).combine_chunks()
+        # A log that the compaction leaves out may hold a row that came back.
+        rows = [_block_keys(ctx, block) for block in blocks if block.type is not BlockType.DELETE]
+        there = pa.chunked_array([*rows, _base_keys(ctx, path, None)], pa.string()).combine_chunks()
+        yield (item.partition, item.file_id), keys.filter(pc.invert(pc.is_in(keys, there)))
 
 
 def _no_more(ctx: TableContext, lost: list[Lost], shards: RecordShards | None) -> pa.Array:
@@ -261,10 +295,8 @@ def _replaced(ctx: TableContext, metadata: CommitMetadata, timeline: Timeline) -
 
 def _slice_keys(ctx: TableContext, item: FileSlice, visible: VisibleInstants) -> pa.Array:
     found = [] if item.base is None else [_base_keys(ctx, item.base.path, None)]
-    for block in slice_blocks(ctx.storage, item.logs, visible):
-        if block.type is not BlockType.DELETE:
-            with ctx.storage.open_read(block.path) as source:
-                found.append(_texts(read_rows(source, block, [RECORD_KEY])[RECORD_KEY]))
+    blocks = slice_blocks(ctx.storage, item.logs, visible)
+    found += [_block_keys(ctx, block) for block in blocks if block.type is not BlockType.DELETE]
     return pa.chunked_array(found, pa.string()).combine_chunks()
 
 
@@ -278,17 +310,37 @@ def _base_keys(ctx: TableContext, path: str, time: str | None) -> pa.Array:
     return _texts(pa.chunked_array(found, pa.string()))
 
 
-def _log_keys(ctx: TableContext, path: str, *, deleted: bool) -> pa.Array:
-    """The keys of a log's rows, or of its delete blocks."""
-    found = []
-    with ctx.storage.open_read(path) as source:
-        for block in scan_blocks(source, path=path):
-            if block.type is BlockType.DELETE and deleted:
-                found.append(read_deletes(source, block).keys)
-            elif block.type in (BlockType.AVRO, BlockType.PARQUET) and not deleted:
-                found.append(_texts(read_rows(source, block, [RECORD_KEY])[RECORD_KEY]))
-    assert parse_log_file(path.rpartition("/")[2]) is not None
+def _log_keys(ctx: TableContext, path: str) -> pa.Array:
+    """The keys of a log's rows."""
+    rows = (BlockType.AVRO, BlockType.PARQUET)
+    found = [_block_keys(ctx, block) for block in _blocks(ctx, path) if block.type in rows]
     return pa.chunked_array(found, pa.string()).combine_chunks()
+
+
+def _deleted_keys(ctx: TableContext, path: str, *, all_of: bool) -> pa.Array:
+    """The keys of a log's deletes: of all, or of those that have no ordering value."""
+    found = []
+    for block in _blocks(ctx, path):
+        if block.type is BlockType.DELETE:
+            deletes = _of_block(ctx, block)
+            found.append(deletes.keys if all_of else deletes.keys.filter(deletes.ordering.is_null()))
+    return pa.chunked_array(found, pa.string()).combine_chunks()
+
+
+def _blocks(ctx: TableContext, path: str) -> list[LogBlock]:
+    assert parse_log_file(path.rpartition("/")[2]) is not None
+    with ctx.storage.open_read(path) as source:
+        return list(scan_blocks(source, path=path))
+
+
+def _block_keys(ctx: TableContext, block: LogBlock) -> pa.Array:
+    with ctx.storage.open_read(block.path) as source:
+        return _texts(read_rows(source, block, [RECORD_KEY])[RECORD_KEY])
+
+
+def _of_block(ctx: TableContext, block: LogBlock) -> DeletedKeys:
+    with ctx.storage.open_read(block.path) as source:
+        return read_deletes(source, block)
 
 
 def _texts(keys: pa.Array | pa.ChunkedArray) -> pa.Array:

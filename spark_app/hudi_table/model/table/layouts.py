@@ -196,12 +196,12 @@ def fills_unavailable(ordering_fields: Sequence[str], kind: str, version: int | 
     alone; `version`: None for that of new tables.
 
     Events of PostgreSQL do; binlogs hold rows whole. In a merge-on-read table of version 6 Hudi's
-    rules would take it from the base file, past newer ones in logs.
+    rules would take it from the base file, past newer ones in logs; for one of version 8 its
+    releases have different rules.
     """
     own = payload_of(MergeMode.EVENT_TIME, PartialUpdates.FILL_UNAVAILABLE).ordering
     made = DEFAULT_VERSION if version is None else version
-    kept = has_merge_settings(made) or (kind == TableType.COPY_ON_WRITE and merges_by_class(made))
-    return list(ordering_fields) == [own] and kept
+    return list(ordering_fields) == [own] and (has_merge_settings(made) or kind == TableType.COPY_ON_WRITE)
 
 
 def known_version(text: str, table: str, base_path: str = "") -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hudi_table.errors import UnsupportedTableError
 from hudi_table.model.table.config import MergeMode
-from hudi_table.model.table.merge_settings import PartialUpdates
+from hudi_table.model.table.merge_settings import LaterMerge, PartialUpdates
 
 UNAVAILABLE = "__debezium_unavailable_value"
 """What Debezium sends for a large value that a change has not touched."""
@@ -89,6 +89,19 @@ def payload_of(mode: MergeMode, partial: PartialUpdates | None = None) -> Payloa
         f"table version 6 has no payload class for partial updates {partial} by {mode.value}: "
         "FillUnavailable goes by event time"
     )
+
+
+def payload_as(later: LaterMerge, stored: str = "") -> Payload | None:
+    """The payload class of a merge in the words of versions 8 and 9: the one that the table stores,
+    if it does this, else the first that does; None where no class does."""
+    first = [PAYLOADS[stored]] if stored in PAYLOADS else []
+    return next((payload for payload in (*first, *_ALL) if _does(payload, later)), None)
+
+
+def _does(payload: Payload, later: LaterMerge) -> bool:
+    one = len(later.ordering) <= 1 and payload.ordering in (None, *later.ordering)
+    told = (bool(later.ordering), later.partial, later.marker)
+    return one and not later.refused and (payload.event_time, payload.partial, payload.marker) == told
 
 
 def _why_not(name: str) -> str:

@@ -41,6 +41,7 @@ from hudi_table.model.table.layouts import known_version, layout_of
 from hudi_table.model.table.merge_settings import LaterMerge
 from hudi_table.model.table.merging import PAYLOADS, Payload, payload_of
 from hudi_table.model.table.version_properties import (
+    BY_CLASS,
     BY_COMMIT_TIME,
     BY_EVENT_TIME,
     GENERATOR,
@@ -204,11 +205,11 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
         archive_folder=layout.archive_folder(properties),
         metadata_partitions=names_in(properties.get(METADATA_PARTITIONS, "")),
         create_schema=properties.get("hoodie.table.create.schema"),
-        extra=_unmodelled(properties, generator),
+        extra=_unmodelled(properties, generator, by_class=layout.merging({}) is not None),
     )
 
 
-def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]:
+def _unmodelled(properties: Mapping[str, str], generator: str, *, by_class: bool) -> dict[str, str]:
     """What the config keeps as it is; of the timestamp settings only those that no field has taken.
 
     A payload class or merge mode that is none of ours stays here too, so that a write can refuse it
@@ -216,11 +217,9 @@ def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]
     """
     timed = any(item.type is PartitionType.TIMESTAMP for item in partition_fields(properties, generator))
     taken = {TIMEBASED + key for key in _TIMESTAMP_KEYS} if timed else set()
-    strange = {
-        key
-        for key, known in ((PAYLOAD, PAYLOADS.keys()), (MERGE_MODE, MERGE_NAMES.values()))
-        if properties.get(key) and properties[key] not in known
-    }
+    modes = [*MERGE_NAMES.values(), *([BY_CLASS] if by_class and properties.get(PAYLOAD) in PAYLOADS else [])]
+    ours = {PAYLOAD: PAYLOADS.keys(), MERGE_MODE: modes}
+    strange = {key for key, known in ours.items() if properties.get(key) and properties[key] not in known}
     return {
         key: value
         for key, value in properties.items()

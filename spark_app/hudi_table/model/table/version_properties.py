@@ -35,6 +35,8 @@ STRATEGIES = {
     BY_EVENT_TIME: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
 }
 """Hudi's ids of the two ways of merging that call no class of others."""
+BY_CLASS, BY_CLASS_STRATEGY = "CUSTOM", "00000000-0000-0000-0000-000000000000"
+"""The mode and the id by which version 8 says that the payload class merges."""
 PARTITION_FIELDS = "hoodie.table.partition.fields"
 PARTITION_TYPES = "hoodie.lakeops.partition.types"
 """`SIMPLE` or `TIMESTAMP` of each partition field: Hudi 0.15.0 stores the custom generator's fields
@@ -64,6 +66,7 @@ PLAIN_PAYLOADS = {
 """The payload classes that merge as the two plain modes do."""
 _MODEL, _PROPERTY = "org.apache.hudi.common.model.", "hoodie.record.merge.property."
 _FIELD, _MARKER = f"{_PROPERTY}hoodie.payload.delete.field", f"{_PROPERTY}hoodie.payload.delete.marker"
+MYSQL_PAYLOAD = f"{_MODEL}debezium.MySqlDebeziumAvroPayload"
 _SETTINGS_OF_9: Mapping[str, Mapping[str, str]] = {
     f"{_MODEL}OverwriteNonDefaultsWithLatestAvroPayload": {PARTIAL_MODE: "IGNORE_DEFAULTS"},
     f"{_MODEL}PartialUpdateAvroPayload": {PARTIAL_MODE: "IGNORE_DEFAULTS"},
@@ -71,12 +74,25 @@ _SETTINGS_OF_9: Mapping[str, Mapping[str, str]] = {
     f"{_MODEL}debezium.PostgresDebeziumAvroPayload": {
         PARTIAL_MODE: "FILL_UNAVAILABLE", _FIELD: "_change_operation_type", _MARKER: "d",
         f"{_PROPERTY}hoodie.write.partial.update.unavailable.value": "__debezium_unavailable_value",
+        ORDERING: "_event_lsn",
+    },
+    MYSQL_PAYLOAD: {
+        _FIELD: "_change_operation_type", _MARKER: "d", ORDERING: "_event_bin_file,_event_pos",
     },
 }  # fmt: skip
 """What version 9 says of payload classes beside the mode, as Hudi 1.1.1 creates tables
-(`tests/interop/test_merging_later.py`)."""
+(`tests/interop/test_merging_later.py`) and upgrades them."""
+_BY_MODE_IN_8 = frozenset({*PLAIN_PAYLOADS.values(), f"{_MODEL}EventTimeAvroPayload"})
+"""Classes whose mode version 8 names; of others it says that the class merges (measured)."""
 
 Properties = dict[str, str]
+
+
+def ordering_in_9(payload: str) -> tuple[str, ...]:
+    """The ordering fields that version 9 has for a payload class, whatever earlier ones name; none
+    where it takes theirs."""
+    fields = _SETTINGS_OF_9.get(payload, {}).get(ORDERING, "")
+    return tuple(filter(None, fields.split(",")))
 
 
 def is_of_another_version(properties: Mapping[str, str]) -> bool:
@@ -85,29 +101,28 @@ def is_of_another_version(properties: Mapping[str, str]) -> bool:
     return born is not None and born != properties.get(VERSION)
 
 
-def brought_to(version: int, properties: Mapping[str, str], merge_mode: str) -> Properties:
-    """The properties of a table after it was brought from its version to another. `merge_mode`: how
-    it merges, before and after.
+def brought_to(version: int, properties: Mapping[str, str], merge_mode: str, payload: str) -> Properties:
+    """The properties of a table after it was brought from its version to another. `merge_mode` and
+    `payload`, a class of version 6: how it merges, before and after.
 
     Where Hudi's upgrade of a merge-on-read table turns every payload class into
     DefaultHoodieRecordPayload (measured), the mode stays here.
     """
     born = properties.get(INITIAL_VERSION, properties[VERSION])
-    out = stored_in(version, {**_words_of_6(properties, merge_mode), VERSION: str(version)}, merge_mode)
+    out = stored_in(version, {**_words_of_6(properties, payload), VERSION: str(version)}, merge_mode)
     out[INITIAL_VERSION] = born
     if born == out[VERSION] and LAYOUT_2_WORDS.isdisjoint(out):
         del out[INITIAL_VERSION]
     return out
 
 
-def _words_of_6(properties: Mapping[str, str], merge_mode: str) -> Properties:
+def _words_of_6(properties: Mapping[str, str], payload: str) -> Properties:
     """What the properties say, in the words of version 6."""
-    out = {key: value for key, value in properties.items() if key not in LAYOUT_2_WORDS}
+    told = LAYOUT_2_WORDS | _SETTINGS_OF_9.get(payload, {}).keys()
+    out = {key: value for key, value in properties.items() if key not in told}
     if ORDERING in properties:
         out[PRECOMBINE] = properties[ORDERING]
-    payload = properties.get(LEGACY_PAYLOAD) or properties.get(PAYLOAD, "")
-    # Of a plain class the mode tells as much, and more where an upgrade of Hudi's has changed it.
-    out[PAYLOAD] = payload if payload and payload not in PLAIN_PAYLOADS.values() else PLAIN_PAYLOADS[merge_mode]
+    out[PAYLOAD] = payload
     short = GENERATOR_TYPES.get(properties.get(GENERATOR_TYPE, "").upper())
     if short and GENERATOR not in out:
         out[GENERATOR] = f"org.apache.hudi.keygen.{short}"
@@ -134,16 +149,19 @@ def _of_6(properties: Properties, merge_mode: str) -> Properties:
 
 
 def _of_8(properties: Properties, merge_mode: str) -> Properties:
-    return {**_of_1x(properties, merge_mode), STRATEGY: STRATEGIES[merge_mode]}
+    out = _of_1x(properties, merge_mode)
+    if out[PAYLOAD] in _BY_MODE_IN_8:
+        return {**out, STRATEGY: STRATEGIES[merge_mode]}
+    return {**out, MERGE_MODE: BY_CLASS, STRATEGY: BY_CLASS_STRATEGY}
 
 
 def _of_9(properties: Properties, merge_mode: str) -> Properties:
     out = {**_of_1x(properties, merge_mode), "hoodie.table.format": "native"}
     payload = out.pop(PAYLOAD)
-    if payload not in PLAIN_PAYLOADS.values():
-        out |= {LEGACY_PAYLOAD: payload, **_SETTINGS_OF_9.get(payload, {})}
     if PRECOMBINE in out:
         out[ORDERING] = out.pop(PRECOMBINE)
+    if payload not in PLAIN_PAYLOADS.values():
+        out |= {LEGACY_PAYLOAD: payload, **_SETTINGS_OF_9.get(payload, {})}
     return out
 
 

@@ -19,6 +19,7 @@ from hudi_table.model.table.properties import MERGE_NAMES, from_properties
 from hudi_table.model.table.readers import Feature, Reader, column_types, features_in, features_of, no_longer, unproven
 from hudi_table.model.table.version_properties import brought_to
 from hudi_table.model.timeline.instants import parse_instant
+from hudi_table.services.upgrading.merging import Merging, merging_before, refuse_logs, refuse_otherwise
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.kept_properties import refuse_lost
@@ -45,6 +46,7 @@ class Change:
     config: TableConfig
     layout: Layout
     moves: bool
+    merging: Merging
 
     @property
     def updates(self) -> dict[str, str | None]:
@@ -55,8 +57,8 @@ class Change:
     @property
     def merges_logs(self) -> bool:
         """Whether all logs are merged first: another layout names them otherwise, and orders what
-        it merges otherwise."""
-        return self.moves and self.config.type is TableType.MERGE_ON_READ
+        it merges otherwise. Where this release does not know how they merge, there are none."""
+        return self.moves and not self.merging.unknown and self.config.type is TableType.MERGE_ON_READ
 
     @property
     def drops_older_logs(self) -> bool:
@@ -92,24 +94,25 @@ def check_version(ctx: TableContext, target: int) -> Change:
     take."""
     version = written_version(target)
     refuse_lost(ctx)
-    refuse_unsupported(ctx.config)
-    _refuse_merge_settings(ctx)
+    refuse_unsupported(ctx.config, merges=False)
     before = read_properties(ctx.storage, ctx.clock)
-    after = brought_to(version, before, MERGE_NAMES[ctx.config.merge_mode])
+    merging = merging_before(ctx, before, version)
+    after = brought_to(version, before, MERGE_NAMES[merging.mode], merging.payload)
     layout = layout_of(version)
     if COLON_RULE in after:
         after[COLON_RULE] = layout.colon_rule
     config = from_properties(after, ctx.base_path)
-    refuse_unsupported(config)
-    if (config.merge_mode, config.ordering_fields, config.record_key, config.index, config.partition_by) != (
-        ctx.config.merge_mode, ctx.config.ordering_fields, ctx.config.record_key, ctx.config.index,
-        ctx.config.partition_by,
+    refuse_unsupported(config, merges=False)
+    refuse_otherwise(ctx, merging, config)
+    if (config.record_key, config.index, config.partition_by) != (
+        ctx.config.record_key, ctx.config.index, ctx.config.partition_by,
     ):  # fmt: skip
         raise UnsupportedTableError(
-            f"table {ctx.config.name!r} would merge or place rows otherwise in version {version} (payload {ctx.config.payload_class or 'plain'}); "
-            "let Hudi's procedure upgrade_table or downgrade_table do it, and compare its rows",
+            f"table {ctx.config.name!r} would place rows otherwise in version {version}; let Hudi's procedure upgrade_table or downgrade_table do "
+            "it, and compare its rows",
             base_path=ctx.base_path,
         )
+    refuse_logs(ctx, load_timeline(ctx), merging)
     moves = layout is not ctx.layout
     if moves and ctx.storage.list(SCHEMA_HISTORY):
         raise UnsupportedTableError(
@@ -117,24 +120,7 @@ def check_version(ctx: TableContext, target: int) -> Change:
             "procedures upgrade_table and downgrade_table do it",
             base_path=ctx.base_path,
         )
-    return Change(before, after, config, layout, moves)
-
-
-def _refuse_merge_settings(ctx: TableContext) -> None:
-    """Refuse a table that merges by more than one field or one whole row: base files and logs merge
-    by one rule in version 9, and by two in version 6; version 8 would call a class of Java."""
-    config, later = ctx.config, ctx.config.later_merge
-    if len(config.ordering_fields) > 1:
-        how = f"several ordering fields ({', '.join(config.ordering_fields)})"
-    elif config.payload_class or (later is not None and (later.partial or later.marker)):
-        how = config.payload_class or "partial updates or a marker of deletes"
-    else:
-        return
-    raise UnsupportedTableError(
-        f"table {config.name!r} merges rows by {how}, which another version does otherwise or not at all; let Hudi's procedure "
-        "upgrade_table or downgrade_table do it, and compare its rows",
-        base_path=ctx.base_path,
-    )
+    return Change(before, after, config, layout, moves, merging)
 
 
 def check_colons(ctx: TableContext, change: Change, timeline: Timeline) -> None:

@@ -37,6 +37,7 @@ from hudi_table.services.compaction.service import CompactionService
 from hudi_table.services.savepoints import create_savepoint, delete_savepoint
 from hudi_table.services.upgrading.archive import archived_times, bring_archive, bring_older, older_than_archived
 from hudi_table.services.upgrading.files import completion_times, renamed, rewritten
+from hudi_table.services.upgrading.merging import refuse_logs
 from hudi_table.services.upgrading.plan import (
     SAVED_BEFORE,
     Change,
@@ -225,6 +226,7 @@ def _refuse_pending(ctx: TableContext, timeline: Timeline, own: str) -> None:
 
 def _logs_left(ctx: TableContext, change: Change, timeline: Timeline) -> bool:
     """Whether a log stands where the other version would read it otherwise."""
+    refuse_logs(ctx, timeline, change.merging)
     if not change.merges_logs:
         return False
     if any(slice_.logs for slice_ in FileSystemView(ctx, timeline).latest_slices()):

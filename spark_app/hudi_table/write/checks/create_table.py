@@ -39,7 +39,14 @@ from hudi_table.model.table.index_properties import INDEX_CLASS, RECORD_INDEX_MO
 from hudi_table.model.table.layouts import Layout, has_logical_types, layout_of, written_version
 from hudi_table.model.table.merge_settings import PartialUpdates
 from hudi_table.model.table.merging import Payload, payload_named, payload_of
-from hudi_table.model.table.properties import one_complex_field, stored_class, table_payload, with_timebased
+from hudi_table.model.table.properties import (
+    from_properties,
+    one_complex_field,
+    stored_class,
+    table_payload,
+    to_properties,
+    with_timebased,
+)
 from hudi_table.model.table.version_properties import PAYLOAD, VERSION
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
@@ -343,7 +350,8 @@ def _check(config: TableConfig, schema: pa.Schema) -> None:
                 raise InvalidSchemaError(
                     f"{role} names '{name}', which is no column; there are {', '.join(schema.names)}"
                 )
-    refuse_unsupported(config)
+    # As it is once its version has put in words how it merges.
+    refuse_unsupported(from_properties(to_properties(config)))
     index, _ = resolve_index(config, {})
     refuse_merging(config, table_payload(config), index)
     refuse_custom_keys(config)

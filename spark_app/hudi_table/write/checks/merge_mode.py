@@ -10,6 +10,7 @@ from hudi_table.index.base import Index
 from hudi_table.model.options.known import explicit_option
 from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER, Operation
 from hudi_table.model.table.config import MergeMode, TableConfig, TableType
+from hudi_table.model.table.layouts import has_merge_settings
 from hudi_table.model.table.merge_settings import LaterMerge
 from hudi_table.model.table.merging import Payload, payload_named, payload_of
 from hudi_table.model.table.properties import MERGE_NAMES, table_payload
@@ -53,6 +54,20 @@ def merge_rule(
         return MergeRule(ordering, later.partial, fills, marker=later.marker, then_by=tuple(orderings[1:]), later=True)
     compared = ordering if payload.event_time and operation is Operation.UPSERT else None
     return MergeRule(compared, payload.partial, payload.combines, payload.deletes_always, payload.marker)
+
+
+def unknown_merging(config: TableConfig) -> tuple[str, ...]:
+    """What of a table's way of merging this release does not know."""
+    later, extra, found = config.later_merge, config.extra, []
+    if later is not None and later.refused:
+        found.append(f"merges rows in table version {config.version} {later.refused}")
+    if len(config.ordering_fields) > 1 and not has_merge_settings(config.version):
+        found.append(f"has several ordering fields ({', '.join(config.ordering_fields)}), which version 9 knows,")
+    if PAYLOAD in extra:
+        found.append(f"merges rows by {extra[PAYLOAD]}")
+    if MERGE_MODE in extra:
+        found.append(f"merges rows by mode {extra[MERGE_MODE]}")
+    return tuple(found)
 
 
 def refuse_merging(config: TableConfig, payload: Payload, index: Index) -> None:

@@ -39,9 +39,8 @@ from hudi_table.model.table.index_properties import (
     index_settings,
     keys_move,
 )
-from hudi_table.model.table.layouts import has_logical_types, has_merge_settings, layout_of
+from hudi_table.model.table.layouts import has_logical_types
 from hudi_table.model.table.partition_buckets import render_rules
-from hudi_table.model.table.version_properties import MERGE_MODE, PAYLOAD
 from hudi_table.model.timeline.commits import SCHEMA_KEY
 from hudi_table.table.rows.merge import MergeRule
 from hudi_table.write.checks.inline_clustering import check_inline_order
@@ -51,6 +50,7 @@ from hudi_table.write.checks.merge_mode import (
     payload_option,
     refuse_custom_keys,
     refuse_merging,
+    unknown_merging,
 )
 from hudi_table.write.checks.metadata_indexes import check_metadata_indexes
 from hudi_table.write.checks.non_blocking import check_non_blocking
@@ -198,9 +198,9 @@ def refuse_extra(extra: Mapping[str, str], batch_key: str) -> None:
             raise InvalidRequestError(f"extra_metadata {key!r}: {value!r} has to be texts, key and value")
 
 
-def refuse_unsupported(config: TableConfig) -> None:
+def refuse_unsupported(config: TableConfig, *, merges: bool = True) -> None:
     """Refuse tables that this release cannot write. Raises UnsupportedTableError that names the
-    feature."""
+    feature. `merges`: what is done with the table merges its rows."""
     extra = config.extra
     faults = [
         (
@@ -221,11 +221,6 @@ def refuse_unsupported(config: TableConfig) -> None:
             and not config.populate_meta_fields,
             "has a record index and stores no record keys (hoodie.populate.meta.fields=false)",
         ),
-        (_merges_by_more(config), f"merges rows in table version {config.version} {_by_more(config)}"),
-        (
-            len(config.ordering_fields) > 1 and not has_merge_settings(config.version),
-            f"has several ordering fields ({', '.join(config.ordering_fields)}), which version 9 knows,",
-        ),
         (extra.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET", "has base files that are not Parquet"),
         (_true(extra, "hoodie.datasource.write.drop.partition.columns"), "drops its partition columns"),
         (_true(extra, "hoodie.partition.metafile.use.base.format"), "keeps partition metadata in base file format"),
@@ -240,25 +235,10 @@ def refuse_unsupported(config: TableConfig) -> None:
             _true(extra, CDC_ENABLED) and config.cdc is None,
             f"logs changes in mode {extra.get(CDC_MODE)} ({CDC_MODE})",
         ),
-        (PAYLOAD in extra, f"merges rows by {extra.get(PAYLOAD)}"),
-        (MERGE_MODE in extra, f"merges rows by mode {extra.get(MERGE_MODE)}"),
     ]  # fmt: skip
-    for present, what in faults:
-        if present:
-            raise UnsupportedTableError(f"table {config.name!r} {what}, which this release does not write")
-
-
-def _merges_by_more(config: TableConfig) -> bool:
-    """Whether a table whose version has modes of merging has another than the two plain ones."""
-    later = config.later_merge
-    if later is None:
-        said = layout_of(config.version).merging({}) is None or has_merge_settings(config.version)
-        return bool(config.payload_class) and not said
-    return bool(later.refused)
-
-
-def _by_more(config: TableConfig) -> str:
-    return config.later_merge.refused if config.later_merge is not None else "by more than commit time or event time"
+    found = [what for present, what in faults if present]
+    for what in (*found, *(unknown_merging(config) if merges else ())):
+        raise UnsupportedTableError(f"table {config.name!r} {what}, which this release does not write")
 
 
 def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Index, bool]:

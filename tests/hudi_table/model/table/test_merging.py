@@ -18,7 +18,8 @@ POSTGRES = ("_event_lsn",)
         (("_event_seq",), TableType.COPY_ON_WRITE, 6, False),
         ((), TableType.COPY_ON_WRITE, 6, False),
         (POSTGRES, TableType.MERGE_ON_READ, 6, False),
-        (POSTGRES, TableType.COPY_ON_WRITE, 8, False),
+        (POSTGRES, TableType.COPY_ON_WRITE, 8, True),
+        (POSTGRES, TableType.MERGE_ON_READ, 8, False),
     ],
 )
 def test_a_value_that_an_event_of_postgres_leaves_alone_stays_only_where_hudi_keeps_it_too(
