@@ -35,6 +35,7 @@ def bootstrap_table(
     merge_mode: MergeModeName | None = None,
     index: str | Mapping[str, Any] | IndexSpec | None = None,
     name: str | None = None,
+    version: int | None = None,
     max_memory: int = DEFAULT_MEMORY,
     options: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -51,10 +52,9 @@ def bootstrap_table(
     `record_key` must be unique within a partition, or over the table with a global index.
     `partition_by` is what the folders are named by unless it is given; folders without ``=`` need
     it. `storage_options` are of both places. What else describes the table is as for
-    `create_table`; its version is 6, its index one that looks keys up. The same bootstrap again
-    changes nothing (`replayed`), and one that was killed is run again. Raises InvalidRequestError
-    if `uri` holds something else, InvalidDataError, InvalidOptionError, InvalidSchemaError,
-    UnsupportedTableError.
+    `create_table`; its index is one that looks keys up. The same bootstrap again changes nothing
+    (`replayed`), and one that was killed is run again. Raises InvalidRequestError if `uri` holds
+    something else, InvalidDataError, InvalidOptionError, InvalidSchemaError.
     """
     folder = ParquetFolder.open(open_storage(str(source), storage_options))
     spec = TableSpec(
@@ -66,6 +66,7 @@ def bootstrap_table(
         merge_mode=merge_mode,
         index=index,
         name=name,
+        version=version,
         options=dict(options or {}),
     )
     working = reporting(LocalEngine(), "bootstrap", progress)

@@ -1,8 +1,9 @@
 """A bootstrap with a fault at every storage call: there is no table, or the whole; the source is as
 it was; and the same bootstrap again makes the whole.
 
-Matrix: {all partitions as they are, one of them copied} × each storage call × {crash before, crash
-after, torn write, lost reply}, in memory.
+Matrix: {all partitions as they are, one of them copied} × {versions 6, 8, 9; copy-on-write, and on
+9 merge-on-read} × each storage call × {crash before, crash after, torn write, lost reply}, in
+memory.
 """
 
 from __future__ import annotations
@@ -42,11 +43,15 @@ def rows_of(store: Storage) -> list[tuple[str, int, str]]:
     return sorted(tuple(row.values()) for row in opened(store).scan(["id", "value", "city"]).to_arrow().to_pylist())
 
 
+@pytest.mark.parametrize(
+    ("version", "kind"), [(6, "CopyOnWrite"), (8, "CopyOnWrite"), (9, "CopyOnWrite"), (9, "MergeOnRead")]
+)
 @pytest.mark.parametrize("pattern", [None, "city=[xy]"])
-def test_there_is_no_table_or_the_whole(source: Storage, pattern: str | None) -> None:
+def test_there_is_no_table_or_the_whole(source: Storage, pattern: str | None, version: int, kind: str) -> None:
     before = contents(source)
     folder = ParquetFolder.open(source)
-    request = BootstrapRequest(TableSpec(folder.schema, record_key="id", name="t"), pattern=pattern)
+    spec = TableSpec(folder.schema, record_key="id", name="t", version=version, type=kind)
+    request = BootstrapRequest(spec, pattern=pattern)
 
     def operate(store: Storage) -> object:
         return bootstrap_folder(store, ParquetFolder.open(source), request, LocalEngine(1))
@@ -61,6 +66,8 @@ def test_there_is_no_table_or_the_whole(source: Storage, pattern: str | None) ->
             assert faulted.outcome != "succeeded", faulted.where
         operate(faulted.store)
         assert rows_of(faulted.store) == WHOLE, faulted.where
+        made = opened(faulted.store).timeline()["state"].to_pylist()
+        assert made == ["completed"] * (1 if pattern is None else 2), faulted.where
         table = opened(faulted.store)
         table.upsert(pa.table({"id": ["a"], "value": pa.array([9], pa.int64()), "city": ["x"]}))
         assert rows_of(faulted.store) == [("a", 9, "x"), *WHOLE[1:]], faulted.where

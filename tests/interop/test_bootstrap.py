@@ -3,7 +3,7 @@ us. The columns of a skeleton's rows lie outside the table, and both sides find 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_table import upgrade_table
 from hudi_table.api import open_table
 from hudi_table.bootstrapping import bootstrap_table
 from hudi_table.model.names import is_skeleton
+from hudi_table.model.service.findings import Severity
+from hudi_table.model.timeline.instants import parse_instant
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import rows
@@ -185,20 +187,23 @@ def test_partitions_that_are_copied_and_those_that_are_left_are_one_table(
     same(hudis["1.1.1"].read(mine), DATA.to_pylist(), "Hudi 1.1.1")
 
 
-@pytest.mark.by_turns("1.1.1")
-@pytest.mark.parametrize("version", [8, 9])
+LONG = pytest.mark.at_scale(2)
+LATER = [pytest.param("1.0.2", 8, marks=LONG), ("1.1.1", 8), ("1.1.1", 9), pytest.param("1.2.0", 9, marks=LONG)]
+
+
+@pytest.mark.parametrize(("release", "version"), LATER)
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_bootstrapped_tables_of_later_versions_are_read_and_written_on(
-    hudis: Hudis, tmp_path: Path, kind: Any, version: int
+    start: Callable[[str], HudiOracle], tmp_path: Path, kind: Any, release: str, version: int
 ) -> None:
     source, theirs, mine = folder_of(tmp_path / "source", partitioned=True), tmp_path / "theirs", tmp_path / "mine"
-    oracle, options = hudis["1.1.1"], told(kind, partitioned=True)
+    oracle, options = start(release), told(kind, partitioned=True)
     options |= {"hoodie.write.table.version": str(version), "hoodie.metadata.index.column.stats.enable": "false"}
     bootstrapped(oracle, theirs, source, options)
     assert open_table(str(theirs)).context.config.version == version
     assert_same_rows(ours.read(theirs), DATA.to_pylist(), key=KEY, columns=["id", "name", "ts"], of="ours")
-    bootstrap_table(mine, source, record_key="id", ordering_fields="ts", type=kind, name="t")
-    upgrade_table(mine, to=version)
+    bootstrap_table(mine, source, record_key="id", ordering_fields="ts", type=kind, name="t", version=version)
+    assert laid_out(mine) == laid_out(theirs)
     same(oracle.read(mine), DATA.to_pylist(), repr(oracle))
     expected = by_key(DATA, KEY) | by_key(more := rows(range(3, 6), 2), KEY)
     for base in (theirs, mine):
@@ -209,3 +214,33 @@ def test_bootstrapped_tables_of_later_versions_are_read_and_written_on(
         both = (expected | by_key(again, KEY)).values()
         same(ours.read(base), both, f"ours of {base.name}, after {oracle!r}")
         same(oracle.read(base), both, f"{oracle!r} of {base.name}")
+        assert [found for found in open_table(str(base)).doctor() if found.severity is Severity.ERROR] == []
+
+
+def laid_out(base: Path) -> dict[str, Any]:
+    """What a bootstrap has made beside the data: the timeline, its commits, the index, and the
+    properties that say that there was one."""
+    timeline, index = base / ".hoodie" / "timeline", base / ".hoodie" / ".aux" / ".bootstrap"
+    found = [instant for path in timeline.glob("*.*") if (instant := parse_instant(path.name)) is not None]
+    stored = dict(
+        line.split("=", 1) for line in (base / ".hoodie" / "hoodie.properties").read_text().splitlines() if "=" in line
+    )
+    ctx = open_table(str(base)).context
+    commits = [commit_metadata(ctx, instant) for instant in load_timeline(ctx).commits]
+    return {
+        "timeline": sorted((each.time, each.action, each.state) for each in found),
+        "completed": [bool(each.completion) for each in found if each.completed],
+        "operations": [commit.operation_type for commit in commits],
+        "rows": [sorted((stat.partition_path, stat.num_writes) for stat in commit.stats) for commit in commits],
+        "index": sorted(str(path.relative_to(index)) for path in index.rglob("*.hfile")),
+        "properties": {key: text for key, text in stored.items() if key.startswith("hoodie.bootstrap.")},
+    }
+
+
+@pytest.mark.parametrize(("release", "version"), LATER)
+def test_partitions_that_are_copied_here_are_of_one_table_of_later_versions(
+    start: Callable[[str], HudiOracle], tmp_path: Path, release: str, version: int
+) -> None:
+    source, base = folder_of(tmp_path / "source", partitioned=True), tmp_path / "mine"
+    bootstrap_table(base, source, record_key="id", mode="FullRecord", pattern="city=par", version=version)
+    same(start(release).read(base), DATA.to_pylist(), release)

@@ -2,9 +2,10 @@
 copy-on-write and merge-on-read tables of versions 8 and 9.
 
 After each step Hudi finds by the index the rows that are there, where a failure of skipping fails
-its scan, and the bounds in the index are those of the rows (`differences`). Matrix: {1.0.2 on
-version 8, 1.1.1 and 1.2.0 on 9} × {copy-on-write, merge-on-read} × {Hudi's, ours}; then each
-function that is kept, of texts, numbers, dates and instants as Spark itself computes it.
+its scan, so do we, and the bounds in the index are those of the rows (`differences`). Matrix:
+{1.0.2 on version 8, 1.1.1 and 1.2.0 on 9} × {copy-on-write, merge-on-read} × {Hudi's, ours}; then
+each function that is kept, of texts, numbers, dates and instants as Spark itself computes it; and
+reads of ours by indexes that Hudi made in the furthest time zones.
 
 Omitted: numbers of texts and dates (`length`, `year`, …), by whose bounds Hudi cannot filter
 (docs/reference/compatibility.md).
@@ -87,6 +88,24 @@ def assert_found(oracle: HudiOracle, held: Held, where: str) -> None:
     found = asked(oracle, held, list(expected), "strict")
     wrong = {each: (found[each], keys) for each, keys in expected.items() if found[each] != keys}
     assert not wrong, f"{where}, found and expected: {wrong}"
+    assert_found_by_us(held, where)
+
+
+def assert_found_by_us(held: Held, where: str) -> int:
+    """How many files our reads have left out."""
+    table, spared = open_table(held.base), 0
+    whole, slices = table.scan(["id", *FEW]).to_arrow(), len(table.scan().plan.slices)
+    for column in ("text", "day", "i64", "id", "at"):
+        values = whole[column].drop_null().unique()
+        for value in (*values[:3], *values[-3:]):
+            asked_for = [pc.field(column) == value]
+            if column in ("day", "at"):
+                asked_for += [pc.field(column) >= value, pc.field(column) < value]
+            for one in asked_for:
+                scan, expected = table.scan(["id"], filter=one), whole.filter(one)["id"].to_pylist()
+                assert sorted(scan.to_arrow()["id"].to_pylist()) == sorted(expected), f"{where}: {one}"
+                spared += slices - len(scan.plan.slices)
+    return spared
 
 
 @pytest.mark.parametrize("whose", ["Hudi's", "ours"])
@@ -129,6 +148,26 @@ def test_indexes_go_on_on_both_sides(
     assert_found(oracle, held, "our compactions and clean")
     held.write_by(oracle, range(4, 8), 6)
     assert_found(oracle, held, "Hudi's upsert after that")
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Etc/GMT+12", "America/New_York"])
+def test_reads_of_ours_find_every_row_by_an_index_of_a_session_in_another_zone(
+    tmp_path: Path, start: Callable[[str], HudiOracle], zone: str
+) -> None:
+    oracle = start(ORACLE)
+    held = written(tmp_path / "table", 9, "CopyOnWrite", FEW)
+    open_table(held.base).build_metadata(["files"])
+    oracle.run(f"SET spark.sql.session.timeZone={zone}")
+    try:
+        of_day = "by_at ON {table} USING column_stats(`at`) OPTIONS(expr='date_format', format='yyyy-MM-dd')"
+        of_hour = "by_i64 ON {table} USING column_stats(i64) OPTIONS(expr='from_unixtime', format='yyyy-MM-dd HH')"
+        create_indexes(oracle, held, [of_day, of_hour])
+    finally:
+        oracle.run("RESET spark.sql.session.timeZone")
+    names = set(open_table(held.base).context.config.metadata_partitions)
+    assert {"expr_index_by_at", "expr_index_by_i64"} <= names
+    assert differences(open_table(held.base).context), "the bounds are those of another zone"
+    assert_found_by_us(held, zone)
 
 
 CASES: list[tuple[str, str, dict[str, str], str]] = [

@@ -33,7 +33,6 @@ from tests.interop.test_services_of_later_versions import metadata_in_turns
 from tests.interop.turns import Kind, Them, schema_for
 from tests.support import golden
 from tests.support.hudi_oracle import HudiFailedError
-from tests.support.later import CONTINUED
 from tests.support.rows import assert_same_rows
 
 pytestmark = [pytest.mark.interop, pytest.mark.at_scale(2)]
@@ -44,9 +43,9 @@ TOLD = "hoodie.write.table.version=6,hoodie.write.auto.upgrade=false"
 """What a call is told on a table of version 6."""
 INTEGER = r"Integer cannot be cast to class java\.lang\.Long"
 AT_ONCE = "hoodie.compact.inline.max.delta.commits=1"
-NINE = ("up69", *(name for name in CONTINUED if name.startswith("v9")))
+NINE = ("up69", *(name for name in golden.LATER if name.startswith("v9")))
 """The golden tables of version 9."""
-GOLDEN = [("1.0.2", name) for name in CONTINUED if name not in NINE] + [("1.2.0", name) for name in CONTINUED]
+GOLDEN = [("1.0.2", name) for name in golden.LATER if name not in NINE] + [("1.2.0", name) for name in golden.LATER]
 
 
 @pytest.mark.filterwarnings("ignore::hudi_table.metadata.lifecycle.MetadataDroppedWarning")

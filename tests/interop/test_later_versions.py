@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from hudi_table.api import open_table
@@ -18,8 +19,8 @@ from tests.interop.test_consistent import HASHED
 from tests.interop.test_matrix import OPERATIONS
 from tests.support import golden
 from tests.support.hudi_oracle import HudiOracle
-from tests.support.later import CONTINUED, continued, expected_after, index_options, keyed
-from tests.support.rows import META, assert_same_rows
+from tests.support.later import DOUBLED, continued, expected_after, index_options, keyed, upserted
+from tests.support.rows import META, assert_same_rows, canonical
 
 pytestmark = [pytest.mark.interop]
 
@@ -139,7 +140,7 @@ def merge_on_read_goes_on(oracle: HudiOracle, base: Path, version: int, index: s
 
 
 @pytest.mark.filterwarnings("ignore::hudi_table.metadata.lifecycle.MetadataDroppedWarning")
-@pytest.mark.parametrize("name", CONTINUED)
+@pytest.mark.parametrize("name", golden.LATER)
 def test_hudi_reads_and_writes_on_its_own_table_that_we_have_continued(hudis: Hudis, tmp_path: Path, name: str) -> None:
     golden_table_goes_on(hudis[ORACLE], golden.unpack(name, tmp_path).base, name)
 
@@ -151,8 +152,13 @@ def golden_table_goes_on(oracle: HudiOracle, base: Path, name: str) -> None:
     config = open_table(base).context.config
     mine = ours.read(base, meta=True)
     assert keyed(mine.drop_columns(list(META)), config) == expected
-    assert_same_rows(oracle.read(base), mine, columns=mine.column_names, of=repr(oracle))
-    again = mine.slice(0, 1).drop_columns(list(META))
+    # Not by keys: a table may hold one twice.
+    assert canonical(oracle.read(base), columns=mine.column_names) == canonical(mine, columns=mine.column_names), repr(
+        oracle
+    )
+    twice = [key[-1] for key in DOUBLED.get(name, ())]
+    some = mine.filter(pc.is_in(mine["id"], value_set=pa.array(twice))) if twice else mine
+    again = some.slice(0, 1).drop_columns(list(META))
     again = again.set_column(again.schema.get_field_index("name"), "name", pa.array(["theirs"]))
     told = {
         "hoodie.table.name": config.name,
@@ -164,5 +170,7 @@ def golden_table_goes_on(oracle: HudiOracle, base: Path, name: str) -> None:
     raw = {"hoodie.write.complex.keygen.new.encoding": "true", "hoodie.write.complex.keygen.validation.enable": "false"}
     oracle.write(base, again, told | index_options(name) | (raw if name == "v8_ckey1" else {}))
     found = ours.read(base, meta=True)
-    assert keyed(found.drop_columns(list(META)), config) == expected | keyed(again, config)
-    assert_same_rows(oracle.read(base), found, columns=found.column_names, of=repr(oracle))
+    assert keyed(found.drop_columns(list(META)), config) == upserted(expected, again, config)
+    assert canonical(oracle.read(base), columns=found.column_names) == canonical(found, columns=found.column_names), (
+        repr(oracle)
+    )

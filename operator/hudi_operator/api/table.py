@@ -27,7 +27,7 @@ from hudi_operator.api.ingests.source import SourceType
 from hudi_operator.api.locations import overlap
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.table.config import IndexType, MergeMode, PartitionType, TableType
-from hudi_table.model.table.layouts import BOOTSTRAPPED, MERGE_SETTINGS, VERSIONS, is_bootstrapped
+from hudi_table.model.table.layouts import MERGE_SETTINGS, VERSIONS
 
 KAFKA_ORDERS = frozenset({"_kafka_offset", "_kafka_timestamp"})
 
@@ -189,12 +189,6 @@ class HudiTableSpec:
             "bootstrap.path must not lie in the table's own location, nor the table in it",
             "bootstrap",
             lambda t: t.bootstrap is None or not overlap(t.bootstrap.path, t.location),
-        ),
-        Rule(
-            f"{_COPIES} || !has(self.tableVersion) || self.tableVersion in {list(BOOTSTRAPPED)}",
-            f"bootstrap in place makes tables of version {BOOTSTRAPPED[0]}: leave tableVersion out until the table is there, or give mode FullRecord without pattern",
-            "tableVersion",
-            lambda t: t.bootstrap is None or not t.bootstrap.in_place or is_bootstrapped(t.table_version),
         ),
         Rule(
             f"{_COPIES} || !has(self.index) || self.index.type in {[kind.value for kind in IndexType if kind.asks_files]}",

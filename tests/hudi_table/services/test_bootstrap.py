@@ -20,6 +20,7 @@ from hudi_table.metadata.port import open_context
 from hudi_table.model.names import BOOTSTRAP_INSTANT, is_skeleton
 from hudi_table.model.service.findings import Severity
 from hudi_table.table.store.opening import open_storage
+from hudi_table.table.timeline.active import load_timeline
 from tests.support import hudi_rs
 from tests.support.aged import AgedStorage
 from tests.support.bootstrapped import (
@@ -36,10 +37,11 @@ from tests.support.bootstrapped import (
 )
 
 
-@pytest.fixture(params=TYPES)
+@pytest.fixture(params=[(kind, version) for kind in TYPES for version in (6, 9)], ids=str)
 def table(request: pytest.FixtureRequest, source: Path, untouched: None, tmp_path: Path) -> HudiTable:
     del untouched
-    bootstrap_table(tmp_path / "t", source, record_key="id", type=request.param)
+    kind, version = request.param
+    bootstrap_table(tmp_path / "t", source, record_key="id", type=kind, version=version)
     return open_table(tmp_path / "t")
 
 
@@ -93,17 +95,18 @@ def test_engines_are_handed_no_skeleton(table: HudiTable) -> None:
 
 
 def test_updates_inserts_and_deletes_make_plain_files_or_logs_beside(table: HudiTable) -> None:
+    made = load_timeline(table.context).commits[0].moment
     table.upsert(changed(1, 7, 13))
     expected = as_written() | with_changes(1, 7, 13)
     assert rows_of(table) == expected
     assert rows_of(table, as_of=BOOTSTRAP_INSTANT) == as_written()
-    since = {row["id"] for row in table.scan(query="incremental", since=BOOTSTRAP_INSTANT).to_arrow().to_pylist()}
+    since = {row["id"] for row in table.scan(query="incremental", since=made).to_arrow().to_pylist()}
     assert since == {"k01", "k07", "k13"}
     assert table.scan(query="incremental").to_arrow().num_rows == 13
     table.delete(changed(2, 13))
     del expected["k02"], expected["k13"]
     assert rows_of(table) == expected
-    images = table.changes(since=BOOTSTRAP_INSTANT).to_arrow().to_pylist()
+    images = table.changes(since=made).to_arrow().to_pylist()
     assert sorted((row["op"], (row["before"] or {}).get("n"), (row["after"] or {}).get("n")) for row in images)[:2] == [
         ("d", 2, None), ("d", 113, None)
     ]  # fmt: skip
@@ -203,9 +206,10 @@ def test_a_source_that_changed_is_told_by_name(source: Path, tmp_path: Path) -> 
 
 
 def test_a_bootstrapped_table_is_brought_to_later_versions_and_back(table: HudiTable) -> None:
-    base, expected = table.base_path, as_written()
-    for version in (8, 9, 6):
-        (upgrade_table if version > 6 else downgrade_table)(base, to=version)
+    base, expected, before = table.base_path, as_written(), table.context.config.version
+    for version in (8, 9, 6, 8) if before == 6 else (8, 6, 9):
+        (upgrade_table if version > before else downgrade_table)(base, to=version)
+        before = version
         brought = open_table(base)
         assert rows_of(brought) == expected
         word = "class" if version == 6 else "type"
@@ -221,8 +225,10 @@ def test_a_bootstrapped_table_is_brought_to_later_versions_and_back(table: HudiT
 
 def test_a_bootstrap_of_hudis_that_died_is_rolled_back(table: HudiTable) -> None:
     # Hudi writes the properties first; its dead bootstrap leaves skeletons of a pending instant.
-    action = "commit" if table.context.config.type.value == "CopyOnWrite" else "deltacommit"
-    (Path(table.base_path) / f".hoodie/{BOOTSTRAP_INSTANT}.{action}").unlink()
+    timeline = Path(table.base_path) / table.context.layout.timeline_folder
+    for suffix in ("commit", "deltacommit"):
+        for path in timeline.glob(f"{BOOTSTRAP_INSTANT}*.{suffix}"):
+            path.unlink()
     dead = open_table(table.base_path)
     assert dead.scan().count() == 0
     dead.upsert(changed(3))

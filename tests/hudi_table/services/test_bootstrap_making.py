@@ -4,6 +4,7 @@ name."""
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,16 @@ from hudi_table import (
     InvalidOptionError,
     InvalidRequestError,
     InvalidSchemaError,
-    UnsupportedTableError,
     create_table,
     open_table,
 )
 from hudi_table.bootstrapping import BootstrapResult, bootstrap_table
 from hudi_table.cli import main
+from hudi_table.model.timeline.instants import format_instant_time, parse_instant
 from hudi_table.table.store.opening import open_storage
 from tests.support.bootstrapped import (
     SCHEMA,
+    TYPES,
     as_written,
     changed,
     day,
@@ -186,9 +188,54 @@ def test_columns_that_some_files_lack_are_null(source: Path, tmp_path: Path) -> 
     assert len(rows_of(table)) == 13
 
 
-def test_versions_that_are_not_made_are_refused(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedTableError, match="a bootstrap makes tables of version 6"):
-        bootstrap_table(tmp_path / "t", source, record_key="id", options={"hoodie.write.table.version": "9"})
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("version", [8, 9])
+def test_tables_of_later_versions_lie_as_their_layout_says(
+    source: Path, untouched: None, tmp_path: Path, version: int, kind: Any
+) -> None:
+    del untouched
+    before = format_instant_time(datetime.now(UTC).astimezone().replace(tzinfo=None))
+    done = bootstrap_table(tmp_path / "t", source, record_key="id", type=kind, version=version, pattern=".*01-01")
+    assert (done.skeletons, done.copied, done.rows) == (2, 2, 12)
+    table = open_table(tmp_path / "t")
+    assert table.context.config.version == version
+    assert rows_of(table) == as_written()
+    action = "commit" if kind == "CopyOnWrite" else "deltacommit"
+    found = [parse_instant(path.name) for path in sorted((tmp_path / "t" / ".hoodie" / "timeline").glob("*.*"))]
+    ended = [each for each in found if each is not None and each.completed]
+    assert [(each.time, each.action) for each in ended] == [("00000000000001", action), ("00000000000002", action)]
+    assert before <= ended[0].completion < ended[1].completion
+    assert len(found) == 6
+    properties = (tmp_path / "t" / ".hoodie" / "hoodie.properties").read_text().splitlines()
+    assert "hoodie.bootstrap.index.type=HFILE" in properties
+    assert f"hoodie.bootstrap.base.path={source}" in properties
+    by_option = {"hoodie.write.table.version": str(version)}
+    bootstrap_table(tmp_path / "o", source, record_key="id", options=by_option)
+    assert open_table(tmp_path / "o").context.config.version == version
+
+
+def test_the_commits_of_one_that_was_cut_short_complete_once(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("hudi_table.services.bootstrapping.run.create_properties", _dies)
+        with pytest.raises(KeyboardInterrupt):
+            bootstrap_table(tmp_path / "t", source, record_key="id", version=9)
+    timeline = tmp_path / "t" / ".hoodie" / "timeline"
+    left = sorted(path.name for path in timeline.glob("*.*"))
+    assert len(left) == 3
+    bootstrap_table(tmp_path / "t", source, record_key="id", version=9)
+    assert sorted(path.name for path in timeline.glob("*.*")) == left
+
+
+def test_a_column_of_vectors_stays_no_list(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a"], "v": pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2))})
+    (tmp_path / "in").mkdir()
+    pq.write_table(rows, tmp_path / "in" / "a.parquet")
+    with pytest.raises(InvalidSchemaError, match=r"stores the column 'v' as fixed_size_list.* mode FullRecord"):
+        bootstrap_table(tmp_path / "t", tmp_path / "in", record_key="id", version=9)
+    bootstrap_table(tmp_path / "t", tmp_path / "in", record_key="id", version=8)
+    assert open_table(tmp_path / "t").scan(["v"]).to_arrow()["v"].to_pylist() == [[1.0, 2.0]]
 
 
 def test_at_a_store_each_skeleton_opens_with_its_source(tmp_path: Path) -> None:
@@ -218,12 +265,15 @@ def test_hudictl_bootstraps(source: Path, tmp_path: Path, capsys: pytest.Capture
         "id",
         "--pattern",
         ".*01-01",
+        "--table-version",
+        "9",
         "-o",
         "json",
     ]
     assert main(arguments) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["rows"], told["skeletons"], told["copied"], told["replayed"]) == (12, 2, 2, False)
+    assert open_table(tmp_path / "t").context.config.version == 9
     assert main(arguments) == 0
     assert json.loads(capsys.readouterr().out)["replayed"] is True
     assert main([*arguments[:4], "nobody"]) == 1

@@ -16,11 +16,11 @@ from hudi_table.metadata.validate import differences
 from hudi_table.model.metadata_table import is_defined
 from hudi_table.model.service.findings import Severity
 from tests.support import golden
-from tests.support.later import CONTINUED, continued, expected_after, keyed
+from tests.support.later import continued, expected_after, keyed
 
 
 @pytest.mark.filterwarnings("ignore::hudi_table.metadata.lifecycle.MetadataDroppedWarning")
-@pytest.mark.parametrize("name", CONTINUED)
+@pytest.mark.parametrize("name", golden.LATER)
 def test_a_table_of_hudi_goes_on(name: str, tmp_path: Path) -> None:
     base = golden.unpack(name, tmp_path).base
     before = keyed(open_table(base).scan().to_arrow(), open_table(base).context.config)

@@ -33,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
             args.source,
             mode=args.mode,
             pattern=args.pattern,
+            version=args.table_version,
             progress=progress,
             **described_table(args),
         )

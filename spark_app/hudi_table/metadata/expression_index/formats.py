@@ -17,6 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 DEFAULT_FORMAT = "yyyy-MM-dd HH:mm:ss"
+YEARS_OF_FOUR_DIGITS = -62_167_219_200, 253_402_300_800
+"""Seconds since 1970 at which the years 0 and 10000 begin."""
+_ORDER = ("yyyy", "MM", "dd", "HH", "mm", "ss")
 _TOKEN = re.compile(r"yyyy|MM|dd|HH|mm|ss|'T'|[-/:., _]", re.ASCII)
 _SECOND, _DAY = 1_000_000, 86_400_000_000
 _PLACES = {"MM": 1, "dd": 2}
@@ -36,6 +39,12 @@ class Format:
         tokens = _TOKEN.findall(pattern)
         beside = any(a.isalpha() and a == b for a, b in itertools.pairwise(tokens))
         return cls(tuple(tokens)) if tokens and "".join(tokens) == pattern and not beside else None
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the texts of instants have their order, in years of four digits."""
+        fields = tuple(token for token in self.tokens if token.isalpha())
+        return self.tokens[0] == _ORDER[0] and fields == _ORDER[: len(fields)]
 
     def texts(self, micros: pa.Array) -> pa.Array:
         """The text of each instant, microseconds since 1970."""

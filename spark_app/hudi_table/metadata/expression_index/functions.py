@@ -84,12 +84,19 @@ def _trimming(name: str, trim: Callable[..., pa.Array]) -> Function:
 
 def _substring(kind: pa.DataType, options: Mapping[str, str]) -> tuple[pa.DataType, Values]:
     _text(kind, "substring")
+    ends = substring_ends(options)
+    if ends is None:
+        return pa.string(), lambda values: pc.if_else(values.is_valid(), "", values)
+    return pa.string(), lambda values: pc.utf8_slice_codeunits(values, *ends)
+
+
+def substring_ends(options: Mapping[str, str]) -> tuple[int, int | None] | None:
+    """(start, stop) of a substring, as Arrow counts them; None of one that is always empty. Raises
+    UnknownValueError."""
     place, length = whole_option(options, "pos"), whole_option(options, "len")
     start = place - 1 if place > 0 else place
     stop = start + length if place >= 0 or start + length < 0 else None
-    if length <= 0:
-        return pa.string(), lambda values: pc.if_else(values.is_valid(), "", values)
-    return pa.string(), lambda values: pc.utf8_slice_codeunits(values, start, stop)
+    return (start, stop) if length > 0 else None
 
 
 def whole_option(options: Mapping[str, str], name: str) -> int:

@@ -151,8 +151,6 @@ VERSIONS = tuple(sorted(_BY_VERSION))
 DEFAULT_VERSION = 6
 """Of new tables."""
 
-BOOTSTRAPPED = (6,)
-"""Versions of tables that are made of the files of others, which stay where they lie."""
 _LOGICAL_TYPES = frozenset({9})
 """Versions whose new columns may be of a type that Hudi 1.2 has of its own."""
 _PAYLOADS = frozenset({6})
@@ -183,12 +181,6 @@ def merges_by_class(version: int) -> bool:
     """Whether tables of this version tell by a payload class how entries merge, and not by
     modes."""
     return version in _PAYLOADS
-
-
-def is_bootstrapped(version: int | None) -> bool:
-    """Whether a table of this version, None for that of new ones, can be made by a bootstrap in
-    place."""
-    return (DEFAULT_VERSION if version is None else version) in BOOTSTRAPPED
 
 
 def fills_unavailable(ordering_fields: Sequence[str], kind: str, version: int | None) -> bool:

@@ -1,5 +1,5 @@
-"""What a filter cannot match: partitions, buckets, files by their column statistics or by the
-record index, row groups.
+"""What a filter cannot match: partitions, buckets, files by their column statistics, by the
+record index or by an index of an expression, row groups.
 
 Here belongs only what leaves files out; whatever it lets through is still filtered row by row.
 

@@ -1,7 +1,7 @@
 """All that leaves files out before one is opened, in its order: partitions, buckets, the record
-index, indexes of secondary keys, column statistics.
+index, indexes of secondary keys, column statistics, indexes of expressions.
 
-The latter three are imported where there is a filter, and a metadata table that may know them.
+The latter four are imported where there is a filter, and a metadata table that may know them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from hudi_table.model.metadata_table import is_expression
 from hudi_table.read.filter.predicates import Bound
 from hudi_table.read.pruning.buckets import Pruned, possible_keys, pruned
 from hudi_table.read.pruning.partitions import matching_partitions
@@ -57,4 +58,9 @@ def prune(
         found = with_record_keys(ctx, snapshot.newest, snapshot.everything, left.slices, bound, schema)
         found = with_values(ctx, snapshot.newest, snapshot.everything, found, bound, schema)
         left = replace(left, slices=found)
-    return replace(left, slices=with_matching_files(ctx, left.slices, bound, schema, snapshot.table)), len(kept)
+    found = with_matching_files(ctx, left.slices, bound, schema, snapshot.table)
+    if any(map(is_expression, ctx.config.metadata_partitions)):
+        from hudi_table.read.pruning.expressions import with_expressions
+
+        found = with_expressions(ctx, found, bound, schema, snapshot.table)
+    return replace(left, slices=found), len(kept)

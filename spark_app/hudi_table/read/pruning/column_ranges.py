@@ -28,7 +28,7 @@ import pyarrow.types as pt
 from hudi_table.read.filter.expression_tree import Call, Constant, Part, Reference
 
 Flags = npt.NDArray[np.bool_]
-_FLIPPED: Final = {
+FLIPPED: Final = {
     "less": "greater",
     "less_equal": "greater_equal",
     "greater": "less",
@@ -36,6 +36,7 @@ _FLIPPED: Final = {
     "equal": "equal",
     "not_equal": "not_equal",
 }
+"""The comparisons, each with the one that says the same with its sides exchanged."""
 _MEMBERS_EACH: Final = 64
 """So many values of an `in` are looked at one by one, of more only the smallest and the largest."""
 _FIRST_FOREIGN_BYTE: Final = 0xEE
@@ -103,7 +104,7 @@ def _test(call: Call, columns: Mapping[str, Ranges]) -> Flags | None:
     if len(names) != 1 or names[0] not in columns:
         return None
     ranges = columns[names[0]]
-    if call.function in _FLIPPED and len(call.parts) == 2:
+    if call.function in FLIPPED and len(call.parts) == 2:
         return _comparison(call, ranges)
     if call.function == "is_null":
         return ranges.any_null()
@@ -120,7 +121,7 @@ def _test(call: Call, columns: Mapping[str, Ranges]) -> Flags | None:
 
 def _comparison(call: Call, ranges: Ranges) -> Flags | None:
     first, second = call.parts
-    function = call.function if isinstance(first, Reference) else _FLIPPED[call.function]
+    function = call.function if isinstance(first, Reference) else FLIPPED[call.function]
     constant = second if isinstance(first, Reference) else first
     if not isinstance(constant, Constant) or not constant.value.is_valid:
         return None

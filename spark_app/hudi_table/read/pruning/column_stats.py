@@ -20,7 +20,7 @@ from hudi_table.codec.metadata.column_stats import has_stats
 from hudi_table.codec.metadata.keys import column_stats_keys
 from hudi_table.metadata.reading import read_entries
 from hudi_table.metadata.table import UNREADABLE, MetadataTable, read_partitions
-from hudi_table.model.metadata_table import MetadataPartition
+from hudi_table.model.metadata_table import AnyPartition, MetadataPartition
 from hudi_table.read.filter.expression_tree import tree
 from hudi_table.read.filter.predicates import Bound
 from hudi_table.read.pruning.column_ranges import Ranges, may_match
@@ -50,7 +50,7 @@ def with_matching_files(
         table = MetadataTable.load(ctx, timeline or load_timeline(ctx))
         if table is None or _STATS not in table.partitions.ready:
             return tuple(slices)
-        known = _ranges(table, plain, {name: schema.field(name).type for name in names})
+        known = known_ranges(table, _STATS, plain, {name: schema.field(name).type for name in names})
     except UNREADABLE:
         return tuple(slices)
     kept = may_match(tree(bound.expression), known, len(plain))
@@ -64,15 +64,18 @@ def _compares(schema: pa.Schema, name: str) -> bool:
     return name in schema.names and has_stats(schema.field(name).type) and not pt.is_floating(schema.field(name).type)
 
 
-def _ranges(table: MetadataTable, slices: Sequence[FileSlice], columns: Mapping[str, pa.DataType]) -> dict[str, Ranges]:
-    """Every column in every slice's base file: one look for all of them."""
+def known_ranges(
+    table: MetadataTable, index: AnyPartition, slices: Sequence[FileSlice], columns: Mapping[str, pa.DataType]
+) -> dict[str, Ranges]:
+    """Every column in every slice's base file, by a partition of statistics: one look for all of
+    them. `columns`: with the types of what is told of them. Raises CorruptTableError."""
     names = pa.array([found.base.path.rpartition("/")[2] for found in slices if found.base is not None], pa.string())
     partitions = pa.array([found.partition for found in slices], pa.string())
     keys = {
         column: column_stats_keys(pa.repeat(pa.scalar(column, pa.string()), len(names)), partitions, names)
         for column in columns
     }
-    entries = read_entries(table, _STATS, pa.concat_arrays(list(keys.values())))
+    entries = read_entries(table, index, pa.concat_arrays(list(keys.values())))
     if entries is None or "stats" not in entries.column_names:
         return {}
     stats = entries["stats"].combine_chunks()

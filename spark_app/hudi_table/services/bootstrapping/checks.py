@@ -12,12 +12,12 @@ import pyarrow.types as pt
 
 from hudi_table.codec.arrow_types import normal_type, normalise
 from hudi_table.codec.parquet import read_footer
-from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSchemaError, UnsupportedTableError
+from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSchemaError
 from hudi_table.model.names import ALL_META_COLUMNS, BOOTSTRAP_INSTANT, FULL_BOOTSTRAP_INSTANT
 from hudi_table.model.options.known import CODEC, COMPRESSION_LEVEL, Fate, aliases, known_options
 from hudi_table.model.options.write_options import BLOOM_ENABLED, ROW_GROUP_ROWS
 from hudi_table.model.table.config import IndexType, TableConfig
-from hudi_table.model.table.layouts import BOOTSTRAPPED, is_bootstrapped
+from hudi_table.model.table.layouts import has_logical_types
 from hudi_table.model.table.version_properties import BOOTSTRAP_INDEX, HFILE_INDEX
 from hudi_table.services.importing import described
 from hudi_table.sources.imports.parquet import ParquetFolder
@@ -61,8 +61,8 @@ def modes_of(folder: ParquetFolder, mode: str, pattern: str | None) -> Modes:
 
 
 def bootstrapped_config(storage: Storage, folder: ParquetFolder, spec: TableSpec) -> TableConfig:
-    """The table that is made. Raises InvalidOptionError, InvalidRequestError, InvalidSchemaError,
-    UnsupportedTableError."""
+    """The table that is made. Raises InvalidOptionError, InvalidRequestError,
+    InvalidSchemaError."""
     _refuse_idle(spec.options)
     place, base = f"{folder.place.rstrip('/')}/", f"{storage.base_path.rstrip('/')}/"
     if place.startswith(base) or base.startswith(place):
@@ -77,10 +77,6 @@ def bootstrapped_config(storage: Storage, folder: ParquetFolder, spec: TableSpec
         url_encode=any("%" in path for path in folders),
     )
     config = config_of(named, storage.base_path)
-    if not is_bootstrapped(config.version):
-        raise UnsupportedTableError(
-            f"table version {config.version} is asked for: a bootstrap makes tables of version {BOOTSTRAPPED[0]}, leave the version out, and upgrade the table"
-        )
     if config.index is not None and not config.index.type.asks_files:
         raise InvalidOptionError(
             f"index is {config.index.type.value}, which says where a row lies, and the rows of a bootstrap stay where they are: "
@@ -109,7 +105,7 @@ def _refuse_idle(options: Mapping[str, str]) -> None:
 def check_source(folder: ParquetFolder, config: TableConfig) -> None:
     """Raise InvalidSchemaError for a file with a column of Hudi's own, and for one that stores a
     column as another type than the table, so that readers of the table would not find it there."""
-    table = normalise(folder.schema)
+    table = normalise(folder.schema, logical_types=has_logical_types(config.version))
     stored = all_at_once(folder.storage, [partial(_stored, folder, file.path) for file in folder.files])
     for file, schema in zip(folder.files, stored, strict=True):
         for field in schema:

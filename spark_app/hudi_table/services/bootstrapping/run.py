@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -30,6 +31,7 @@ from hudi_table.errors import (
     OutcomeUnknownError,
 )
 from hudi_table.metadata.port import open_context
+from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import (
     BOOTSTRAP_INSTANT,
     BOOTSTRAPS,
@@ -45,7 +47,7 @@ from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.layouts import layout_of
 from hudi_table.model.table.properties import to_properties
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
-from hudi_table.model.timeline.instants import Instant, State
+from hudi_table.model.timeline.instants import Instant, State, format_instant_time, next_instant_time
 from hudi_table.services.bootstrapping.checks import Modes, bootstrapped_config, check_source, modes_of
 from hudi_table.services.bootstrapping.files import Work, check_place, write_file
 from hudi_table.services.importing import SOURCE_KEY, VERSION_KEY, ImportRequest, import_snapshot, refuse_repeated
@@ -54,8 +56,10 @@ from hudi_table.table.bootstrap.sources import BASE_PATH
 from hudi_table.table.commit.transaction import write_action
 from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.store import retry
+from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Engine, Storage
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.instants import in_zone
 from hudi_table.table.timeline.layout import encode_commit
 from hudi_table.table.timeline.properties import create_properties
 from hudi_table.write.attempt import find_batch
@@ -64,6 +68,7 @@ from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.operations import BATCH_KEY
 
 NOTE = f"{TEMP}/{BOOTSTRAP_INSTANT}/bootstrap.json"
+_MOMENT = "completion"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +116,10 @@ def bootstrap_folder(
         return _result(storage, folder, done, replayed=True)
     work = Work.of(storage, folder, config, request.spec.options, uuid.uuid5(uuid.NAMESPACE_URL, digest))
     refuse_repeated(_Placed(folder, TableKeys.of(config)), config, request.max_memory)
-    _take_place(storage, digest, folder.place)
+    moment = _take_place(storage, config, digest, folder.place)
     commits = _written(work, modes, digest, engine)
     folder.check_unchanged()
-    _publish(storage, config, commits)
+    _publish(storage, config, commits, moment)
     done = _done_before(storage, digest)
     if done is None:
         raise InvalidRequestError(
@@ -170,28 +175,38 @@ def _is_there(storage: Storage, path: str) -> bool:
     return True
 
 
-def _take_place(storage: Storage, digest: str, source: str) -> None:
-    """Note what is written here from now on. Raises InvalidRequestError where something else
-    lies."""
-    note = json.dumps({"digest": digest, "source": source}).encode()
+def _take_place(storage: Storage, config: TableConfig, digest: str, source: str) -> str:
+    """Note what is written here from now on, and when that was, which is when the commits are to
+    have completed, whoever ends it. Raises InvalidRequestError where something else lies."""
+    mine = {"digest": digest, "source": source}
+    moment = format_instant_time(in_zone(config, SystemClock().now()))
     for _ in range(2):
         try:
-            found = storage.get(NOTE)
+            found = _told(storage.get(NOTE))
         except ObjectNotFoundError:
             refuse_other_content(storage)
         else:
-            if found == note:
-                return
+            if mine.items() <= found.items():
+                return str(found.get(_MOMENT, moment))
             raise InvalidRequestError(
                 f"{storage.base_path} holds files of a bootstrap that was cut short, of another source, or of this one as it was then, or "
                 "that was asked for otherwise: delete the folder, then bootstrap",
                 base_path=storage.base_path,
             )
         try:
-            retry.until_confirmed(partial(storage.put_if_absent, NOTE, note))
+            retry.until_confirmed(partial(storage.put_if_absent, NOTE, json.dumps({**mine, _MOMENT: moment}).encode()))
         except ObjectExistsError:
             continue
-        return
+        return moment
+    return moment
+
+
+def _told(note: bytes) -> dict[str, Any]:
+    try:
+        found = parse_json(note)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _written(work: Work, modes: Modes, digest: str, engine: Engine) -> dict[str, CommitMetadata]:
@@ -239,17 +254,19 @@ def _about_partition(instant: str, partition: str) -> bytes:
     return f"#partition metadata\ncommitTime={instant}\npartitionDepth={depth}\n".encode()
 
 
-def _publish(storage: Storage, config: TableConfig, commits: dict[str, CommitMetadata]) -> None:
-    """The timeline, then the properties, with which there is a table."""
-    layout = layout_of(config.version)
+def _publish(storage: Storage, config: TableConfig, commits: dict[str, CommitMetadata], moment: str) -> None:
+    """The timeline, then the properties, with which there is a table. Names of the timeline follow
+    from `moment`, too, where they tell when an instant completed."""
+    layout, action = layout_of(config.version), write_action(config)
     for time, metadata in commits.items():
-        instant = Instant(time, write_action(config), State.REQUESTED)
-        for state, body in (
-            (State.REQUESTED, b""),
-            (State.INFLIGHT, b""),
-            (State.COMPLETED, encode_commit(layout, metadata)),
+        done = Instant(time, action, State.COMPLETED, moment if layout.tells_completions else "")
+        for instant, body in (
+            (Instant(time, action, State.REQUESTED), b""),
+            (Instant(time, action, State.INFLIGHT), b""),
+            (done, encode_commit(layout, metadata)),
         ):
-            retry.put(storage, layout.timeline_path(instant.with_state(state).file_name), body)
+            retry.put(storage, layout.timeline_path(instant.file_name), body)
+        moment = next_instant_time(moment)
     # Who was faster, or whose reply was lost, has made the same table; if it is another, the commits tell.
     with suppress(ObjectExistsError, OutcomeUnknownError):
         create_properties(storage, config)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.names import HOODIE
+from hudi_table.model.table.config import TableConfig
 from hudi_table.model.timeline.instants import comparable_time, format_instant_time, next_instant_time
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.context import TableContext
@@ -20,7 +21,12 @@ def local_now(ctx: TableContext) -> datetime:
 
 def local_time(ctx: TableContext, moment: datetime) -> datetime:
     """An aware moment in the timeline's zone, naive, as instants are."""
-    there = moment.astimezone() if ctx.config.timezone == "LOCAL" else moment.astimezone(UTC)
+    return in_zone(ctx.config, moment)
+
+
+def in_zone(config: TableConfig, moment: datetime) -> datetime:
+    """The same of a table that is being made."""
+    there = moment.astimezone() if config.timezone == "LOCAL" else moment.astimezone(UTC)
     return there.replace(tzinfo=None)
 
 
