@@ -19,7 +19,7 @@ from hudi_table.codec.arrow_types import normalise
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import SourceFile, batch_id
-from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.job.jobspec import JobResult, JobSpec, SchemaPolicy
 from hudi_table.model.table.layouts import has_logical_types
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.files.notified import Notified
@@ -96,7 +96,7 @@ def _misfit(spec: JobSpec, table: HudiTable | None, batch: Batch) -> InvalidSche
             stored = normalise(own, known=known, logical_types=logical_types)
             if policy is not None and known is not None:
                 check_rows(policy, table.context.config, known, own)
-            evolve(known, stored, null_for_missing=True)
+            evolve(known, stored, null_for_missing=True, relaxes=policy is SchemaPolicy.EVOLVE)
         except InvalidDataError:
             continue  # one that cannot be read is told of when its rows are
         except InvalidSchemaError as error:

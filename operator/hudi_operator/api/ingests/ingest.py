@@ -203,7 +203,7 @@ class IngestSpec:
         max_length=8,
     )
     schema_policy: SchemaPolicy | None = prop(
-        "of columns that are not the table's: Refuse stops the ingest; AddColumns takes new ones and fills missing ones with nulls; Widen takes wider types too. If absent, Widen of messages; of other sources too, but missing columns are refused unless hoodie.write.set.null.for.missing.columns is true",
+        "of columns that are not the table's: Refuse stops the ingest; AddColumns takes new ones and fills missing ones with nulls; Widen takes wider types too; Evolve also fills missing columns that are required, and lets a field of Avro fill the column that its alias names. If absent, Widen of messages; of other sources too, but missing columns are refused unless hoodie.write.set.null.for.missing.columns is true",
         None,
     )
     active_deadline: str | None = prop(

@@ -30,6 +30,7 @@ class SchemaPolicy(StrEnum):
     REFUSE = "Refuse"
     ADD_COLUMNS = "AddColumns"
     WIDEN = "Widen"
+    EVOLVE = "Evolve"
 
 
 @dataclass(frozen=True, slots=True)
