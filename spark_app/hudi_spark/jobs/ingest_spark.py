@@ -38,6 +38,7 @@ from hudi_table.model.names import IS_DELETED
 from hudi_table.model.table.cdc import BEFORE, DELETE, OP
 from hudi_table.services.ingesting import Behind
 from hudi_table.services.select_check import SOURCE
+from hudi_table.services.transforming.chain_check import APART
 from hudi_table.sources.files.reading import file_batches, file_schema, parquet_batches, unified_schema
 from hudi_table.sources.hudi.source import HudiBatch
 from hudi_table.table.store.clock import SystemClock
@@ -222,6 +223,10 @@ def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch) -> DataFrame:
 def refuse_other_steps(chain: Sequence[Mapping[str, Any]]) -> None:
     """Raise InvalidRequestError, before anything is read, for a step that Spark does not do."""
     for number, step in enumerate(chain):
+        if step.get("onFail") == APART:
+            raise InvalidRequestError(
+                f"transform {number + 1} has onFail {APART}, and Spark tells no row that a statement fails on: leave it out, or let the engine be Local"
+            )
         if step.get("sql") is None:
             kind = next(iter(step), "nothing")
             raise InvalidRequestError(

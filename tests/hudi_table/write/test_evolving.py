@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable, create_table
+from hudi_table.arguments import TableTypeName
 from hudi_table.errors import InvalidSchemaError
 
 EVOLVE = {"hoodie.lakeops.schema.evolve": "true"}
@@ -29,7 +30,7 @@ def row(key: str, **more: Any) -> dict[str, Any]:
     return {"id": key, "n": 1, "at": 1, "place": place, "tags": [place], **more}
 
 
-def filled(kind: str, version: int) -> HudiTable:
+def filled(kind: TableTypeName, version: int) -> HudiTable:
     table = create_table(
         f"memory://{uuid.uuid4().hex}",
         SCHEMA,
@@ -51,7 +52,7 @@ def rows_of(table: HudiTable) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("version", [6, 9])
 @pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
-def test_a_required_column_that_rows_lack_is_null_and_required_no_longer(kind: str, version: int) -> None:
+def test_a_required_column_that_rows_lack_is_null_and_required_no_longer(kind: TableTypeName, version: int) -> None:
     table = filled(kind, version)
     less = pa.Table.from_pylist([row("b"), row("c")], SCHEMA).drop_columns(["n"])
     with pytest.raises(InvalidSchemaError, match="column 'n'"):
@@ -64,7 +65,7 @@ def test_a_required_column_that_rows_lack_is_null_and_required_no_longer(kind: s
 
 
 @pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
-def test_fields_of_structs_may_be_missing_too_wherever_the_structs_lie(kind: str) -> None:
+def test_fields_of_structs_may_be_missing_too_wherever_the_structs_lie(kind: TableTypeName) -> None:
     table = filled(kind, 6)
     less = pa.struct([("zip", pa.int32())])
     schema = pa.schema([*list(SCHEMA)[:3], ("place", less), ("tags", pa.list_(pa.field("element", less)))])

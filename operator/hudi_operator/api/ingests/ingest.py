@@ -101,14 +101,14 @@ class IngestSpec:
             lambda i: i.freshness is None or i.source.type in FOLLOWED,
         ),
         Rule(
-            "self.source.type in ['Kafka', 'Debezium', 'Kinesis'] || (size(self.expectations) == 0 && self.onUndecodable == 'Fail')",
-            "expectations and onUndecodable Quarantine go with a source of type Kafka, Debezium or Kinesis",
-            "expectations",
-            lambda i: i.source.type in MESSAGES or (not i.expectations and i.on_undecodable is OnUndecodable.FAIL),
+            "self.source.type in ['Kafka', 'Debezium', 'Kinesis'] || self.onUndecodable == 'Fail'",
+            "onUndecodable Quarantine goes with a source of type Kafka, Debezium or Kinesis: rows of others are not decoded one by one",
+            "onUndecodable",
+            lambda i: i.source.type in MESSAGES or i.on_undecodable is OnUndecodable.FAIL,
         ),
         Rule(
-            "!has(self.maxErrorRatio) || self.onUndecodable == 'Quarantine' || self.expectations.exists(e, e.onFail == 'Quarantine')",
-            "maxErrorRatio needs something that is quarantined: onUndecodable or an expectation",
+            "!has(self.maxErrorRatio) || self.onUndecodable == 'Quarantine' || self.expectations.exists(e, e.onFail == 'Quarantine') || self.transform.exists(t, has(t.onFail) && t.onFail == 'Quarantine')",
+            "maxErrorRatio needs something that is quarantined: onUndecodable, an expectation or a transform",
             "maxErrorRatio",
             lambda i: i.max_error_ratio is None or i.quarantines,
         ),
@@ -156,6 +156,18 @@ class IngestSpec:
             "transform",
             lambda i: not i.on_spark or all(each.sql is not None for each in i.transform),
         ),
+        Rule(
+            "!has(self.engine) || self.engine != 'Spark' || self.transform.all(t, !has(t.onFail) || t.onFail == 'Fail')",
+            "engine Spark tells no row that a transform fails on: onFail Quarantine goes with engine Local",
+            "transform",
+            lambda i: not i.on_spark or not any(each.quarantines for each in i.transform),
+        ),
+        Rule(
+            "!has(self.engine) || self.engine != 'Spark' || !has(self.source.jdbc) || size(self.expectations) == 0",
+            "expectations of a source of type Jdbc go with engine Local",
+            "expectations",
+            lambda i: not i.on_spark or i.source.jdbc is None or not i.expectations,
+        ),
     )
 
     name: str = prop(
@@ -197,7 +209,7 @@ class IngestSpec:
         "a message that cannot be read ends the ingest, or goes to the error table", OnUndecodable.FAIL
     )
     max_error_ratio: str | None = prop(
-        "the part of the messages of a commit, and of all that a run has read, that may go to the error table, 0.05 if absent; 10 of a run may in any case",
+        "the part of the messages or rows of a commit, and of all that a run has read, that may go to the error table, 0.05 if absent; 10 of a run may in any case",
         None,
         pattern="^(0(\\.[0-9]{1,6})?|1(\\.0)?)$",
         max_length=8,
@@ -217,7 +229,14 @@ class IngestSpec:
 
     @property
     def quarantines(self) -> bool:
-        """Whether messages may go to the error table."""
-        return self.on_undecodable is OnUndecodable.QUARANTINE or any(
-            each.on_fail is OnFail.QUARANTINE for each in self.expectations
+        """Whether messages or rows may go to the error table."""
+        return (
+            self.on_undecodable is OnUndecodable.QUARANTINE
+            or any(each.on_fail is OnFail.QUARANTINE for each in self.expectations)
+            or any(each.quarantines for each in self.transform)
         )
+
+    @property
+    def looks_at_rows(self) -> bool:
+        """Whether each row is judged, which of rows that are no messages only one process does."""
+        return bool(self.expectations) or any(each.quarantines for each in self.transform)
