@@ -196,7 +196,7 @@ KAFKA_GOOD += [
         incremental={"column": "at", "lag": "10m"}, split={"column": "id", "parts": 8}, columns={"n": "decimal(10,2)"},
     ),
     jdbc({"operation": "Insert"}, incremental=None, split={"column": "id"}),
-    jdbc({"engine": "Spark"}, split={"column": "id"}),
+    jdbc({"engine": "Spark", "expectations": [{"name": "a", "sql": "n > 0"}]}, split={"column": "id"}),
     jdbc({"engine": "Local"}, url="mysql://db/shop"),
     jdbc(url="mysql://db/shop"),
     jdbc(url="mariadb://db:3306/shop", incremental={"column": "at"}, split={"column": "id"}, infinite="AsNull"),
@@ -219,10 +219,6 @@ KAFKA_BAD += [
     (jdbc({"mode": "Continuous"}), "mode Continuous goes with"),
     (jdbc({"freshness": "5m"}), "freshness goes with"),
     (jdbc({"onUndecodable": "Quarantine"}), "goes with a source of type Kafka"),
-    (
-        jdbc({"engine": "Spark", "expectations": [{"name": "a", "sql": "n > 0"}]}),
-        "expectations of a source of type Jdbc go with engine Local",
-    ),
 ]
 
 

@@ -145,7 +145,7 @@ def ingest_job(
     source = ingest.source
     here = any(each is not None for each in (source.kafka, source.kinesis, source.jdbc, source.sql, source.custom))
     # A driver that has no end does not keep executors unless it is asked to.
-    here = here or ingest.mode is IngestMode.CONTINUOUS or ingest.looks_at_rows
+    here = here or ingest.mode is IngestMode.CONTINUOUS or ingest.sifts
     if ingest.on_spark:
         return _job(attempt, table_of(name, spec, config), work, spec, local=False)
     small = here or (waiting_bytes <= LOCAL_ENGINE_BYTES_MAX and not _needs_spark(ingest))

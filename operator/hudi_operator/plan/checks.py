@@ -131,11 +131,12 @@ def _expectations(number: int, ingest: IngestSpec) -> list[FieldError]:
 
 
 def _by_row(number: int, ingest: IngestSpec) -> list[FieldError]:
-    """Rows that are no messages are judged in one process, by what it can do without Spark."""
+    """Rows that a transform cannot take are found in one process, by what it does without
+    Spark."""
     chain = [to_document(each) for each in ingest.transform]
     try:
         check_by_row(chain)
-        if ingest.looks_at_rows:
+        if ingest.sifts:
             check_chain(chain, arrival_decides=False)
     except InvalidRequestError as error:
         return [FieldError(f"spec.ingest[{number}].transform", error.message)]

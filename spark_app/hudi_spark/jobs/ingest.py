@@ -135,8 +135,10 @@ def _commit(spec: JobSpec, table: HudiTable | None, batch: Batch, sifting: Sifti
         refuse_on_spark(spec)
         # Spark is started only by jobs that need it.
         from hudi_spark.jobs.ingest_spark import write_spark
+        from hudi_spark.jobs.ingests.sifting_tasks import judging
 
-        commit = write_spark(spec, table, batch, progress)
+        with judging(sifting, batch.taken.name, batch.files) as judge:
+            commit = write_spark(spec, table, batch, progress, judge)
     if commit.replayed:
         # It went on from the same checkpoint, perhaps with other files: the next attempt takes what is left.
         raise WriteConflictError(f"another attempt has committed files of {spec.work['name']} as {commit.instant}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_spark.jobs import ingest
@@ -25,11 +26,12 @@ from tests.hudi_spark.jobs.test_ingest_notified import _environment as of_store
 from tests.hudi_spark.jobs.test_ingest_sql import PLAIN
 from tests.hudi_spark.jobs.test_ingest_sql import Job as SqlJob
 from tests.hudi_spark.jobs.test_ingest_sql import job as sql_job
+from tests.hudi_spark.jobs.test_schema_policy import session_as_it_was
 from tests.support.chained import Chain, rows_of
 from tests.support.index_package import written_package
 from tests.support.s3 import running_s3
 
-__all__ = ["sql_job"]
+__all__ = ["session_as_it_was", "sql_job"]
 PACKAGE = """
 import pyarrow as pa
 
@@ -244,19 +246,64 @@ def test_what_cannot_be_told_by_row_is_refused_before_anything_is_read(
     assert not is_table(job.location)
 
 
-@pytest.mark.parametrize("kind", ["Files", "Hudi"])
-def test_tasks_of_spark_are_refused_by_name(job: Job, tmp_path: Path, kind: str) -> None:
-    if kind == "Files":
-        job.land("1.parquet", rows(0, -1))
-        spec = job.spec("one", **expects("n >= 0", "Quarantine"))
-        refused = job.run(JobSpec(spec.attempt, spec.table, spec.work, engine="Spark"))[1]
-    else:
-        chain = Chain(tmp_path)
-        chain.begin()
-        chain.above.upsert(rows_of(("a", "x", -1)))
-        refused = chain.follow("one", engine="Spark", **expects("n >= 0", "Quarantine"))
+def test_what_spark_does_not_tell_by_row_is_refused_by_name(job: Job) -> None:
+    job.land("1.parquet", rows(0, -1))
+    spec = job.spec("one", transform=[{"sql": "select * from source", "onFail": "Quarantine"}])
+    refused = job.run(JobSpec(spec.attempt, spec.table, spec.work, engine="Spark"))[1]
     assert refused.error_class == "InvalidRequest"
-    assert f"of a source of type {kind} are not done in tasks of Spark: let the engine be Local" in refused.message
+    assert "transform 1 has onFail Quarantine, and Spark tells no row that a statement fails on" in refused.message
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("session_as_it_was")
+def test_tasks_of_spark_keep_the_same_rows_as_one_process(job: Job, tmp_path: Path) -> None:
+    here = Job(tmp_path / "here")
+    here.folder.mkdir()
+    for each in (job, here):
+        # One file of several row groups, of which each may be another task's, and one of text.
+        each.landing.mkdir(parents=True)
+        pq.write_table(rows(0, -1, 2, 3, -4, 5), each.landing / "1.parquet", row_group_size=2)
+        each.land("2.parquet", rows(6, None, -7, begin=6))
+    shaped = {**expects("n >= 0", "Quarantine"), "transform": [{"sql": "select id, ts, n * 2 as n from source"}]}
+    spec = job.spec("one", **shaped)
+    done = job.run(JobSpec(spec.attempt, spec.table, spec.work, engine="Spark"))[1]
+    assert done.outcome == "Succeeded", done.message
+    assert here.run(here.spec("one", **shaped))[1].outcome == "Succeeded"
+    assert done.figures["recordsRefused"] == 4
+    assert job.rows() == here.rows()
+    told = [[(each["place"], each["row"], each["reason"]) for each in errors(of.location)] for of in (job, here)]
+    assert told[0] == told[1]
+    assert [place[:2] for place in told[0]] == [("1.parquet", 2), ("1.parquet", 5), ("2.parquet", 2), ("2.parquet", 3)]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("session_as_it_was")
+@pytest.mark.parametrize("on_fail", ["Quarantine", "Drop", "Fail"])
+def test_tasks_of_spark_judge_what_changed_in_another_table(tmp_path: Path, on_fail: str) -> None:
+    chain = Chain(tmp_path)
+    chain.begin()
+    chain.above.upsert(rows_of(("a", "x", 1), ("b", "x", -1)))
+    done = chain.follow("one", engine="Spark", **expects("n >= 0", on_fail))
+    if on_fail == "Fail":
+        assert done.error_class == "InvalidData"
+        assert "a row of commit " in done.message
+        assert "of above does not meet expectation 'sound': n >= 0" in done.message
+        return
+    told = {name: done.figures[name] for name in ("recordsRefused", "recordsDropped") if name in done.figures}
+    assert told == ({"recordsRefused": 1} if on_fail == "Quarantine" else {"recordsDropped": 1}), done.message
+    assert chain.shown(chain.below) == [("a", "x", 1)]
+    assert len(errors(tmp_path / "below")) == (on_fail == "Quarantine")
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("session_as_it_was")
+def test_tasks_of_spark_commit_nothing_where_more_is_refused_than_may_be(job: Job) -> None:
+    job.land("1.parquet", rows(*range(40), *[-1] * 6))
+    job.land("2.parquet", rows(*range(40), *[-1] * 5, begin=100))
+    spec = job.spec("one", **expects("n >= 0", "Quarantine"))
+    failed = job.run(JobSpec(spec.attempt, spec.table, spec.work, engine="Spark"))[1]
+    assert "11 of 91 rows of one commit are refused, more than maxErrorRatio 0.05" in failed.message
+    assert (is_table(job.location), errors(job.location)) == (False, [])
 
 
 def test_rows_of_a_statement_that_is_answered_again_are_kept_once(sql_job: SqlJob) -> None:

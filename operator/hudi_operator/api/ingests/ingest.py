@@ -160,13 +160,7 @@ class IngestSpec:
             "!has(self.engine) || self.engine != 'Spark' || self.transform.all(t, !has(t.onFail) || t.onFail == 'Fail')",
             "engine Spark tells no row that a transform fails on: onFail Quarantine goes with engine Local",
             "transform",
-            lambda i: not i.on_spark or not any(each.quarantines for each in i.transform),
-        ),
-        Rule(
-            "!has(self.engine) || self.engine != 'Spark' || !has(self.source.jdbc) || size(self.expectations) == 0",
-            "expectations of a source of type Jdbc go with engine Local",
-            "expectations",
-            lambda i: not i.on_spark or i.source.jdbc is None or not i.expectations,
+            lambda i: not i.on_spark or not i.sifts,
         ),
     )
 
@@ -233,10 +227,10 @@ class IngestSpec:
         return (
             self.on_undecodable is OnUndecodable.QUARANTINE
             or any(each.on_fail is OnFail.QUARANTINE for each in self.expectations)
-            or any(each.quarantines for each in self.transform)
+            or self.sifts
         )
 
     @property
-    def looks_at_rows(self) -> bool:
-        """Whether each row is judged, which of rows that are no messages only one process does."""
-        return bool(self.expectations) or any(each.quarantines for each in self.transform)
+    def sifts(self) -> bool:
+        """Whether rows that a transform cannot take are kept apart, which only one process does."""
+        return any(each.quarantines for each in self.transform)

@@ -188,13 +188,15 @@ def _write(
     spec, sifting = run.spec, run.sifting
     rows, known = batch.read(), table.schema() if table is not None else None
     metadata = {key_of(str(spec.work["name"])): rows.checkpoint.to_text()}
+    sifting.place = Place(f"commit {rows.checkpoint.instant} of {rows.checkpoint.table}")
     if spec.engine != "Local" and not batch.is_start:
         refuse_on_spark(spec)
         # Spark is started only by jobs that need it.
         from hudi_spark.jobs.ingest_spark import Recorded, write_upstream
+        from hudi_spark.jobs.ingests.sifting_tasks import judging
 
-        return write_upstream(spec, table, above, batch, Recorded(metadata, place), run.progress)
-    sifting.place = Place(f"commit {rows.checkpoint.instant} of {rows.checkpoint.table}")
+        with judging(sifting, batch.name) as judge:
+            return write_upstream(spec, table, above, batch, Recorded(metadata, place), run.progress, judge=judge)
     return commit_rows(spec, table, sifting.through(rows.batches, known, batch.name), metadata, place)
 
 

@@ -80,6 +80,7 @@ def _take_in_tasks(
     # Spark is started only by jobs that need it.
     from hudi_spark.jobs.ingest_spark import Recorded, refuse_other_steps
     from hudi_spark.jobs.ingests.jdbc_tasks import write_parts
+    from hudi_spark.jobs.ingests.sifting_tasks import judging
 
     refuse_on_spark(spec)
     chain_of_sql = spec.work.get("transform", ())
@@ -96,8 +97,13 @@ def _take_in_tasks(
             return None
         _say(progress, waiting.count, settings)
         recorded = Recorded({key_of(name): waiting.checkpoint.to_text()}, behind_held(name, held))
-        commit = write_parts(spec, table, settings, waiting, recorded, progress)
-        return _Taken(waiting.checkpoint, waiting.count, commit, {})
+        place = _place(waiting.checkpoint, before)
+        with (
+            contextlib.closing(Sifting(spec, place)) as sifting,
+            judging(sifting, waiting.checkpoint.batch) as judge,
+        ):
+            commit = write_parts(spec, table, settings, waiting, recorded, progress, judge=judge)
+            return _Taken(waiting.checkpoint, waiting.count, commit, sifting.figures())
 
 
 def _say(progress: Progress, count: int, settings: JdbcSettings) -> None:
@@ -108,12 +114,15 @@ def _commit(
     spec: JobSpec, table: HudiTable | None, waiting: JdbcRows, held: Held[Mark] | None, sifting: Sifting
 ) -> CommitResult:
     known = table.schema() if table is not None else None
-    mark, last = waiting.checkpoint, held.checkpoint.value if held is not None else ""
-    sifting.place = Place(window(mark.column, last, mark.value))
-    rows = sifting.through(waiting.batches, known, mark.batch)
+    sifting.place = _place(waiting.checkpoint, held.checkpoint if held is not None else None)
+    rows = sifting.through(waiting.batches, known, waiting.checkpoint.batch)
     name = str(spec.work["name"])
     place = behind_held(name, held)
     return commit_rows(spec, table, rows, {key_of(name): waiting.checkpoint.to_text()}, place)
+
+
+def _place(mark: Mark, before: Mark | None) -> Place:
+    return Place(window(mark.column, before.value if before is not None else "", mark.value))
 
 
 def _result(spec: JobSpec, taken: _Taken, seconds: float) -> JobResult:

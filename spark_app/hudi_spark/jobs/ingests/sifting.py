@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_spark.jobs.shaping import ErrorTable, keep_refused, quarantines, told_of_fault
+from hudi_spark.jobs.shaping import ErrorTable, keep_refused, told_of_fault
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.services.transforming.chain_check import APART
 from hudi_table.services.transforming.duckdb import Database
 from hudi_table.services.transforming.expectations import Expectations, Failure, OnFail
 from hudi_table.services.transforming.steps import Chain, Transforms
@@ -32,7 +33,7 @@ Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class Part:
     """Rows that are taken so far, and of each its place among those that stand together."""
 
     rows: pa.Table
@@ -48,6 +49,21 @@ class _Part:
             order = np.flatnonzero(numbers == number)
             begin = int(ends[number]) - len(there)
             yield place, there[wanted[order] - begin].tolist(), order.tolist()
+
+
+@dataclass(slots=True)
+class Judged:
+    """What has come of rows: how many there were, those of the error table, and how many were left
+    out."""
+
+    rows: int = 0
+    refused: list[pa.Table] = field(default_factory=list)
+    dropped: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of those of the error table."""
+        return sum(each.nbytes for each in self.refused)
 
 
 @dataclass(slots=True)
@@ -97,11 +113,20 @@ class Sifting:
         Raises InvalidDataError, from the stream too, for a row that ends the ingest, and for more
         refused ones than may be.
         """
-        if not self._expectations and not self.chain.transforms.sifts:
+        if not self.expects and not self.chain.transforms.sifts:
             return self.chain.apply(batches, known)
-        commit = _Commit(self, Refusing(str(self.spec.work["name"]), self.spec.attempt, batch), batches)
+        commit = Judging(self, self.refusing(batch), batches)
         made = commit.made(known)
         return pa.RecordBatchReader.from_batches(made.schema, commit.to_the_end(made))
+
+    @property
+    def expects(self) -> bool:
+        """Whether there are expectations."""
+        return bool(self._expectations)
+
+    def refusing(self, batch: str) -> Refusing:
+        """Of a commit of this name."""
+        return Refusing(str(self.spec.work["name"]), self.spec.attempt, batch)
 
     def figures(self) -> dict[str, float]:
         """Of the run's result."""
@@ -133,31 +158,36 @@ class Sifting:
             self._database = Database()
         return self._database
 
-    def check(self, rows: int, refused: Sequence[pa.Table]) -> None:
-        """Raise InvalidDataError where more are refused of a commit, or of the run, than may be."""
-        count = sum(map(len, refused))
-        for of, read, many in (("one commit", rows, count), ("this run", self.read + rows, self.refused + count)):
-            if count and many > self.most(read):
-                first = next(each for each in refused if len(each)).slice(0, 1).to_pylist()[0]
-                where = (
-                    f"row {first['row']:,} of file {first['place']}" if first["row"] else f"a row of {first['place']}"
-                )
-                raise InvalidDataError(
-                    f"{many:,} of {counted(read, 'row')} of {of} are refused, more than maxErrorRatio {self._ratio} lets through; "
-                    f"the first now: {where}: {first['reason']}"
-                )
+    def keep(self, judged: Judged) -> None:
+        """Write what is refused of a commit into the error table. Raises InvalidDataError where
+        that is more of the commit, or of the run, than may be."""
+        count = sum(map(len, judged.refused))
+        read, refused = self.read + judged.rows, self.refused + count
+        if count:
+            self._check("one commit", judged.rows, count, judged)
+            self._check("this run", read, refused, judged)
+        keep_refused(self.spec, pa.concat_tables([ERROR_SCHEMA.empty_table(), *judged.refused]), ROW_ERRORS)
+        self.read, self.refused, self.dropped = read, refused, self.dropped + judged.dropped
+
+    def _check(self, of: str, read: int, many: int, judged: Judged) -> None:
+        if many > self.most(read):
+            first = judged.refused[0].slice(0, 1).to_pylist()[0]
+            where = f"row {first['row']:,} of file {first['place']}" if first["row"] else f"a row of {first['place']}"
+            raise InvalidDataError(
+                f"{many:,} of {counted(read, 'row')} of {of} are refused, more than maxErrorRatio {self._ratio} lets through; "
+                f"the first now: {where}: {first['reason']}"
+            )
 
 
-class _Commit:
-    """The rows of one commit on their way."""
+class Judging:
+    """The rows of one commit on their way, or a part of them. `judged`: what has come of them."""
 
     def __init__(self, run: Sifting, refusing: Refusing, batches: pa.RecordBatchReader) -> None:
         self._run = run
         self._refusing = refusing
         self._schema = batches.schema
-        self._judged = self._parts(batches)
-        self._refused: list[pa.Table] = []
-        self._rows = self._bytes = self._dropped = 0
+        self._parts = self._met(batches)
+        self.judged = Judged()
         self._error: BaseException | None = None
 
     def made(self, known: pa.Schema | None) -> pa.RecordBatchReader:
@@ -165,7 +195,7 @@ class _Commit:
         chain = self._run.chain
         with _as_raised(self):
             if not chain.transforms.sifts:
-                rows = (each for part in self._judged for each in part.rows.to_batches())
+                rows = (each for part in self._parts for each in part.rows.to_batches())
                 return chain.apply(pa.RecordBatchReader.from_batches(self._schema, rows), known)
             parts = self._sifted(known)
             first = next(parts)
@@ -178,27 +208,26 @@ class _Commit:
         with _as_raised(self):
             yield from made
             # A statement may know without its rows that none comes out.
-            for _ in self._judged:
+            for _ in self._parts:
                 pass
-            self._run.check(self._rows, self._refused)
-            keep_refused(self._run.spec, pa.concat_tables([ERROR_SCHEMA.empty_table(), *self._refused]), ROW_ERRORS)
-            self._run.read += self._rows
-            self._run.refused += sum(map(len, self._refused))
-            self._run.dropped += self._dropped
+            self._run.keep(self.judged)
 
-    def _parts(self, batches: pa.RecordBatchReader) -> Iterator[_Part]:
+    def _met(self, batches: pa.RecordBatchReader) -> Iterator[Part]:
         """Those rows that meet the expectations."""
         try:
             for batch in batches:
-                yield self._meeting(pa.Table.from_batches([batch]))
+                rows = pa.Table.from_batches([batch])
+                yield self.meeting(rows, self._run.place)
         except BaseException as error:
             self._error = error
             raise
 
-    def _meeting(self, rows: pa.Table) -> _Part:
-        run, place = self._run, self._run.place
-        self._rows += len(rows)
-        part = _Part(rows, ((place, np.arange(len(rows))),))
+    def meeting(self, rows: pa.Table, place: Place) -> Part:
+        """Those of some rows, which stand at `place`, that meet the expectations. Raises
+        InvalidDataError for one that ends the ingest."""
+        run = self._run
+        self.judged.rows += len(rows)
+        part = Part(rows, ((place, np.arange(len(rows))),))
         failures = run.failures(rows)
         fatal = [each for each in failures if each.on_fail is OnFail.FAIL]
         if fatal:
@@ -211,16 +240,16 @@ class _Commit:
             [f"it does not meet {run.words(each)}" for each in apart],
             [each.name for each in apart],
         )
-        self._dropped += len(failures) - len(apart)
+        self.judged.dropped += len(failures) - len(apart)
         kept = np.setdiff1d(np.arange(len(rows)), [each.row for each in failures])
-        return _Part(rows.take(pa.array(kept)) if failures else rows, ((place, kept),))
+        return Part(rows.take(pa.array(kept)) if failures else rows, ((place, kept),))
 
     def _sifted(self, known: pa.Schema | None) -> Iterator[pa.Table]:
         """What the transforms make, of one table at least."""
         chain, schema = self._run.chain, None
-        parts = self._judged if chain.transforms.streams else iter([_whole(list(self._judged), self._schema)])
+        parts = self._parts if chain.transforms.streams else iter([_whole(list(self._parts), self._schema)])
         for part in parts:
-            made, faults = chain.sift(part.rows, known, self._run.most(self._rows))
+            made, faults = chain.sift(part.rows, known, self._run.most(self.judged.rows))
             told = [told_of_fault(fault) for fault in faults.values()]
             self._refuse(part, list(faults), [why for _, why in told], [rule for rule, _ in told])
             schema = made.schema if schema is None else schema
@@ -228,7 +257,7 @@ class _Commit:
         if schema is None:
             yield chain.sift(self._schema.empty_table(), known, 0)[0]
 
-    def _refuse(self, part: _Part, places: list[int], reasons: list[str], rules: list[str]) -> None:
+    def _refuse(self, part: Part, places: list[int], reasons: list[str], rules: list[str]) -> None:
         if not places:
             return
         held = self._run.database().texts(part.rows.take(pa.array(places)))
@@ -236,9 +265,8 @@ class _Commit:
             found = self._refusing.table(
                 place, rows, held.take(pa.array(order)), [reasons[i] for i in order], [rules[i] for i in order]
             )
-            self._refused.append(found)
-            self._bytes += found.nbytes
-        if self._bytes > REFUSED_BYTES_MAX:
+            self.judged.refused.append(found)
+        if self.judged.size > REFUSED_BYTES_MAX:
             raise InvalidDataError(
                 f"the refused rows of one commit are more than {REFUSED_BYTES_MAX >> 20} MiB; {places_words(part, places, reasons)}"
             )
@@ -248,7 +276,7 @@ class _Commit:
         return self._error
 
 
-def places_words(part: _Part, places: Sequence[int], reasons: Sequence[str]) -> str:
+def places_words(part: Part, places: Sequence[int], reasons: Sequence[str]) -> str:
     """The first of refused rows, in words."""
     place, rows, _ = next(part.by_span(places[:1]))
     return f"one of them: {place.words(rows[0])}: {reasons[0]}"
@@ -257,7 +285,7 @@ def places_words(part: _Part, places: Sequence[int], reasons: Sequence[str]) -> 
 class _as_raised:  # noqa: N801 - reads as a statement: with _as_raised(commit)
     """Raises what was raised while rows were judged, whoever has read them."""
 
-    def __init__(self, commit: _Commit) -> None:
+    def __init__(self, commit: Judging) -> None:
         self._commit = commit
 
     def __enter__(self) -> None:
@@ -274,9 +302,9 @@ def _behind(first: pa.Table, parts: Iterator[pa.Table]) -> Iterator[pa.Table]:
     yield from parts
 
 
-def _whole(parts: Sequence[_Part], schema: pa.Schema) -> _Part:
+def _whole(parts: Sequence[Part], schema: pa.Schema) -> Part:
     rows = pa.concat_tables([schema.empty_table(), *(each.rows for each in parts)])
-    return _Part(rows, tuple(span for each in parts for span in each.spans))
+    return Part(rows, tuple(span for each in parts for span in each.spans))
 
 
 def window(column: str, last: str, upto: str) -> str:
@@ -286,14 +314,10 @@ def window(column: str, last: str, upto: str) -> str:
     return f"rows with {column} from {last} to {upto}" if last else f"rows with {column} up to {upto}"
 
 
-def sifts(spec: JobSpec) -> bool:
-    """Whether an ingest looks at each of its rows."""
-    return bool(spec.work.get("expectations")) or quarantines(spec.work)
-
-
 def refuse_on_spark(spec: JobSpec) -> None:
     """Raise InvalidRequestError for what only this process does, before anything is read."""
-    if sifts(spec):
-        raise InvalidRequestError(
-            f"expectations, and transforms with onFail Quarantine, of a source of type {spec.work['source'].get('type')} are not done in tasks of Spark: let the engine be Local"
-        )
+    for number, step in enumerate(spec.work.get("transform", ())):
+        if step.get("onFail") == APART:
+            raise InvalidRequestError(
+                f"transform {number + 1} has onFail {APART}, and Spark tells no row that a statement fails on: leave it out, or let the engine be Local"
+            )
