@@ -123,6 +123,25 @@ def test_messages_of_the_old_and_of_the_new_name_of_a_field_come_in_one_commit(
         assert "count" not in schema.names
 
 
+@pytest.mark.at_scale(2)
+def test_a_key_that_was_renamed_finds_the_rows_of_its_old_name_and_so_does_a_tombstone(
+    broker: Broker, tmp_path: Path
+) -> None:
+    feed = Feed(tmp_path, broker, broker.topic(partitions=1), form="avro")
+    key = {"type": "record", "name": "Key", "fields": [{"name": "order", "type": "string", "aliases": ["id"]}]}
+    value = {**FIRST, "fields": [*key["fields"], FIRST["fields"][1]]}
+    with running_registry() as registry:
+        avro = {"avro": {"registry": registry.url}, "tombstones": "Delete", "keyFormat": "avro"}
+        old, new = registry.register("orders-value", FIRST), registry.register("renamed-value", value)
+        keys = registry.register("renamed-key", key)
+        broker.produce(feed.topic, [message(old, FIRST, id=name, n=1) for name in "abc"])
+        assert feed.run({"schemaPolicy": "Evolve"}, **avro).outcome == "Succeeded"
+        broker.produce(feed.topic, [message(new, value, order="b", n=2), (message(keys, key, order="c"), None)])
+        done = feed.run({"schemaPolicy": "Evolve"}, **avro)
+        assert done.outcome == "Succeeded", done.message
+        assert feed.rows("id", "n") == [{"id": "a", "n": 1}, {"id": "b", "n": 2}]
+
+
 def keys_of(broker: Broker, url: str, topic: str) -> tuple[str, ...] | str:
     """The columns of a topic's key, or the words that tell why they are not known."""
     kafka = {"brokers": broker.address, "topics": [topic], "avro": {"registry": url}}
