@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 from hudi_operator.runtime.local.loop import LocalRuntime
+from hudi_table.api import open_table
 from hudi_table.cli.program import main as hudictl
 from hudi_table.sources.jdbc import source
 from hudi_table.table.store.clock import SystemClock
@@ -51,6 +53,20 @@ def test_a_table_is_read_whole_and_again_once_it_has_changed(database: Database)
     database.do("update $t set n = null where id = 8")
     database.good()
     assert (database.rows("id", "n")[7]["n"], database.run().outcome) == (None, "NothingToDo")
+
+
+def test_rows_that_do_not_hold_what_they_must_are_kept_once_however_often_they_are_read(database: Database) -> None:
+    database.do("create table $t (id int, at $time, n int)", "insert into $t select i, $later(i), i from $series(9)")
+    work = {"expectations": [{"name": "small", "sql": "n < 9", "onFail": "Quarantine"}]}
+    assert database.good(work=work, **GROWS).figures["recordsRefused"] == 1
+    database.do("insert into $t values (10, $later(9), 8), (11, $later(10), 99)")
+    done = database.good(work=work, **GROWS)
+    assert (done.figures["rowsRead"], done.figures["recordsRefused"]) == (3, 2)
+    assert [row["id"] for row in database.rows("id")] == [*range(1, 9), 10]
+    found = open_table(f"{database.location}_row_errors").scan().to_arrow().to_pylist()
+    kept = {json.loads(each["value"])["id"]: each["place"] for each in found}
+    assert sorted(kept) == [9, 11]
+    assert re.fullmatch("rows with at from .+:09.* to .+:10.*", kept[11])
 
 
 def test_rows_that_have_grown_are_read_and_those_of_one_value_are_all_taken(database: Database) -> None:

@@ -14,8 +14,10 @@ import pytest
 from hudi_table.api import open_table
 from hudi_table.errors import TableNotFoundError
 from hudi_table.services.ingesting import Ingest
+from hudi_table.services.transforming.steps import GROUP
 from hudi_table.sources.checkpoints import current_positions
 from tests.support.feeds import Feed, row
+from tests.support.index_package import written_package
 from tests.support.kafka import Broker
 from tests.support.scale import scaled
 
@@ -139,6 +141,39 @@ def test_an_expectation_may_end_the_ingest_and_names_the_message(feed: Feed) -> 
     words = f"topic {feed.topic}, partition 0, offset 1 does not meet expectation 'sound': n >= 0, nor do 1 more"
     assert words in failed.message
     assert not feed.location.exists()
+
+
+STRICT = """
+def strict(rows):
+    bad = [n for n in rows["n"].to_pylist() if n is not None and n > 90]
+    if bad:
+        raise ValueError(f"{bad[0]} is too much")
+    return rows
+"""
+
+
+def test_rows_that_a_transform_cannot_take_are_kept_with_the_step_and_the_message(feed: Feed, tmp_path: Path) -> None:
+    feed.broker.produce(feed.topic, [row(1), row(-2), row(91), row(3), b'{"id":"none"}', row(92)])
+    steps = [{"function": "strict", "onFail": "Quarantine"}, {"sql": "select id, n from source"}]
+    with written_package(tmp_path / "package", "strict_package", STRICT, "strict = strict_package:strict", GROUP):
+        done = feed.run({**expectation("n is null or n >= 0", "Quarantine"), "transform": steps})
+    assert done.outcome == "Succeeded", done.message
+    assert (done.figures["recordsRefused"], refused_in_all(feed)) == (3, 3)
+    assert [(each["id"], each["n"]) for each in feed.rows()] == [("k1", 1), ("k3", 3), ("none", None)]
+    told = [(each["offset"], each["rule"]) for each in errors(feed)]
+    assert told == [(1, "sound"), (2, "transform 1"), (5, "transform 1")]
+    assert errors(feed)[1]["value"] == row(91)
+    assert errors(feed)[1]["reason"].endswith("ValueError: 91 is too much")
+
+
+def test_an_expectation_that_cannot_be_asked_of_a_message_is_not_met_by_it_alone(feed: Feed) -> None:
+    feed.broker.produce(feed.topic, [row(1, size="1"), row(2, size="large"), row(3, size="0")])
+    done = feed.run(expectation("cast(size as int) > 0", "Quarantine"))
+    assert done.outcome == "Succeeded", done.message
+    assert [each["n"] for each in feed.rows()] == [1]
+    first, second = errors(feed)
+    assert (first["offset"], second["offset"]) == (1, 2)
+    assert "large is no whole number" in first["reason"]
 
 
 def test_tombstones_have_nothing_to_meet_and_those_without_a_key_are_kept(feed: Feed) -> None:

@@ -98,6 +98,50 @@ def test_a_schema_that_lacks_a_column_does_not_hide_behind_another_of_its_commit
         assert [each["city"] for each in feed.rows("id", "city")] == ["x", None, "y"]
 
 
+@pytest.mark.at_scale(2)
+@pytest.mark.parametrize("engine", ["Local", pytest.param("Spark", marks=pytest.mark.spark)])
+def test_messages_of_the_old_and_of_the_new_name_of_a_field_come_in_one_commit(
+    broker: Broker, tmp_path: Path, engine: str
+) -> None:
+    feed = Feed(tmp_path, broker, broker.topic(partitions=1), form="avro", engine=engine)
+    fields = [{"name": "id", "type": "string"}, {"name": "count", "type": "long", "aliases": ["n"]}]
+    renamed = {**FIRST, "fields": fields}
+    with running_registry() as registry:
+        avro = {"avro": {"registry": registry.url}}
+        old, new = registry.register("orders-value", FIRST), registry.register("orders-value", renamed)
+        for number in (0, 2):
+            key = "abcd"[number : number + 2]
+            broker.produce(
+                feed.topic,
+                [message(new, renamed, id=key[1], count=number + 1), message(old, FIRST, id=key[0], n=number)],
+            )
+            done = feed.run({"schemaPolicy": "Evolve"}, **avro)
+            assert done.outcome == "Succeeded", done.message
+        assert [(each["id"], each["n"]) for each in feed.rows("id", "n")] == [("a", 0), ("b", 1), ("c", 2), ("d", 3)]
+        schema = feed.open().schema()
+        assert schema is not None
+        assert "count" not in schema.names
+
+
+@pytest.mark.at_scale(2)
+def test_a_key_that_was_renamed_finds_the_rows_of_its_old_name_and_so_does_a_tombstone(
+    broker: Broker, tmp_path: Path
+) -> None:
+    feed = Feed(tmp_path, broker, broker.topic(partitions=1), form="avro")
+    key = {"type": "record", "name": "Key", "fields": [{"name": "order", "type": "string", "aliases": ["id"]}]}
+    value = {**FIRST, "fields": [*key["fields"], FIRST["fields"][1]]}
+    with running_registry() as registry:
+        avro = {"avro": {"registry": registry.url}, "tombstones": "Delete", "keyFormat": "avro"}
+        old, new = registry.register("orders-value", FIRST), registry.register("renamed-value", value)
+        keys = registry.register("renamed-key", key)
+        broker.produce(feed.topic, [message(old, FIRST, id=name, n=1) for name in "abc"])
+        assert feed.run({"schemaPolicy": "Evolve"}, **avro).outcome == "Succeeded"
+        broker.produce(feed.topic, [message(new, value, order="b", n=2), (message(keys, key, order="c"), None)])
+        done = feed.run({"schemaPolicy": "Evolve"}, **avro)
+        assert done.outcome == "Succeeded", done.message
+        assert feed.rows("id", "n") == [{"id": "a", "n": 1}, {"id": "b", "n": 2}]
+
+
 def keys_of(broker: Broker, url: str, topic: str) -> tuple[str, ...] | str:
     """The columns of a topic's key, or the words that tell why they are not known."""
     kafka = {"brokers": broker.address, "topics": [topic], "avro": {"registry": url}}

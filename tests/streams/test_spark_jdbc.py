@@ -50,3 +50,28 @@ def test_parts_are_read_in_tasks_and_make_the_table_of_one_process(
     fresh = Database(server, POSTGRES, tmp_path / "fresh", name=here.name, engine="Spark")
     fresh.folder.mkdir()
     assert fresh.good(work=work, filter="id < 10").figures["recordsInserted"] == 10
+
+
+def test_tasks_keep_the_same_rows_apart_as_one_process(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_USERNAME", USER)
+    monkeypatch.setenv("DATABASE_PASSWORD", PASSWORD)
+    here = Database(server, POSTGRES, tmp_path / "here")
+    tasks = Database(server, POSTGRES, tmp_path / "tasks", name=here.name, engine="Spark")
+    for each in (here, tasks):
+        each.folder.mkdir()
+    here.do(
+        "create table $t (id int, at timestamptz, n int)",
+        "insert into $t select i, '2026-01-01Z'::timestamptz + i * interval '1 s', i % 100 from generate_series(1, 1000) i",
+    )
+    work = {"expectations": [{"name": "some", "sql": "n > 0", "onFail": "Quarantine"}], "maxErrorRatio": 0.01}
+    for each in (here, tasks):
+        done = each.good(work=work, split={"column": "id", "parts": 3}, incremental={"column": "at"})
+        assert (done.figures["rowsRead"], done.figures["recordsRefused"]) == (1000, 10)
+    mine, other = (
+        open_table(f"{each.location}_row_errors").scan(["id", "place", "rule", "reason", "value"]).to_arrow()
+        for each in (here, tasks)
+    )
+    assert other.sort_by("id").equals(mine.sort_by("id"))
+    assert len(tasks.rows("id")) == 990

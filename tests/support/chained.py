@@ -59,7 +59,16 @@ class Chain:
         }
         changes: dict[str, Any] = {
             name: hudi.pop(name)
-            for name in ("operation", "transform", "mode", "commitIntervalSeconds", "schemaPolicy", MEMORY_BYTES)
+            for name in (
+                "operation",
+                "transform",
+                "mode",
+                "commitIntervalSeconds",
+                "schemaPolicy",
+                "expectations",
+                "maxErrorRatio",
+                MEMORY_BYTES,
+            )
             if name in hudi
         }
         source = {"type": "Hudi", "hudi": {"location": f"file://{self.folder}/above", **hudi}}

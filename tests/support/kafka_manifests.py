@@ -58,6 +58,10 @@ KAFKA_GOOD = [
         {"mode": "Scheduled", "schedule": "0 2 * * 1-5", "timeZone": "Europe/Berlin", "startingDeadlineSeconds": 600}
     ),
     kafka({"schemaPolicy": "AddColumns"}),
+    kafka({"schemaPolicy": "Evolve"}),
+    kafka({"transform": [{"sql": "select * from source", "onFail": "Quarantine"}], "maxErrorRatio": "0.1"}),
+    table(ingest=[ingest(expectations=[{"name": "a", "sql": "n > 0", "onFail": "Quarantine"}], maxErrorRatio="0.1")]),
+    table(ingest=[ingest(transform=[{"function": "strict", "onFail": "Quarantine"}])]),
     kafka(startFrom={"position": "Timestamp", "timestamp": "2026-01-31T12:00:00.5+01:00"}, onDataLoss="Continue"),
     kafka(startFrom={"position": "Offsets", "offsets": ["orders,0:120,1:98"]}, brokers="k-0.kafka:9092,k-1.kafka:9092"),
 ]
@@ -140,7 +144,7 @@ KAFKA_BAD = [
     (kafka({"mode": "Scheduled", "schedule": "hourly"}), "schedule"),
     (kafka({"timeZone": "Europe/Berlin"}), "timeZone belongs to a schedule"),
     (kafka({"startingDeadlineSeconds": 60}), "startingDeadlineSeconds belongs to a schedule"),
-    (kafka({"schemaPolicy": "Evolve"}), "must be one of Refuse, AddColumns, Widen"),
+    (kafka({"schemaPolicy": "Rename"}), "must be one of Refuse, AddColumns, Widen, Evolve"),
     (kafka({"operation": "Insert"}, tombstones="Delete"), "tombstones Delete goes with operation Upsert"),
     (
         kafka(tombstones="Delete", of={"orderingFields": ["ts"], "mergeMode": "EventTime"}),
@@ -152,8 +156,9 @@ KAFKA_BAD = [
         table(ingest=[ingest(source={**FILES, "kafka": TOPICS})]),
         "path belongs to type Files, kafka to type Kafka or Debezium",
     ),
-    (table(ingest=[ingest(expectations=[{"name": "a", "sql": "n > 0"}])]), "go with a source of type Kafka"),
-    (table(ingest=[ingest(onUndecodable="Quarantine")]), "go with a source of type Kafka"),
+    (table(ingest=[ingest(onUndecodable="Quarantine")]), "onUndecodable Quarantine goes with a source of type Kafka"),
+    (table(ingest=[ingest(transform=[{"flatten": {}, "onFail": "Fail"}])]), "onFail goes with sql or function"),
+    (table(ingest=[ingest(transform=[{"function": "f", "onFail": "Drop"}])]), "must be one of Fail, Quarantine"),
     (kafka({"maxErrorRatio": "0.1"}), "maxErrorRatio needs something that is quarantined"),
     (kafka({"onUndecodable": "Quarantine", "maxErrorRatio": "2"}), "maxErrorRatio"),
     (kafka({"onUndecodable": "Drop"}), "must be one of Fail, Quarantine"),
@@ -169,6 +174,10 @@ KAFKA_BAD = [
     (table(ingest=[ingest(engine="Spark")]), "engine goes with a source of type Kafka, Debezium or Jdbc"),
     (kafka({"engine": "Flink"}), "must be one of Local, Spark"),
     (kafka({"engine": "Spark", "transform": [{"flatten": {}}]}), "engine Spark takes transforms of SQL alone"),
+    (
+        kafka({"engine": "Spark", "transform": [{"sql": "select * from source", "onFail": "Quarantine"}]}),
+        "engine Spark tells no row that a transform fails on",
+    ),
 ]
 DATABASE = {"url": "postgresql://db.shop.svc:5432/shop", "table": "public.orders"}
 
@@ -187,7 +196,7 @@ KAFKA_GOOD += [
         incremental={"column": "at", "lag": "10m"}, split={"column": "id", "parts": 8}, columns={"n": "decimal(10,2)"},
     ),
     jdbc({"operation": "Insert"}, incremental=None, split={"column": "id"}),
-    jdbc({"engine": "Spark"}, split={"column": "id"}),
+    jdbc({"engine": "Spark", "expectations": [{"name": "a", "sql": "n > 0"}]}, split={"column": "id"}),
     jdbc({"engine": "Local"}, url="mysql://db/shop"),
     jdbc(url="mysql://db/shop"),
     jdbc(url="mariadb://db:3306/shop", incremental={"column": "at"}, split={"column": "id"}, infinite="AsNull"),
@@ -209,7 +218,7 @@ KAFKA_BAD += [
     (jdbc({"engine": "Spark"}, url="mysql://db/shop"), "engine Spark does not go with MySQL and MariaDB"),
     (jdbc({"mode": "Continuous"}), "mode Continuous goes with"),
     (jdbc({"freshness": "5m"}), "freshness goes with"),
-    (jdbc({"onUndecodable": "Quarantine"}), "go with a source of type Kafka"),
+    (jdbc({"onUndecodable": "Quarantine"}), "goes with a source of type Kafka"),
 ]
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from hudi_operator.api.fields.bootstrap import BootstrapSpec
 from hudi_operator.api.fields.shaping import OnUndecodable
 from hudi_operator.api.ingests.ingest import COMMIT_INTERVAL, MAX_ERROR_RATIO, IngestMode, IngestSpec
-from hudi_operator.api.ingests.source import MESSAGES
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.service import RunMode
 from hudi_operator.api.table import HudiTableSpec
@@ -128,8 +127,7 @@ def ingest_job(
         work["source"] = {**body["source"], "kinesis": kinesis_document(ingest.source.kinesis)}
     if ingest.schema_policy is not None:
         work["schemaPolicy"] = ingest.schema_policy.value
-    if ingest.source.type in MESSAGES:
-        work |= _checks(ingest, body)
+    work |= _checks(ingest, body)
     if ingest.source.kafka is not None or ingest.mode is IngestMode.CONTINUOUS:
         # At its moment a job takes what is there, once.
         work["mode"] = (IngestMode.ONCE if ingest.mode is IngestMode.SCHEDULED else ingest.mode).value
@@ -147,7 +145,7 @@ def ingest_job(
     source = ingest.source
     here = any(each is not None for each in (source.kafka, source.kinesis, source.jdbc, source.sql, source.custom))
     # A driver that has no end does not keep executors unless it is asked to.
-    here = here or ingest.mode is IngestMode.CONTINUOUS
+    here = here or ingest.mode is IngestMode.CONTINUOUS or ingest.sifts
     if ingest.on_spark:
         return _job(attempt, table_of(name, spec, config), work, spec, local=False)
     small = here or (waiting_bytes <= LOCAL_ENGINE_BYTES_MAX and not _needs_spark(ingest))

@@ -21,7 +21,7 @@ from hudi_table.errors import InvalidRequestError
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import MergeMode, PartitionField, PartitionType, TableConfig, TableType
 from hudi_table.services.select_check import check_select
-from hudi_table.services.transforming.chain_check import check_chain, check_expectations
+from hudi_table.services.transforming.chain_check import check_by_row, check_chain, check_expectations
 
 NOT_HOLDABLE = (
     "spec.deletionPolicy is Purge, but the operator's right to let go of the table lives in its namespace, which could then never be "
@@ -93,6 +93,7 @@ def _transforms(spec: HudiTableSpec) -> tuple[FieldError, ...]:
             except InvalidRequestError as error:
                 found.append(FieldError(f"spec.ingest[{i}].transform[{j}].sql", error.message))
         found += _expectations(i, ingest)
+        found += _by_row(i, ingest)
         if (ingest.source.type in MESSAGES or ingest.mode is IngestMode.CONTINUOUS) and not found:
             found += _stream_transforms(i, spec, ingest)
     return tuple(found)
@@ -126,6 +127,19 @@ def _expectations(number: int, ingest: IngestSpec) -> list[FieldError]:
         check_expectations([{"name": each.name, "sql": each.sql} for each in ingest.expectations])
     except InvalidRequestError as error:
         return [FieldError(f"spec.ingest[{number}].expectations", error.message)]
+    return []
+
+
+def _by_row(number: int, ingest: IngestSpec) -> list[FieldError]:
+    """Rows that a transform cannot take are found in one process, by what it does without
+    Spark."""
+    chain = [to_document(each) for each in ingest.transform]
+    try:
+        check_by_row(chain)
+        if ingest.sifts:
+            check_chain(chain, arrival_decides=False)
+    except InvalidRequestError as error:
+        return [FieldError(f"spec.ingest[{number}].transform", error.message)]
     return []
 
 

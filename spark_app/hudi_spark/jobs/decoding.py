@@ -110,6 +110,7 @@ def decoder_of(
     """Of the format of values, or of keys; `columns`: types that the manifest says. Raises
     InvalidRequestError."""
     field = "kinesis" if isinstance(settings, KinesisSettings) else "kafka"
+    resolves = policy_of(spec) is SchemaPolicy.EVOLVE
     if form == "json":
         if settings.json_registry is None:
             return JsonDecoder()
@@ -122,11 +123,11 @@ def decoder_of(
         registry = Registry(settings.registry, environment)
         if form == "protobuf":
             return ProtobufRegistryDecoder(registry.protobuf_texts, judge)
-        return RegistryDecoder(registry.avro_schema, judge)
+        return RegistryDecoder(registry.avro_schema, judge, resolves=resolves)
     if settings.schema_file is None:
         raise InvalidRequestError(f"format {form} needs {field}.{form}.registry or {field}.{form}.schemaFile")
     text = _schema_text(spec, settings.schema_file, f"{field}.{form}")
-    return ProtobufDecoder(text, settings.message) if form == "protobuf" else AvroDecoder(text)
+    return ProtobufDecoder(text, settings.message) if form == "protobuf" else AvroDecoder(text, resolves=resolves)
 
 
 def _schema_text(spec: JobSpec, uri: str, of: str) -> str:

@@ -6,12 +6,14 @@ other sources see the folder `ingests`.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
 from importlib import import_module
 from typing import cast
 
 from hudi_spark.jobs.batch import Batch, commit_rows, next_batch, told_by_queue
+from hudi_spark.jobs.ingests.sifting import Sifting, refuse_on_spark
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import find_table, policy_of
 from hudi_table.api import CommitResult, HudiTable
@@ -19,11 +21,12 @@ from hudi_table.codec.arrow_types import normalise
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import SourceFile, batch_id
-from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.job.jobspec import JobResult, JobSpec, SchemaPolicy
 from hudi_table.model.table.layouts import has_logical_types
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.files.notified import Notified
 from hudi_table.sources.files.reading import file_schema
+from hudi_table.sources.refusing import Place
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.write.checks.reserved_columns import own_columns
 from hudi_table.write.checks.schema_evolution import evolve
@@ -61,7 +64,16 @@ def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
     return _result(spec, done, aside, SystemClock().boot_seconds() - start)
 
 
-def _taken(spec: JobSpec, told: Notified | None, progress: Progress) -> tuple[Batch, CommitResult] | None:
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What was committed of which files; `sifted`: figures of rows that were not taken."""
+
+    batch: Batch
+    commit: CommitResult
+    sifted: Mapping[str, float]
+
+
+def _taken(spec: JobSpec, told: Notified | None, progress: Progress) -> _Taken | None:
     """What was committed of the files that wait, None where none does. Of those that a queue tells
     of without one that cannot be read: it must not keep back the others."""
     while True:
@@ -70,7 +82,8 @@ def _taken(spec: JobSpec, told: Notified | None, progress: Progress) -> tuple[Ba
         if batch is None:
             return None
         try:
-            return batch, _commit(spec, table, batch, progress)
+            with closing(Sifting(spec)) as sifting:
+                return _Taken(batch, _commit(spec, table, batch, sifting, progress), sifting.figures())
         except (InvalidDataError, InvalidSchemaError) as caught:
             error = _misfit(spec, table, batch) or caught
             path = error.path or _named(batch, error.message)
@@ -88,7 +101,7 @@ def _misfit(spec: JobSpec, table: HudiTable | None, batch: Batch) -> InvalidSche
     known, policy = table.schema(), policy_of(spec)
     logical_types = has_logical_types(table.context.config.version)
     source = batch.taken.source
-    with contextlib.closing(Chain(Transforms.of(()), spec.work["source"].get("columns"))) as chain:
+    with closing(Chain(Transforms.of(()), spec.work["source"].get("columns"))) as chain:
         types = chain.read_as(known)
     for file in batch.files:
         try:
@@ -96,7 +109,7 @@ def _misfit(spec: JobSpec, table: HudiTable | None, batch: Batch) -> InvalidSche
             stored = normalise(own, known=known, logical_types=logical_types)
             if policy is not None and known is not None:
                 check_rows(policy, table.context.config, known, own)
-            evolve(known, stored, null_for_missing=True)
+            evolve(known, stored, null_for_missing=True, relaxes=policy is SchemaPolicy.EVOLVE)
         except InvalidDataError:
             continue  # one that cannot be read is told of when its rows are
         except InvalidSchemaError as error:
@@ -111,35 +124,43 @@ def _named(batch: Batch, message: str) -> str | None:
     return next((file.path for file in batch.files if f"source file {file.path} " in message), None)
 
 
-def _commit(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:
+def _commit(spec: JobSpec, table: HudiTable | None, batch: Batch, sifting: Sifting, progress: Progress) -> CommitResult:
     if policy_of(spec) is not None and (error := _misfit(spec, table, batch)) is not None:
         # Of several files one that lacks a column is not to hide behind those that have it.
         raise error
     progress.say(f"reading {counted(len(batch.files), 'file')}, {batch.size / 2**20:.1f} MiB, {_names(batch.files)}")
     if spec.engine == "Local":
-        commit = _write_local(spec, table, batch, progress)
+        commit = _write_local(spec, table, batch, sifting, progress)
     else:
+        refuse_on_spark(spec)
         # Spark is started only by jobs that need it.
         from hudi_spark.jobs.ingest_spark import write_spark
+        from hudi_spark.jobs.ingests.sifting_tasks import judging
 
-        commit = write_spark(spec, table, batch, progress)
+        with judging(sifting, batch.taken.name, batch.files) as judge:
+            commit = write_spark(spec, table, batch, progress, judge)
     if commit.replayed:
         # It went on from the same checkpoint, perhaps with other files: the next attempt takes what is left.
         raise WriteConflictError(f"another attempt has committed files of {spec.work['name']} as {commit.instant}")
     return commit
 
 
-def _write_local(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:
+def _write_local(
+    spec: JobSpec, table: HudiTable | None, batch: Batch, sifting: Sifting, progress: Progress
+) -> CommitResult:
     known = table.schema() if table is not None else None
-    chain = Chain(Transforms.of(batch.transform), spec.work["source"].get("columns"))
-    with contextlib.closing(chain):
-        found = chain.apply(batch.taken.read(chain.read_as(known)).batches, known)
-        progress.say(f"{batch.operation} into {spec.table['location']} in this process")
-        return commit_rows(spec, table, found, batch.extra_metadata, batch.behind)
+
+    def told(file: SourceFile, rows: int) -> None:
+        sifting.place = Place(file.path, file.version, rows + 1)
+
+    read = batch.taken.read(sifting.chain.read_as(known), told)
+    found = sifting.through(read.batches, known, batch.taken.name)
+    progress.say(f"{batch.operation} into {spec.table['location']} in this process")
+    return commit_rows(spec, table, found, batch.extra_metadata, batch.behind)
 
 
-def _result(spec: JobSpec, done: tuple[Batch, CommitResult], aside: str, seconds: float) -> JobResult:
-    batch, commit = done
+def _result(spec: JobSpec, done: _Taken, aside: str, seconds: float) -> JobResult:
+    batch, commit = done.batch, done.commit
     figures = {
         "recordsInserted": float(commit.rows_inserted),
         "recordsUpdated": float(commit.rows_updated),
@@ -148,6 +169,7 @@ def _result(spec: JobSpec, done: tuple[Batch, CommitResult], aside: str, seconds
         "bytesRead": float(batch.size),
         "bytesWritten": float(commit.bytes_written),
         "seconds": round(seconds, 3),
+        **done.sifted,
     }
     message = (
         f"{counted(commit.rows_inserted, 'row')} inserted, {commit.rows_updated:,} updated, {commit.rows_deleted:,} deleted "

@@ -7,13 +7,15 @@ for object stores, and one reader for all stores means one set of type rules.
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
@@ -38,6 +40,7 @@ from hudi_table.model.names import IS_DELETED
 from hudi_table.model.table.cdc import BEFORE, DELETE, OP
 from hudi_table.services.ingesting import Behind
 from hudi_table.services.select_check import SOURCE
+from hudi_table.services.transforming.chain_check import APART
 from hudi_table.sources.files.reading import file_batches, file_schema, parquet_batches, unified_schema
 from hudi_table.sources.hudi.source import HudiBatch
 from hudi_table.table.store.clock import SystemClock
@@ -50,16 +53,23 @@ REPORT_SECONDS = 5.0
 DATA_EXCEPTION = "22"
 """Class of the SQL states of values that an expression cannot take."""
 SHORT_BYTES_MAX = 64 << 20
+FILE, NUMBER = "_lakeops_file", "_lakeops_number"
+"""Columns of rows that are judged: which file of the batch, and the number of the row in it, from
+1."""
+Judge = Callable[[SparkSession, DataFrame], DataFrame]
+"""Those rows that are taken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What one task reads: a file, and of a Parquet file the row groups `start` to `stop` (-1: all
-    of it)."""
+    """What one task reads: a file, the number `file` of the batch, and of a Parquet file the row
+    groups `start` to `stop` (-1: all of it). `before`: rows of it that come before."""
 
     path: str
     start: int = 0
     stop: int = -1
+    file: int = 0
+    before: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +80,17 @@ class Recorded:
     place: Behind
 
 
-def write_spark(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:
-    """Read, transform, write. Raises HudiError; a transform that Spark refuses is an
+def write_spark(
+    spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress, judge: Judge | None = None
+) -> CommitResult:
+    """Read, transform, write. `judge`: which rows are taken, that have the columns FILE and NUMBER
+    then. Raises HudiError; a transform that Spark refuses is an
     InvalidRequestError."""
     spark = started(spec, progress, short=batch.size <= SHORT_BYTES_MAX)
     with data_errors():
-        rows = transformed(spark, source_frame(spark, spec, batch), batch.transform)
+        rows = source_frame(spark, spec, batch, numbered=judge is not None)
+        rows = judge(spark, rows) if judge is not None else rows
+        rows = transformed(spark, rows, batch.transform)
         return write_rows(spark, spec, table, rows, Recorded(batch.extra_metadata, batch.behind), progress)
 
 
@@ -86,6 +101,8 @@ def write_upstream(
     batch: HudiBatch,
     recorded: Recorded,
     progress: Progress,
+    *,
+    judge: Judge | None = None,
 ) -> CommitResult:
     """The same of what changed in the table of `context`. Of a key that was deleted there and is
     written again only the row is taken."""
@@ -95,6 +112,7 @@ def write_upstream(
         rows = scan_frame(spark, context, batch.scan.plan)
         if batch.marks:
             rows = rows.withColumn(IS_DELETED, functions.lit(False))
+        rows = judge(spark, rows) if judge is not None else rows
         rows = transformed(spark, rows, chain)
         if batch.changes is not None:
             gone = (
@@ -197,12 +215,14 @@ def in_spark_types(schema: pa.Schema) -> tuple[StructType, pa.Schema]:
     return spark_schema, to_arrow_schema(spark_schema, timezone="UTC")
 
 
-def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch) -> DataFrame:
-    """The rows of all files of a batch, with the union of their columns."""
+def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch, *, numbered: bool = False) -> DataFrame:
+    """The rows of all files of a batch, with the union of their columns. `numbered`: behind these
+    stand FILE and NUMBER."""
     storage = open_storage(batch.path, storage_options(spec, batch.path))
     paths = [f.path for f in batch.files]
     schema = unified_schema({path: file_schema(storage, path, batch.format, batch.csv) for path in paths})
-    spark_schema, target = in_spark_types(schema)
+    own = [pa.field(FILE, pa.int32()), pa.field(NUMBER, pa.int64())] if numbered else []
+    spark_schema, target = in_spark_types(pa.schema([*schema, *own]))
     splits = _splits(storage, paths, batch.format)
     reopen, form, csv = storage.reopen(), batch.format, dict(batch.csv)
 
@@ -211,17 +231,29 @@ def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch) -> DataFrame:
         store = reopen()
         for wanted in batches:
             for payload in wanted.column("payload").to_pylist():
-                for found in _read_split(store, pickle.loads(payload), form, csv, schema):  # noqa: S301 - the driver's own, see tests/tidy/test_dangers.py
-                    yield conform(found, target)
+                split: Split = pickle.loads(payload)  # noqa: S301 - the driver's own, see tests/tidy/test_dangers.py
+                count = split.before
+                for found in _read_split(store, split, form, csv, schema):
+                    yield conform(_numbered(found, split.file, count) if numbered else found, target)
+                    count += len(found)
 
     rows = [(ordinal, pickle.dumps(split)) for ordinal, split in enumerate(splits)]
     frame = spark.createDataFrame(rows, "ordinal int, payload binary")
     return frame.repartitionById(len(splits), "ordinal").mapInArrow(read, spark_schema)
 
 
+def _numbered(rows: pa.RecordBatch, file: int, before: int) -> pa.RecordBatch:
+    numbers = pa.array(np.arange(before + 1, before + len(rows) + 1))
+    return rows.append_column(FILE, pa.repeat(pa.scalar(file, pa.int32()), len(rows))).append_column(NUMBER, numbers)
+
+
 def refuse_other_steps(chain: Sequence[Mapping[str, Any]]) -> None:
     """Raise InvalidRequestError, before anything is read, for a step that Spark does not do."""
     for number, step in enumerate(chain):
+        if step.get("onFail") == APART:
+            raise InvalidRequestError(
+                f"transform {number + 1} has onFail {APART}, and Spark tells no row that a statement fails on: leave it out, or let the engine be Local"
+            )
         if step.get("sql") is None:
             kind = next(iter(step), "nothing")
             raise InvalidRequestError(
@@ -258,20 +290,22 @@ def arrow_schema(rows: DataFrame) -> pa.Schema:
 
 def _splits(storage: Storage, paths: Sequence[str], form: str) -> list[Split]:
     if form != "parquet":
-        return [Split(path) for path in paths]
+        return [Split(path, file=number) for number, path in enumerate(paths)]
     import pyarrow.parquet as pq
 
     splits = []
-    for path in paths:
+    for number, path in enumerate(paths):
         with storage.open_read(path) as source, pq.ParquetFile(source) as file:
-            sizes = [file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups)]
+            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+            sizes = [group.total_byte_size for group in groups]
+            before = [0, *itertools.accumulate(group.num_rows for group in groups)]
         start, total = 0, 0
         for i, size in enumerate(sizes):
             if total and total + size > SPLIT_BYTES:
-                splits.append(Split(path, start, i))
+                splits.append(Split(path, start, i, number, before[start]))
                 start, total = i, 0
             total += size
-        splits.append(Split(path, start, len(sizes)))
+        splits.append(Split(path, start, len(sizes), number, before[start]))
     return splits
 
 

@@ -3,11 +3,12 @@ where those go that are not taken."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_spark.jobs.target import storage_options
@@ -18,8 +19,8 @@ from hudi_table.model.job.positions import Positions
 from hudi_table.model.job.shards import ShardPositions
 from hudi_table.services.transforming.duckdb import Database
 from hudi_table.services.transforming.expectations import Expectations, Failure, OnFail
-from hudi_table.services.transforming.steps import Chain, Transforms
-from hudi_table.sources.base import Rows
+from hudi_table.services.transforming.steps import Chain, Fault, Transforms
+from hudi_table.sources.base import Origin, Rows
 from hudi_table.sources.formats.values import errors_most
 from hudi_table.sources.kafka.refusing import ERROR_KEY as KAFKA_KEY
 from hudi_table.sources.kinesis.rows import ERROR_KEY as KINESIS_KEY
@@ -63,6 +64,22 @@ def counting(rows: Rows[H], refused: pa.Table) -> Rows[H]:
     return replace(rows, checkpoint=replace(held, refused=held.refused + len(refused)))
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Of those rows at `places` of what `origin` is of."""
+
+    origin: Origin
+    places: npt.NDArray[np.int64]
+
+    def place(self, row: int) -> str:
+        """See `Origin`."""
+        return self.origin.place(int(self.places[row]))
+
+    def refused(self, rows: Sequence[int], reasons: Sequence[str], rules: Sequence[str]) -> pa.Table:
+        """See `Origin`."""
+        return self.origin.refused([int(self.places[row]) for row in rows], reasons, rules)
+
+
 class Shaping:
     """Of one ingest. Ended by `close`."""
 
@@ -80,9 +97,21 @@ class Shaping:
         self.check_counts(found.refused, found.messages, before)
         if self.chain.transforms and rows.count:
             # What fails in a row is to fail before a table is made for it.
-            made = self.chain.apply(rows.batches, known).read_all()
+            made, refused = self._made(rows, known, found.messages)
             rows = replace(rows, schema=made.schema, batches=made.to_reader())
+            found = replace(found, refused=pa.concat_tables([found.refused, refused]))
+            self.check_counts(found.refused, found.messages, before)
         return replace(found, rows=counting(rows, found.refused))
+
+    def _made(self, rows: Rows[H], known: pa.Schema | None, messages: int) -> tuple[pa.Table, pa.Table]:
+        """What the transforms make of rows, and those of the error table that they cannot take."""
+        assert rows.refused is not None
+        if not self.chain.transforms.sifts:
+            return self.chain.apply(rows.batches, known).read_all(), rows.refused.slice(0, 0)
+        assert rows.origin is not None
+        made, faults = self.chain.sift(rows.batches.read_all(), known, errors_most(messages, self._ratio))
+        words = [told_of_fault(fault) for fault in faults.values()]
+        return made, rows.origin.refused(list(faults), [why for _, why in words], [rule for rule, _ in words])
 
     def judged(self, rows: Rows[H]) -> Shaped[H]:
         """Those rows that meet the expectations; the number is that of before. Raises
@@ -98,7 +127,9 @@ class Shaping:
             kept = np.ones(len(table), bool)
             kept[[each.row for each in failures]] = False
             table = table.filter(pa.array(kept))
-            rows = replace(rows, batches=table.to_reader())
+            assert rows.origin is not None
+            left = Chosen(rows.origin, np.flatnonzero(kept))
+            rows = replace(rows, batches=table.to_reader(), origin=left)
         return Shaped(rows, messages, refused, dropped)
 
     def check_counts(self, refused: pa.Table, messages: int, before: tuple[int, int]) -> None:
@@ -125,27 +156,31 @@ class Shaping:
     def _failures(self, rows: Rows[H], table: pa.Table) -> list[Failure]:
         if self._database is None:
             self._database = Database()
-        found = self._expectations.failures(table, self._database)
+        most = errors_most(rows.count + (len(rows.refused) if rows.refused is not None else 0), self._ratio)
+        found = self._expectations.failures(table, self._database, most)
         fatal = [each for each in found if each.on_fail is OnFail.FAIL]
         if fatal and rows.origin is not None:
             more = f", nor do {len(fatal) - 1:,} more" if len(fatal) > 1 else ""
-            raise InvalidDataError(f"{rows.origin.place(fatal[0].row)} does not meet {self._words(fatal[0])}{more}")
+            words = self._expectations.words(fatal[0])
+            raise InvalidDataError(f"{rows.origin.place(fatal[0].row)} does not meet {words}{more}")
         return found
 
     def _refused(self, rows: Rows[H], failures: list[Failure]) -> pa.Table:
         assert rows.origin is not None
-        reasons = [f"it does not meet {self._words(each)}" for each in failures]
+        reasons = [f"it does not meet {self._expectations.words(each)}" for each in failures]
         return rows.origin.refused([each.row for each in failures], reasons, [each.name for each in failures])
-
-    def _words(self, failure: Failure) -> str:
-        number = self._expectations.names.index(failure.name)
-        return f"expectation {failure.name!r}: {self._expectations.conditions[number]}"
 
 
 def quarantines(work: Mapping[str, Any]) -> bool:
     """Whether an ingest sends rows to an error table."""
     on_fail = [each.get("onFail") for each in work.get("expectations", ())]
+    on_fail += [each.get("onFail") for each in work.get("transform", ())]
     return work.get("onUndecodable", "Fail") == "Quarantine" or OnFail.QUARANTINE.value in on_fail
+
+
+def told_of_fault(fault: Fault) -> tuple[str, str]:
+    """(rule, reason) of a row that a transform cannot take."""
+    return f"transform {fault.step + 1}", f"transform {fault.step + 1} cannot take it: {fault.why}"
 
 
 def keep_refused(spec: JobSpec, rows: pa.Table, errors: ErrorTable = ERRORS) -> None:

@@ -14,7 +14,7 @@ from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import HudiError, InvalidRequestError, TableNotFoundError
 from hudi_table.model.job.jobspec import JobSpec, SchemaPolicy
 from hudi_table.model.job.variables import SOURCE_VARIABLES
-from hudi_table.model.options.write_options import NULL_FOR_MISSING
+from hudi_table.model.options.write_options import EVOLVES, NULL_FOR_MISSING
 from hudi_table.model.table.config import MergeMode, TableType
 from hudi_table.model.table.index_properties import CONNECTION, INDEX_TYPE, index_properties
 from hudi_table.model.table.layouts import fills_unavailable
@@ -102,8 +102,11 @@ def ingest_options(spec: JobSpec) -> dict[str, str]:
     """Options of the table's writes by an ingest, whose policy wins over what they say of missing
     columns."""
     options = dict(spec.table.get("options", {}))
-    if policy_of(spec) in (SchemaPolicy.ADD_COLUMNS, SchemaPolicy.WIDEN):
+    policy = policy_of(spec)
+    if policy in (SchemaPolicy.ADD_COLUMNS, SchemaPolicy.WIDEN, SchemaPolicy.EVOLVE):
         options[NULL_FOR_MISSING] = "true"
+    if policy is SchemaPolicy.EVOLVE:
+        options[EVOLVES] = "true"
     return options
 
 

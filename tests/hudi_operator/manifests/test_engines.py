@@ -9,8 +9,8 @@ import pytest
 from hudi_operator.api.resources import desired_table
 from hudi_operator.manifests.jobs import ingest_job
 from hudi_table.model.job.jobspec import MEMORY_BYTES, JobSpec
-from tests.support.kafka_manifests import debezium, jdbc, kafka
-from tests.support.manifests import manifest, stored
+from tests.support.kafka_manifests import debezium, jdbc, kafka, table
+from tests.support.manifests import ingest, manifest, stored
 
 
 def job_of(fields: dict[str, Any], waiting: int = 1 << 40) -> JobSpec:
@@ -41,3 +41,17 @@ def test_a_driver_without_an_end_is_told_the_memory_that_its_manifest_gives_it()
     assert job_of({**spec, "spark": {"driver": {"memory": "3Gi"}}}).work[MEMORY_BYTES] == 3 << 30
     once = {**kafka()[1], "spark": {"driver": {"memory": "3Gi"}}}
     assert MEMORY_BYTES not in job_of(once).work
+
+
+SOUND = [{"name": "sound", "sql": "n > 0", "onFail": "Quarantine"}]
+APART = [{"function": "strict", "onFail": "Quarantine"}]
+
+
+@pytest.mark.parametrize(("asked", "engine"), [({"expectations": SOUND}, "Spark"), ({"transform": APART}, "Local")])
+def test_rows_that_a_transform_cannot_take_are_found_in_one_process_however_many_wait(
+    asked: dict[str, Any], engine: str
+) -> None:
+    assert job_of(table(ingest=[ingest()])[1]).engine == "Spark"
+    job = job_of(table(ingest=[ingest(**asked)])[1])
+    assert (job.engine, job.work["maxErrorRatio"]) == (engine, 0.05)
+    assert {name: job.work[name] for name in asked} == asked

@@ -110,7 +110,7 @@ def test_a_manifest_says_of_pods_their_sizes_and_properties_of_spark_alone() -> 
         "tolerations", "node_selector", "affinity", "topology_spread_constraints", "priority_class_name", "service_account_name", "labels",
         "annotations", "env", "ca_bundle", "cpu_request", "cpu_limit",
     }  # fmt: skip
-    assert [each.name for each in fields(TransformSpec)] == ["sql", "flatten", "function"]
+    assert [each.name for each in fields(TransformSpec)] == ["sql", "flatten", "function", "on_fail"]
 
 
 @pytest.mark.parametrize("way", WAYS[1:])

@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from hudi_operator.api.status import RunStatus
 from hudi_operator.plan.effects import Effect, Launch, RequeueAfter
 from hudi_operator.plan.observed import CommittedCheckpoint, Observed, SourceObservation, TableObservation
@@ -88,6 +90,18 @@ def test_a_transform_that_only_spark_does_does_not_go_with_a_driver() -> None:
     effects = planned(table(checkpoints={"feed": HELD}), WAITS, transform=steps, mode="Continuous")
     assert conditions(effects)["Stalled"][1] == "InvalidSpec"
     assert "spec.ingest[0].transform" in conditions(effects)["Stalled"][2]
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [("SELECT id, max(n) AS n FROM source GROUP BY id", "groups"), ("SELECT soundex(id) AS id FROM source", "SOUNDEX")],
+)
+def test_a_transform_of_which_no_row_can_be_told_keeps_none_apart(sql: str, words: str) -> None:
+    found = table(checkpoints={"feed": HELD})
+    assert launches(planned(found, WAITS, transform=[{"sql": sql}]))
+    effects = planned(found, WAITS, transform=[{"sql": sql, "onFail": "Quarantine"}])
+    _, reason, message = conditions(effects)["Stalled"][:3]
+    assert (reason, "spec.ingest[0].transform" in message, words in message) == ("InvalidSpec", True, True), message
 
 
 def test_nothing_runs_while_nothing_waits() -> None:

@@ -90,6 +90,7 @@ class Landing:
             "recordKey": ["id"],
             "index": {"type": "Simple"},
         }
+        asked = {"schemaPolicy": policy, **changes.pop("asked", {})}
         source = {
             "type": "Files",
             "path": f"s3://{self.store.bucket}/{self.name}/",
@@ -97,12 +98,11 @@ class Landing:
             "notifications": {"type": "Sqs", "queue": self.queue},
             **changes,
         }
-        work = {"type": "Ingest", "name": "feed", "operation": operation, "source": source, "schemaPolicy": policy}
+        work = {"type": "Ingest", "name": "feed", "operation": operation, "source": source, **asked}
         storage = {"endpoint": self.store.endpoint, "region": "us-east-1", "credentials": [*_environment()]}
-        spec = JobSpec(uuid.uuid4().hex[:8], table, work, engine="Local", storage=storage)
         self.lake.mkdir(exist_ok=True)
         paths = [self.lake / "spec.json", self.lake / "result.json"]
-        paths[0].write_text(spec.to_json())
+        paths[0].write_text(JobSpec(uuid.uuid4().hex[:8], table, work, engine="Local", storage=storage).to_json())
         main([str(path) for path in paths])
         return JobResult.from_json(paths[1].read_text())
 

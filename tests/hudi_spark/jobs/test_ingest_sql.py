@@ -3,7 +3,7 @@ or those by a column that grows, each commit with the state that it is of."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ class Job:
     folder: Path
     key: str = "city"
     query: str = TOTALS
+    work: dict[str, Any] = field(default_factory=dict)
 
     def table(self, name: str) -> HudiTable:
         return open_table(str(self.folder / name))
@@ -52,6 +53,7 @@ class Job:
         source = {"type": "Sql", "sql": {"query": self.query, "tables": tables, **more}}
         work = {"type": "Ingest", "name": "feed", "operation": operation, "transform": [], "source": source}
         work |= {"schemaPolicy": policy} if policy is not None else {}
+        work |= self.work
         (self.folder / "spec.json").write_text(JobSpec(attempt, table, work, engine="Local").to_json())
         main([str(self.folder / "spec.json"), str(self.folder / "result.json")])
         return JobResult.from_json((self.folder / "result.json").read_text())

@@ -158,9 +158,20 @@ def test_what_comes_out_of_a_transform_is_judged(job: Job) -> None:
 
 
 def test_a_policy_that_there_is_not_is_refused_by_name(job: Job) -> None:
-    result = taken(job, ROWS, schemaPolicy="Evolve")
+    result = taken(job, ROWS, schemaPolicy="Rename")
     assert result.error_class == "InvalidRequest"
-    assert "schemaPolicy is 'Evolve'; give one of Refuse, AddColumns, Widen" in result.message
+    assert "schemaPolicy is 'Rename'; give one of Refuse, AddColumns, Widen, Evolve" in result.message
+
+
+def test_a_required_column_that_a_file_lacks_is_null_where_the_policy_evolves(job: Job) -> None:
+    required = pa.schema([field.with_nullable(field.name != "city") for field in ROWS.schema])
+    first = ROWS.slice(0, 5).cast(required)
+    refused = taken(job, LESS, first=first, schemaPolicy="Widen")
+    assert refused.error_class == "InvalidSchema"
+    assert "give schemaPolicy Evolve, or correct the source. missing: city (string)" in refused.message
+    done = job.run(job.spec("third", schemaPolicy="Evolve"))[1]
+    assert done.outcome == "Succeeded", done.message
+    assert {row["city"] for row in job.rows()} == {None}
 
 
 def test_a_source_of_a_package_stops_where_its_columns_change(tmp_path: Path) -> None:

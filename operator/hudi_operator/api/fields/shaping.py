@@ -10,6 +10,20 @@ from hudi_operator.api.fields.patterns import NAME
 from hudi_operator.api.schema import Rule, prop
 
 
+class OnUndecodable(StrEnum):
+    """What becomes of a message that cannot be read."""
+
+    FAIL = "Fail"
+    QUARANTINE = "Quarantine"
+
+
+class OnRowError(StrEnum):
+    """What becomes of a row that a transform cannot take."""
+
+    FAIL = "Fail"
+    QUARANTINE = "Quarantine"
+
+
 @dataclass(frozen=True, slots=True)
 class FlattenSpec:
     """The fields of structs become columns."""
@@ -28,6 +42,12 @@ class TransformSpec:
             "",
             lambda t: [t.sql, t.flatten, t.function].count(None) == 2,
         ),
+        Rule(
+            "!has(self.onFail) || !has(self.flatten)",
+            "flatten takes every row: onFail goes with sql or function",
+            "onFail",
+            lambda t: t.on_fail is None or t.flatten is None,
+        ),
     )
 
     sql: str | None = prop(
@@ -40,6 +60,15 @@ class TransformSpec:
         min_length=1,
         max_length=128,
     )
+    on_fail: OnRowError | None = prop(
+        "a row that the step cannot take ends the ingest, or goes to the error table; Fail if absent. Quarantine needs that each row comes out of it by itself",
+        None,
+    )
+
+    @property
+    def quarantines(self) -> bool:
+        """Whether rows may go to the error table."""
+        return self.on_fail is OnRowError.QUARANTINE
 
 
 class OnFail(StrEnum):
@@ -48,13 +77,6 @@ class OnFail(StrEnum):
     FAIL = "Fail"
     QUARANTINE = "Quarantine"
     DROP = "Drop"
-
-
-class OnUndecodable(StrEnum):
-    """What becomes of a message that cannot be read."""
-
-    FAIL = "Fail"
-    QUARANTINE = "Quarantine"
 
 
 @dataclass(frozen=True, slots=True)

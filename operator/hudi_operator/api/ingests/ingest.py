@@ -101,14 +101,14 @@ class IngestSpec:
             lambda i: i.freshness is None or i.source.type in FOLLOWED,
         ),
         Rule(
-            "self.source.type in ['Kafka', 'Debezium', 'Kinesis'] || (size(self.expectations) == 0 && self.onUndecodable == 'Fail')",
-            "expectations and onUndecodable Quarantine go with a source of type Kafka, Debezium or Kinesis",
-            "expectations",
-            lambda i: i.source.type in MESSAGES or (not i.expectations and i.on_undecodable is OnUndecodable.FAIL),
+            "self.source.type in ['Kafka', 'Debezium', 'Kinesis'] || self.onUndecodable == 'Fail'",
+            "onUndecodable Quarantine goes with a source of type Kafka, Debezium or Kinesis: rows of others are not decoded one by one",
+            "onUndecodable",
+            lambda i: i.source.type in MESSAGES or i.on_undecodable is OnUndecodable.FAIL,
         ),
         Rule(
-            "!has(self.maxErrorRatio) || self.onUndecodable == 'Quarantine' || self.expectations.exists(e, e.onFail == 'Quarantine')",
-            "maxErrorRatio needs something that is quarantined: onUndecodable or an expectation",
+            "!has(self.maxErrorRatio) || self.onUndecodable == 'Quarantine' || self.expectations.exists(e, e.onFail == 'Quarantine') || self.transform.exists(t, has(t.onFail) && t.onFail == 'Quarantine')",
+            "maxErrorRatio needs something that is quarantined: onUndecodable, an expectation or a transform",
             "maxErrorRatio",
             lambda i: i.max_error_ratio is None or i.quarantines,
         ),
@@ -156,6 +156,12 @@ class IngestSpec:
             "transform",
             lambda i: not i.on_spark or all(each.sql is not None for each in i.transform),
         ),
+        Rule(
+            "!has(self.engine) || self.engine != 'Spark' || self.transform.all(t, !has(t.onFail) || t.onFail == 'Fail')",
+            "engine Spark tells no row that a transform fails on: onFail Quarantine goes with engine Local",
+            "transform",
+            lambda i: not i.on_spark or not i.sifts,
+        ),
     )
 
     name: str = prop(
@@ -197,13 +203,13 @@ class IngestSpec:
         "a message that cannot be read ends the ingest, or goes to the error table", OnUndecodable.FAIL
     )
     max_error_ratio: str | None = prop(
-        "the part of the messages of a commit, and of all that a run has read, that may go to the error table, 0.05 if absent; 10 of a run may in any case",
+        "the part of the messages or rows of a commit, and of all that a run has read, that may go to the error table, 0.05 if absent; 10 of a run may in any case",
         None,
         pattern="^(0(\\.[0-9]{1,6})?|1(\\.0)?)$",
         max_length=8,
     )
     schema_policy: SchemaPolicy | None = prop(
-        "of columns that are not the table's: Refuse stops the ingest; AddColumns takes new ones and fills missing ones with nulls; Widen takes wider types too. If absent, Widen of messages; of other sources too, but missing columns are refused unless hoodie.write.set.null.for.missing.columns is true",
+        "of columns that are not the table's: Refuse stops the ingest; AddColumns takes new ones and fills missing ones with nulls; Widen takes wider types too; Evolve also fills missing columns that are required, and lets a field of Avro fill the column that its alias names. If absent, Widen of messages; of other sources too, but missing columns are refused unless hoodie.write.set.null.for.missing.columns is true",
         None,
     )
     active_deadline: str | None = prop(
@@ -217,7 +223,14 @@ class IngestSpec:
 
     @property
     def quarantines(self) -> bool:
-        """Whether messages may go to the error table."""
-        return self.on_undecodable is OnUndecodable.QUARANTINE or any(
-            each.on_fail is OnFail.QUARANTINE for each in self.expectations
+        """Whether messages or rows may go to the error table."""
+        return (
+            self.on_undecodable is OnUndecodable.QUARANTINE
+            or any(each.on_fail is OnFail.QUARANTINE for each in self.expectations)
+            or self.sifts
         )
+
+    @property
+    def sifts(self) -> bool:
+        """Whether rows that a transform cannot take are kept apart, which only one process does."""
+        return any(each.quarantines for each in self.transform)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 
 from hudi_spark.jobs.batch import commit_rows, refuse_taken
+from hudi_spark.jobs.ingests.sifting import Sifting
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.tally import Tally
 from hudi_spark.jobs.target import find_table
@@ -15,11 +16,14 @@ from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.custom import CustomMark
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.services.ingesting import behind_held
-from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.checkpoints import Held, held_custom
 from hudi_table.sources.custom import CustomRows, custom_source, waiting_rows
+from hudi_table.sources.refusing import Place
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.write.incoming import open_stream
+
+POSITION_SHOWN = 200
+"""Characters of a position that tell where a refused row stands."""
 
 
 def run_custom(spec: JobSpec, progress: Progress) -> JobResult:
@@ -27,8 +31,7 @@ def run_custom(spec: JobSpec, progress: Progress) -> JobResult:
     clock, tally, checkpoint = SystemClock(), Tally(), ""
     start, custom = clock.boot_seconds(), spec.work["source"].get("custom", {})
     name, ingest = str(custom.get("name", "")), str(spec.work["name"])
-    chain = Chain(Transforms.of(spec.work.get("transform", ())))
-    with contextlib.closing(chain):
+    with contextlib.closing(Sifting.checked(spec)) as sifting:
         source = custom_source(name, dict(custom.get("options", {})))
         while True:
             table = find_table(spec)
@@ -39,20 +42,23 @@ def run_custom(spec: JobSpec, progress: Progress) -> JobResult:
             progress.say(
                 f"taking what waits of {name} behind {held.checkpoint.position if held is not None else 'its begin'}"
             )
-            tally.add(_commit(spec, table, rows, held, chain))
+            tally.add(_commit(spec, table, rows, held, sifting))
             checkpoint = rows.checkpoint.batch
     if not tally.count:
         return JobResult(spec.attempt, "NothingToDo", message="what the source holds is in the table")
     count, seconds = tally.count, clock.boot_seconds() - start
-    return tally.result(spec, counted(count, "commit"), checkpoint, seconds, {"commits": float(count)})
+    figures = {"commits": float(count), **sifting.figures()}
+    return tally.result(spec, counted(count, "commit"), checkpoint, seconds, figures)
 
 
 def _commit(
-    spec: JobSpec, table: HudiTable | None, rows: CustomRows, held: Held[CustomMark] | None, chain: Chain
+    spec: JobSpec, table: HudiTable | None, rows: CustomRows, held: Held[CustomMark] | None, sifting: Sifting
 ) -> CommitResult:
     ingest, known = str(spec.work["name"]), table.schema() if table is not None else None
     place = behind_held(ingest, held)
     metadata = {key_of(ingest): rows.checkpoint.to_text()}
-    commit = commit_rows(spec, table, chain.apply(open_stream(rows.data), known), metadata, place)
+    sifting.place = Place(f"position {rows.checkpoint.position[:POSITION_SHOWN]}")
+    data = sifting.through(open_stream(rows.data), known, rows.checkpoint.batch)
+    commit = commit_rows(spec, table, data, metadata, place)
     refuse_taken(ingest, commit)
     return commit

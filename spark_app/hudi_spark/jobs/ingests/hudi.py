@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from hudi_spark.jobs.batch import commit_rows, operation_of, refuse_taken
 from hudi_spark.jobs.decoding import needed_of
 from hudi_spark.jobs.ingests.following import follow, interval_of, is_continuous
+from hudi_spark.jobs.ingests.sifting import Sifting, refuse_on_spark
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.stopping import Stopping
 from hudi_spark.jobs.tally import Tally
@@ -29,10 +30,10 @@ from hudi_table.model.job.upstream import Upstream
 from hudi_table.read.incremental import stable_commits
 from hudi_table.services.ingesting import Behind, behind_held
 from hudi_table.services.transforming.chain_check import check_chain
-from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.checkpoints import Held, held_upstream
 from hudi_table.sources.hudi.settings import HudiSettings
 from hudi_table.sources.hudi.source import HudiBatch, HudiSource, behind_of
+from hudi_table.sources.refusing import Place
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.timeline.context import TableContext
 
@@ -50,6 +51,7 @@ class _Follower:
     progress: Progress
     stopping: Stopping
     interval: float
+    sifting: Sifting
     clock: SystemClock = field(default_factory=SystemClock)
     tally: Tally = field(default_factory=Tally)
     taken: int = 0
@@ -130,9 +132,9 @@ class _Follower:
 
     def commit(self, source: HudiSource, batch: HudiBatch) -> None:
         """Take a batch. Raises WriteConflictError where another attempt took it."""
-        spec, table = self.spec, find_table(self.spec)
+        table = find_table(self.spec)
         self.progress.say(f"taking {_words(batch)} of the table at {self.settings.location}")
-        commit = _write(spec, table, source.context, batch, behind_held(self.name, self.held), self.progress)
+        commit = _write(self, table, source.context, batch, behind_held(self.name, self.held))
         refuse_taken(self.name, commit)
         self.tally.add(commit)
         self.taken += batch.commits
@@ -147,8 +149,11 @@ def run_hudi(spec: JobSpec, progress: Progress) -> JobResult:
     start, settings = clock.boot_seconds(), HudiSettings.of(work["source"])
     check_request(spec, settings)
     fill = None
-    with Stopping() if is_continuous(work) else contextlib.nullcontext(Stopping()) as stopping:
-        run = _Follower(spec, settings, progress, stopping, interval_of(work), clock)
+    with (
+        contextlib.closing(Sifting(spec)) as sifting,
+        Stopping() if is_continuous(work) else contextlib.nullcontext(Stopping()) as stopping,
+    ):
+        run = _Follower(spec, settings, progress, stopping, interval_of(work), sifting, clock)
         if is_continuous(work):
             fill = follow(run, work, stopping, progress)
         elif (source := run.source()) is not None:
@@ -159,7 +164,7 @@ def run_hudi(spec: JobSpec, progress: Progress) -> JobResult:
         return JobResult(spec.attempt, "NothingToDo", message="what the other table holds is in this one")
     count, seconds = run.tally.count, clock.boot_seconds() - start
     words = f"{counted(run.taken, 'commit')} of the other table in {counted(count, 'commit')}"
-    figures = {"commits": float(count), "instantsTaken": float(run.taken)}
+    figures = {"commits": float(count), "instantsTaken": float(run.taken), **sifting.figures()}
     result = run.tally.result(spec, words, run.checkpoint, seconds, figures)
     return fill.told(result) if fill is not None else result
 
@@ -178,18 +183,21 @@ def check_request(spec: JobSpec, settings: HudiSettings) -> None:
 
 
 def _write(
-    spec: JobSpec, table: HudiTable | None, above: TableContext, batch: HudiBatch, place: Behind, progress: Progress
+    run: _Follower, table: HudiTable | None, above: TableContext, batch: HudiBatch, place: Behind
 ) -> CommitResult:
+    spec, sifting = run.spec, run.sifting
     rows, known = batch.read(), table.schema() if table is not None else None
     metadata = {key_of(str(spec.work["name"])): rows.checkpoint.to_text()}
+    sifting.place = Place(f"commit {rows.checkpoint.instant} of {rows.checkpoint.table}")
     if spec.engine != "Local" and not batch.is_start:
+        refuse_on_spark(spec)
         # Spark is started only by jobs that need it.
         from hudi_spark.jobs.ingest_spark import Recorded, write_upstream
+        from hudi_spark.jobs.ingests.sifting_tasks import judging
 
-        return write_upstream(spec, table, above, batch, Recorded(metadata, place), progress)
-    chain = Chain(Transforms.of(spec.work.get("transform", ())))
-    with contextlib.closing(chain):
-        return commit_rows(spec, table, chain.apply(rows.batches, known), metadata, place)
+        with judging(sifting, batch.name) as judge:
+            return write_upstream(spec, table, above, batch, Recorded(metadata, place), run.progress, judge=judge)
+    return commit_rows(spec, table, sifting.through(rows.batches, known, batch.name), metadata, place)
 
 
 def _words(batch: HudiBatch) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hudi_spark.jobs.batch import commit_rows, refuse_taken
+from hudi_spark.jobs.ingests.sifting import Sifting, refuse_on_spark, window
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.tally import told_of
 from hudi_spark.jobs.target import find_table
@@ -23,6 +25,7 @@ from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.checkpoints import Held, held_mark
 from hudi_table.sources.jdbc.settings import JdbcSettings
 from hudi_table.sources.jdbc.source import JdbcRows, waiting_parts, waiting_rows
+from hudi_table.sources.refusing import Place
 from hudi_table.table.store.clock import SystemClock
 
 
@@ -47,27 +50,28 @@ def run_jdbc(spec: JobSpec, progress: Progress) -> JobResult:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """What was committed of so many rows, with which checkpoint."""
+    """What was committed of so many rows, with which checkpoint; `sifted`: figures of rows that
+    were not taken."""
 
     checkpoint: Mark
     read: int
     commit: CommitResult
+    sifted: Mapping[str, float]
 
 
 def _take_here(
     spec: JobSpec, table: HudiTable | None, settings: JdbcSettings, held: Held[Mark] | None, progress: Progress
 ) -> _Taken | None:
     before = held.checkpoint if held is not None else None
-    chain = Chain(Transforms.of(spec.work.get("transform", ())), spec.work["source"].get("columns"))
     with (
-        contextlib.closing(chain),
-        waiting_rows(settings, os.environ, chain.columns, before, spec.attempt) as waiting,
+        contextlib.closing(Sifting(spec)) as sifting,
+        waiting_rows(settings, os.environ, sifting.chain.columns, before, spec.attempt) as waiting,
     ):
         if waiting is None:
             return None
         _say(progress, waiting.count, settings)
-        commit = _commit(spec, table, waiting, held, chain)
-        return _Taken(waiting.checkpoint, waiting.read, commit)
+        commit = _commit(spec, table, waiting, held, sifting)
+        return _Taken(waiting.checkpoint, waiting.read, commit, sifting.figures())
 
 
 def _take_in_tasks(
@@ -76,7 +80,9 @@ def _take_in_tasks(
     # Spark is started only by jobs that need it.
     from hudi_spark.jobs.ingest_spark import Recorded, refuse_other_steps
     from hudi_spark.jobs.ingests.jdbc_tasks import write_parts
+    from hudi_spark.jobs.ingests.sifting_tasks import judging
 
+    refuse_on_spark(spec)
     chain_of_sql = spec.work.get("transform", ())
     refuse_other_steps(chain_of_sql)
     for each in chain_of_sql:
@@ -91,8 +97,13 @@ def _take_in_tasks(
             return None
         _say(progress, waiting.count, settings)
         recorded = Recorded({key_of(name): waiting.checkpoint.to_text()}, behind_held(name, held))
-        commit = write_parts(spec, table, settings, waiting, recorded, progress)
-        return _Taken(waiting.checkpoint, waiting.count, commit)
+        place = _place(waiting.checkpoint, before)
+        with (
+            contextlib.closing(Sifting(spec, place)) as sifting,
+            judging(sifting, waiting.checkpoint.batch) as judge,
+        ):
+            commit = write_parts(spec, table, settings, waiting, recorded, progress, judge=judge)
+            return _Taken(waiting.checkpoint, waiting.count, commit, sifting.figures())
 
 
 def _say(progress: Progress, count: int, settings: JdbcSettings) -> None:
@@ -100,15 +111,20 @@ def _say(progress: Progress, count: int, settings: JdbcSettings) -> None:
 
 
 def _commit(
-    spec: JobSpec, table: HudiTable | None, waiting: JdbcRows, held: Held[Mark] | None, chain: Chain
+    spec: JobSpec, table: HudiTable | None, waiting: JdbcRows, held: Held[Mark] | None, sifting: Sifting
 ) -> CommitResult:
     known = table.schema() if table is not None else None
-    rows = chain.apply(waiting.batches, known)
+    sifting.place = _place(waiting.checkpoint, held.checkpoint if held is not None else None)
+    rows = sifting.through(waiting.batches, known, waiting.checkpoint.batch)
     name = str(spec.work["name"])
     place = behind_held(name, held)
     return commit_rows(spec, table, rows, {key_of(name): waiting.checkpoint.to_text()}, place)
 
 
+def _place(mark: Mark, before: Mark | None) -> Place:
+    return Place(window(mark.column, before.value if before is not None else "", mark.value))
+
+
 def _result(spec: JobSpec, taken: _Taken, seconds: float) -> JobResult:
-    words, figures = f"{counted(taken.read, 'row')} read", {"rowsRead": float(taken.read)}
+    words, figures = f"{counted(taken.read, 'row')} read", {"rowsRead": float(taken.read), **taken.sifted}
     return told_of(taken.commit).result(spec, words, taken.checkpoint.batch, seconds, figures)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-from hudi_spark.jobs.ingest_spark import Recorded, data_errors, in_spark_types, started, transformed, write_rows
+from hudi_spark.jobs.ingest_spark import Judge, Recorded, data_errors, in_spark_types, started, transformed, write_rows
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import CommitResult, HudiTable
@@ -31,15 +31,18 @@ def write_parts(
     parts: JdbcParts,
     recorded: Recorded,
     progress: Progress,
+    *,
+    judge: Judge | None = None,
 ) -> CommitResult:
-    """Read, transform, write. Raises HudiError. What a task reads is kept on its disk: the write
-    looks at rows more than once, and a database is to be asked for them once."""
+    """Read, transform, write. `judge`: which rows are taken. Raises HudiError. What a task reads is
+    kept on its disk: the write looks at rows more than once, and a database is to be asked for them
+    once."""
     spark = started(spec, progress, short=False)
     chain = spec.work.get("transform", ())
     with data_errors():
         kept = _frame(spark, settings, parts).persist(StorageLevel.DISK_ONLY)
         try:
-            rows = transformed(spark, kept, chain)
+            rows = transformed(spark, judge(spark, kept) if judge is not None else kept, chain)
             schema = None if chain else schema_of(parts.columns)
             return write_rows(spark, spec, table, rows, recorded, progress, schema=schema)
         finally:

@@ -103,14 +103,16 @@ def packets(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Sequence[p
                 yield ordinal, list(stream)
 
 
-def _packet(ordinal: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+def packet(ordinal: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Data of a part, as tasks keep it."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
-    return _answer(ordinal, None, sink.getvalue().to_pybytes())
+    return answer(ordinal, None, sink.getvalue().to_pybytes())
 
 
-def _answer(ordinal: int, told: bytes | None, data: bytes | None) -> pa.RecordBatch:
+def answer(ordinal: int, told: bytes | None, data: bytes | None) -> pa.RecordBatch:
+    """A row of what tasks keep."""
     arrays = [pa.array([ordinal], pa.int32()), pa.array([told], pa.binary()), pa.array([data], pa.binary())]
     return pa.record_batch(arrays, names=["ordinal", "told", "data"])
 
@@ -126,7 +128,7 @@ def read_part(batches: Batches, *, asked: Asked) -> Batches:
             wanted: Range = pickle.loads(payload)  # noqa: S301 - the driver's own, see tests/tidy/test_dangers.py
             messages, reached = read_range(tools.decoding.settings, tools.environment, wanted, SystemClock())
             parts = packed(messages)
-            yield from (_packet(ordinal, part) for part in parts)
+            yield from (packet(ordinal, part) for part in parts)
             times = [int(np.max(each)) for each in messages.times if len(each)]
             told = ReadRange(
                 wanted,
@@ -136,7 +138,7 @@ def read_part(batches: Batches, *, asked: Asked) -> Batches:
                 messages.size,
                 max(times, default=-1),
             )
-            yield _answer(ordinal, pickle.dumps(_looked_at(told, parts, asked)), None)
+            yield answer(ordinal, pickle.dumps(_looked_at(told, parts, asked)), None)
 
 
 def _looked_at(told: ReadRange, parts: Sequence[pa.RecordBatch], asked: Asked) -> ReadRange:
@@ -152,7 +154,7 @@ def make_part(batches: Batches, *, asked: Asked, found: Mapping[int, ReadRange])
     """What the second task of a range does."""
     set_up_worker()
     work = _tools_of(asked.tools).work
-    for ordinal, group in itertools.groupby(packets(batches), lambda packet: packet[0]):
+    for ordinal, group in itertools.groupby(packets(batches), lambda found: found[0]):
         if ordinal not in found:
             continue
         told = found[ordinal]
@@ -171,10 +173,8 @@ def make_part(batches: Batches, *, asked: Asked, found: Mapping[int, ReadRange])
                 for start in range(0, len(batch), _CHUNK_ROWS):
                     part = batch.slice(start, _CHUNK_ROWS)
                     count += len(part)
-                    yield _packet(ordinal, part)
-        yield _answer(
-            ordinal, pickle.dumps(MadeRows(rows.count, judged.messages, judged.refused, judged.dropped)), None
-        )
+                    yield packet(ordinal, part)
+        yield answer(ordinal, pickle.dumps(MadeRows(rows.count, judged.messages, judged.refused, judged.dropped)), None)
 
 
 def _fitting(rows: Rows[Positions], asked: Asked) -> Rows[Positions]:

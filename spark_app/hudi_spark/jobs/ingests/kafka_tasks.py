@@ -217,7 +217,7 @@ class SparkWay:
         refused = pa.concat_tables([ERROR_SCHEMA.empty_table(), *(each.refused for each in told)])
         messages, dropped = sum(each.messages for each in told), sum(each.dropped for each in told)
         self.shaping.check_counts(refused, messages, before)
-        frame = _frame(made, asked.known)
+        frame = frame_of(made, asked.known)
         chain = self.spec.work.get("transform", ())
         schema = asked.known
         if chain:
@@ -259,7 +259,7 @@ def _raised(name: str, message: str) -> HudiError:
     return found
 
 
-def _frame(made: DataFrame, schema: pa.Schema) -> DataFrame:
+def frame_of(made: DataFrame, schema: pa.Schema) -> DataFrame:
     """The rows that tasks have kept, in Spark's types."""
     spark_schema, target = in_spark_types(schema)
 

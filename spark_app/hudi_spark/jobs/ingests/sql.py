@@ -7,6 +7,7 @@ import contextlib
 from functools import partial
 
 from hudi_spark.jobs.batch import commit_rows, refuse_taken
+from hudi_spark.jobs.ingests.sifting import Sifting, window
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.tally import told_of
 from hudi_spark.jobs.target import find_table, storage_options
@@ -16,8 +17,8 @@ from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.services.ingesting import behind_held
 from hudi_table.services.query_rows import QuerySettings, waiting_rows
-from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.checkpoints import held_query
+from hudi_table.sources.refusing import Place
 from hudi_table.table.store.clock import SystemClock
 
 
@@ -33,9 +34,9 @@ def run_sql(spec: JobSpec, progress: Progress) -> JobResult:
     table = find_table(spec)
     held = held_query(table.context, name) if table is not None else None
     before = held.checkpoint if held is not None else None
-    chain, options = Chain(Transforms.of(work.get("transform", ()))), partial(storage_options, spec)
+    sifting, options = Sifting.checked(spec), partial(storage_options, spec)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(contextlib.closing(chain))
+        stack.enter_context(contextlib.closing(sifting))
         try:
             waiting = stack.enter_context(waiting_rows(settings, options, before, spec.attempt))
         except TableNotFoundError as error:
@@ -45,9 +46,11 @@ def run_sql(spec: JobSpec, progress: Progress) -> JobResult:
                 spec.attempt, "NothingToDo", message="none of the tables has a commit that is not in this one"
             )
         progress.say(f"reading the answer over {counted(len(settings.tables), 'table')}")
-        rows = chain.apply(waiting.batches, table.schema() if table is not None else None)
+        mark = waiting.checkpoint
+        sifting.place = Place(window(mark.column, before.value if before is not None else "", mark.value))
+        rows = sifting.through(waiting.batches, table.schema() if table is not None else None, mark.batch)
         place = behind_held(name, held)
         commit = commit_rows(spec, table, rows, {key_of(name): waiting.checkpoint.to_text()}, place)
     refuse_taken(name, commit)
     many = f"the answer over {counted(len(settings.tables), 'table')}"
-    return told_of(commit).result(spec, many, waiting.checkpoint.batch, clock.boot_seconds() - start, {})
+    return told_of(commit).result(spec, many, waiting.checkpoint.batch, clock.boot_seconds() - start, sifting.figures())

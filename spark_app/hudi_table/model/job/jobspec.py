@@ -30,6 +30,7 @@ class SchemaPolicy(StrEnum):
     REFUSE = "Refuse"
     ADD_COLUMNS = "AddColumns"
     WIDEN = "Widen"
+    EVOLVE = "Evolve"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,9 @@ class JobSpec:
     "format", "csv"} or {"type": "Kafka" or "Debezium", "format", "kafka": see
     `hudi_table.sources.kafka.settings`}, "transform": [steps,
     see `hudi_table.services.transforming.steps`], of Kafka also "mode", "commitIntervalSeconds",
-    MEMORY_BYTES,
-    "expectations": [{"name", "sql", "onFail": Fail, Quarantine or Drop}], "onUndecodable": Fail or
-    Quarantine, "maxErrorRatio", of every source "schemaPolicy": a `SchemaPolicy`}, {"type":
+    MEMORY_BYTES, "onUndecodable": Fail or Quarantine, of every source "expectations": [{"name",
+    "sql", "onFail": Fail, Quarantine or Drop}], "maxErrorRatio", "schemaPolicy": a
+    `SchemaPolicy`}, {"type":
     "Purge"}, {"type": "Bootstrap", "path", "mode": MetadataOnly or FullRecord, "pattern"}, or of a
     table service {"type": a `ServiceType`,
     "mode": Plan, Schedule, Execute or ScheduleAndExecute, "options": those of the service, which

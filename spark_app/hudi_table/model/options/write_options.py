@@ -48,6 +48,7 @@ OPERATION = "hoodie.datasource.write.operation"
 RECONCILE = "hoodie.datasource.write.reconcile.schema"
 PARTITIONS_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
 NULL_FOR_MISSING = "hoodie.write.set.null.for.missing.columns"
+EVOLVES = "hoodie.lakeops.schema.evolve"
 LOG_BLOCK_FORMAT = "hoodie.logfile.data.block.format"
 OPERATION_FIELD = "hoodie.allow.operation.metadata.field"
 DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
@@ -258,6 +259,7 @@ class WriteOptions:
     duplicates: DuplicatePolicy
     log_blocks: LogBlocks
     null_for_missing: bool
+    evolves: bool
     updates_clustered: bool
     failed_writes: FailedWrites | None = None
     event_time: str | None = None
@@ -307,7 +309,8 @@ class WriteOptions:
             conflict_retries=read.integer("hoodie.write.num.retries.on.conflict.failures", least=0),
             non_blocking=is_non_blocking(options),
             early_conflicts=read.boolean("hoodie.write.concurrency.early.conflict.detection.enable"),
-            null_for_missing=read.boolean(NULL_FOR_MISSING) or read.boolean(RECONCILE),
+            null_for_missing=read.boolean(NULL_FOR_MISSING) or read.boolean(RECONCILE) or read.boolean(EVOLVES),
+            evolves=read.boolean(EVOLVES),
             updates_clustered=values.short_class(read.text(CLUSTERED_UPDATES)) == "AllowUpdate"
             or prefers_writers(options),
             failed_writes=failed_writes(options),

@@ -10,6 +10,28 @@ from hudi_table.errors import InvalidRequestError
 from hudi_table.model.names import IS_DELETED
 from hudi_table.services.transforming.dialect import Select, to_duckdb
 
+APART = "Quarantine"
+"""`onFail` of a step: a row that it cannot take is kept apart. Else it ends the ingest."""
+
+
+def check_by_row(chain: Sequence[Mapping[str, Any]]) -> None:
+    """Raises InvalidRequestError where a step is to keep rows apart that it cannot take, and it or
+    one before it does not make each row of one row."""
+    asked = [number for number, raw in enumerate(chain) if raw.get("onFail") not in (None, "Fail")]
+    for number in asked:
+        kind = chain[number]["onFail"]
+        if kind != APART or chain[number].get("flatten") is not None:
+            what = "flatten, which takes every row" if kind == APART else f"onFail {kind!r}"
+            raise InvalidRequestError(
+                f"transform {number + 1} has {what}: give onFail Fail or {APART}, the latter with sql or function"
+            )
+    for number, raw in enumerate(chain[: max(asked, default=-1) + 1]):
+        if raw.get("sql") is not None and not to_duckdb(str(raw["sql"])).keeps_order:
+            raise InvalidRequestError(
+                f"transform {number + 1} groups, sorts, unites or nests, so that no single row can be told that a step fails on: "
+                f"leave out onFail {APART}, or give plain SELECTs up to it"
+            )
+
 
 def check_chain(
     chain: Sequence[Mapping[str, Any]],

@@ -26,6 +26,7 @@ _SETTINGS = {
     "preserve_insertion_order": "true",
     "threads": "1",
 }
+_TEXTS = "SELECT value, sha256(value) AS id FROM (SELECT to_json(row_)::VARCHAR AS value FROM source AS row_)"
 _WHOLE = r"'^[+-]?[0-9]+$'"
 _INTEGER = """CREATE MACRO spark_{name}(x) AS CASE
   WHEN typeof(x) IN ('DOUBLE', 'FLOAT') THEN CAST(trunc(TRY_CAST(x AS DOUBLE)) AS {kind})
@@ -116,6 +117,13 @@ class Database:
                 ) from error
             fields.append(pa.field(name, found))
         return pa.schema(fields)
+
+    def texts(self, rows: pa.Table) -> pa.Table:
+        """Of each row its columns as JSON (`value`), and the SHA-256 of that (`id`)."""
+        with _told(rows.column_names):
+            self._connection.register(SOURCE, rows)
+            found: pa.Table = self._connection.sql(_TEXTS).to_arrow_table()
+        return found
 
     def close(self) -> None:
         """End it."""

@@ -2,7 +2,8 @@
 
 A step is a mapping as the resource has it: `{"sql": "SELECT … FROM source"}`, `{"flatten":
 {"separator": "_"}}`, or `{"function": "NAME"}`, a function of one's own from an Arrow table to
-another, found by the entry point NAME of the group `hudi_table.transforms`.
+another, found by the entry point NAME of the group `hudi_table.transforms`. With `"onFail":
+"Quarantine"` rows that a step cannot take are kept apart.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_table.errors import HudiError, InvalidDataError, InvalidRequestError, InvalidSchemaError
+from hudi_table.services.transforming.by_row import Places, failing
+from hudi_table.services.transforming.chain_check import APART, check_by_row
 from hudi_table.services.transforming.dialect import Select, to_duckdb
 from hudi_table.services.transforming.duckdb import Database
 from hudi_table.write.incoming import open_stream
@@ -118,16 +122,18 @@ class _Function:
 
 @dataclass(frozen=True, slots=True)
 class Transforms:
-    """A chain, checked."""
+    """A chain, checked. `keeps_apart`: of which steps a row that one cannot take is kept apart."""
 
     steps: tuple[Step, ...]
+    keeps_apart: tuple[bool, ...] = ()
 
     @classmethod
     def of(cls, chain: Sequence[Mapping[str, Any]]) -> Transforms:
         """Raises InvalidRequestError that says which step is wrong, before anything is read."""
         if len(chain) > STEPS_MAX:
             raise InvalidRequestError(f"{len(chain)} transforms are given, at most {STEPS_MAX} are taken")
-        return cls(tuple(_step(each) for each in chain))
+        check_by_row(chain)
+        return cls(tuple(_step(each) for each in chain), tuple(each.get("onFail") == APART for each in chain))
 
     def __bool__(self) -> bool:
         """Whether there is anything to do."""
@@ -150,18 +156,96 @@ class Transforms:
         that is known, or is left out."""
         for step in self.steps:
             rows = step.apply(database, rows)
-        schema = rows.schema
-        if not any(pt.is_null(field.type) for field in schema):
-            return rows
-        names = set(known.names) if known is not None else set()
-        wanted = pa.schema(
-            [
-                known.field(f.name) if pt.is_null(f.type) and known is not None else f
-                for f in schema
-                if not pt.is_null(f.type) or f.name in names
-            ]
-        )
-        return pa.RecordBatchReader.from_batches(wanted, (batch.select(wanted.names).cast(wanted) for batch in rows))
+        return _typed(rows, known)
+
+    def sift(
+        self, rows: pa.Table, known: pa.Schema | None, database: Database, most: int
+    ) -> tuple[pa.Table, dict[int, Fault]]:
+        """What comes out of the last step of those rows that each step can take, and why others
+        cannot be taken, by row. Raises what `apply` does, InvalidDataError also where a step does
+        not keep apart what it cannot take, or more than `most` are such."""
+        try:
+            return self._made(rows, known, database), {}
+        except _StepError as error:
+            if not self.keeps_apart[error.step]:
+                raise InvalidDataError(error.message) from error
+        faults: dict[int, Fault] = {}
+
+        def why(places: Places) -> str:
+            try:
+                self._made(rows.take(pa.array(places)), known, database)
+            except _StepError as error:
+                if not self.keeps_apart[error.step]:
+                    raise InvalidDataError(error.message) from error
+                if len(places) == 1:
+                    faults[int(places[0])] = Fault(error.step, error.message)
+                return error.message
+            return ""
+
+        failing(np.arange(len(rows)), why, most)
+        kept = np.setdiff1d(np.arange(len(rows)), list(faults))
+        try:
+            return self._made(rows.take(pa.array(kept)), known, database), faults
+        except _StepError as error:
+            if not len(kept):
+                raise InvalidDataError(
+                    f"no row is one that transform {error.step + 1} takes: {error.message}"
+                ) from error
+            raise InvalidDataError(
+                f"transform {error.step + 1} fails on rows together each of which it takes alone, so none can be kept apart: {error.message}"
+            ) from error
+
+    @property
+    def sifts(self) -> bool:
+        """Whether rows that a step cannot take are kept apart."""
+        return any(self.keeps_apart)
+
+    @property
+    def streams(self) -> bool:
+        """Whether rows may come in parts; a function is given all of a commit."""
+        return not any(isinstance(step, _Function) for step in self.steps)
+
+    def _made(self, rows: pa.Table, known: pa.Schema | None, database: Database) -> pa.Table:
+        """One step after the other. Raises _StepError."""
+        for number, step in enumerate(self.steps):
+            try:
+                rows = step.apply(lambda: database, rows.to_reader()).read_all()
+            except InvalidDataError as error:
+                raise _StepError(error.message, number) from error
+        return _typed(rows.to_reader(), known).read_all()
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What a row fails by: the number of a step, and why."""
+
+    step: int
+    why: str
+
+
+class _StepError(Exception):
+    """A step cannot take some row."""
+
+    def __init__(self, message: str, step: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.step = step
+
+
+def _typed(rows: pa.RecordBatchReader, known: pa.Schema | None) -> pa.RecordBatchReader:
+    """A column that is null throughout has the type that is known, or is left out."""
+    schema = rows.schema
+    if not any(pt.is_null(field.type) for field in schema):
+        return rows
+    names = set(known.names) if known is not None else set()
+    wanted = pa.schema(
+        [
+            known.field(f.name) if pt.is_null(f.type) and known is not None else f
+            for f in schema
+            if not pt.is_null(f.type) or f.name in names
+        ]
+    )
+    return pa.RecordBatchReader.from_batches(wanted, (batch.select(wanted.names).cast(wanted) for batch in rows))
 
 
 class Chain:
@@ -188,6 +272,10 @@ class Chain:
         numbers = itertools.count()
         return self.transforms.apply(rows, known, lambda: self._database(next(numbers)))
 
+    def sift(self, rows: pa.Table, known: pa.Schema | None, most: int) -> tuple[pa.Table, dict[int, Fault]]:
+        """See `Transforms.sift`."""
+        return self.transforms.sift(rows, known, self._database(0), most)
+
     def close(self) -> None:
         """End the databases."""
         while self._databases:
@@ -212,7 +300,7 @@ def transformed(
 
 def _step(raw: Mapping[str, Any]) -> Step:
     known = [name for name in ("sql", "flatten", "function") if raw.get(name) is not None]
-    if len(known) != 1 or set(raw) - {"sql", "flatten", "function"}:
+    if len(known) != 1 or set(raw) - {"sql", "flatten", "function", "onFail"}:
         raise InvalidRequestError("a transform has sql, flatten or function, one of them")
     if known == ["sql"]:
         return _Sql(to_duckdb(str(raw["sql"])))

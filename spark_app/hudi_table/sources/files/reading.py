@@ -3,7 +3,7 @@ storage port."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from hudi_table.model.names import ALL_META_COLUMNS
 from hudi_table.table.store.ports import Storage
 
 BATCH_ROWS = 131_072
+Told = Callable[[SourceFile, int], None]
 
 
 def read_files(
@@ -23,19 +24,26 @@ def read_files(
     form: str,
     csv: Mapping[str, object],
     known: pa.Schema | None,
+    told: Told | None = None,
 ) -> tuple[pa.Schema, pa.RecordBatchReader]:
     """(schema, stream) of all files. The schema is the union of theirs; text files take known
-    columns' types.
+    columns' types. `told`: of each batch, before it is given, its file and how many rows of that
+    came before.
 
     Raises InvalidDataError that names a file which cannot be read, InvalidSchemaError if files
     contradict each other.
     """
-    paths = [f.path for f in files]
+    listed = list(files)
+    paths = [f.path for f in listed]
     schema = unified_schema({path: file_schema(storage, path, form, csv, known) for path in paths})
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for path in paths:
-            for batch in file_batches(storage, path, form, csv, schema):
+        for file in listed:
+            count = 0
+            for batch in file_batches(storage, file.path, form, csv, schema):
+                if told is not None:
+                    told(file, count)
+                count += len(batch)
                 yield conform(batch, schema)
 
     return schema, pa.RecordBatchReader.from_batches(schema, batches())

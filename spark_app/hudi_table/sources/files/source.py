@@ -11,7 +11,7 @@ import pyarrow as pa
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, advance, waiting
 from hudi_table.sources.base import Rows
 from hudi_table.sources.files.notified import Notified
-from hudi_table.sources.files.reading import read_files
+from hudi_table.sources.files.reading import Told, read_files
 from hudi_table.table.store.ports import ObjectInfo, Storage
 
 
@@ -43,10 +43,10 @@ class FileBatch:
         """Bytes of the files."""
         return sum(f.size for f in self.files)
 
-    def read(self, known: pa.Schema | None) -> Rows[Checkpoint]:
-        """All their rows, with the union of their columns."""
+    def read(self, known: pa.Schema | None, told: Told | None = None) -> Rows[Checkpoint]:
+        """All their rows, with the union of their columns. `told`: see `read_files`."""
         source = self.source
-        schema, batches = read_files(source.storage, self.files, source.format, source.csv, known)
+        schema, batches = read_files(source.storage, self.files, source.format, source.csv, known, told)
         return Rows(schema, batches, self.checkpoint)
 
 

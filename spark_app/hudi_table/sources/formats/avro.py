@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from hudi_table.codec.avro.aliases import columns_of, fields_of, with_columns
 from hudi_table.codec.avro.decode import MalformedError, decode_flat
 from hudi_table.codec.avro.guard import parsed_schema
 from hudi_table.codec.avro.schema import avro_to_arrow
@@ -83,41 +84,85 @@ def _loose(field: pa.Field) -> pa.Field:
 
 
 class AvroDecoder:
-    """Records of one schema, `text`."""
+    """Records of one schema, `text`. `resolves`: a field whose alias is a column of the table fills
+    that."""
 
-    def __init__(self, text: str) -> None:
-        self._reader = reader_of(text, "the schema file")
+    def __init__(self, text: str, *, resolves: bool = False) -> None:
+        self._name = "the schema file"
+        self._readers: Bounded[tuple[tuple[str, str], ...], Reader] = Bounded(SCHEMAS_MAX)
+        self._readers[()] = reader_of(text, self._name)
+        self._text, self._fields = text, fields_of(text) if resolves else ()
 
     def decode(self, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
-        """See `Decoder`."""
-        del known
-        return read_records(self._reader, messages, 0)
+        """See `Decoder`. Raises InvalidSchemaError too."""
+        columns = columns_of(self._name, self._fields, known.names if known is not None else ())
+        key = tuple(columns.items())
+        reader = self._readers.get(key)
+        if reader is None:
+            reader = self._readers[key] = reader_of(with_columns(self._text, columns), self._name)
+        return read_records(reader, messages, 0)
 
 
 class RegistryDecoder:
     """Records whose schemas a registry has: `schema_of` brings the text of an id, and raises
-    InvalidDataError where there is none. `judge`: of each schema alone."""
+    InvalidDataError where there is none. `judge`: of each schema alone. `resolves`: a field whose
+    alias is a column of the table fills that, or a column of an older schema of the same commit."""
 
-    def __init__(self, schema_of: Callable[[int], str], judge: Judge | None = None) -> None:
+    def __init__(self, schema_of: Callable[[int], str], judge: Judge | None = None, *, resolves: bool = False) -> None:
         self._schema_of = schema_of
         self._judge = judge
-        self._readers: Bounded[int, Reader] = Bounded(SCHEMAS_MAX)
+        self._resolves = resolves
+        self._texts: Bounded[int, str] = Bounded(SCHEMAS_MAX)
+        self._readers: Bounded[tuple[int, tuple[tuple[str, str], ...]], Reader] = Bounded(SCHEMAS_MAX)
+        self._together: frozenset[int] = frozenset()
+
+    def begin(self, messages: Sequence[bytes]) -> None:
+        """See `Resolving`."""
+        if self._resolves:
+            framed = [message for message in messages if len(message) >= FRAME and not message[0]]
+            self._together = frozenset(np.unique(ids_of(framed)).tolist())
 
     def decode(self, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
         """See `Decoder`. Messages of several schemas are one table with the union of their
-        columns."""
+        columns. Raises InvalidSchemaError too."""
+        columns = self._columns(messages, known) if self._resolves else {}
 
         def read(number: int, some: Sequence[bytes]) -> tuple[pa.Table, pa.Schema]:
-            rows = read_records(self._of(number), some, FRAME)
+            rows = read_records(self._of(number, columns.get(number, {})), some, FRAME)
             return rows, rows.schema
 
         return by_schema(messages, known, self._judge, read)
 
-    def _of(self, number: int) -> Reader:
-        known = self._readers.get(number)
+    def _columns(self, messages: Sequence[bytes], known: pa.Schema | None) -> dict[int, dict[str, str]]:
+        """Of each schema the columns that fields of other names fill. An older schema has the
+        smaller id."""
+        taken = set(known.names) if known is not None else set()
+        found = {}
+        for number in sorted(self._together.union(ids_of(messages).tolist())):
+            try:
+                fields = fields_of(self._text(number))
+            except (InvalidDataError, ValueError, KeyError, TypeError, AttributeError):
+                continue  # that it is none is told with its messages
+            found[number] = columns_of(_words(number), fields, taken)
+            taken |= {found[number].get(field.name, field.name) for field in fields}
+        return found
+
+    def _text(self, number: int) -> str:
+        known = self._texts.get(number)
         if known is None:
-            known = self._readers[number] = reader_of(self._schema_of(number), f"schema {number} of the registry")
+            known = self._texts[number] = self._schema_of(number)
         return known
+
+    def _of(self, number: int, columns: dict[str, str]) -> Reader:
+        key = number, tuple(columns.items())
+        known = self._readers.get(key)
+        if known is None:
+            known = self._readers[key] = reader_of(with_columns(self._text(number), columns), _words(number))
+        return known
+
+
+def _words(number: int) -> str:
+    return f"schema {number} of the registry"
 
 
 def reader_of(text: str, name: str) -> Reader:
@@ -165,7 +210,7 @@ def by_schema(
         except InvalidDataError as error:
             raise UndecodableError(int(rows[0]), error.message) from error
         if judge is not None and known is not None:
-            judge(f"schema {each} of the registry", known, columns)
+            judge(_words(each), known, columns)
         found.append(made)
         places.append(rows)
     return joined(found, places)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,15 @@ class Decoder(Protocol):
 
         Raises UndecodableError, and HudiError for what is no fault of one message.
         """
+        ...
+
+
+@runtime_checkable
+class Resolving(Protocol):
+    """A format in which a message is read otherwise beside others of its commit."""
+
+    def begin(self, messages: Sequence[bytes]) -> None:
+        """All messages of a commit, before parts of them are decoded."""
         ...
 
 

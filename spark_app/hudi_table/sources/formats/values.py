@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hudi_table.errors import InvalidDataError, InvalidSchemaError
 from hudi_table.model.names import ALL_META_COLUMNS, IS_DELETED
-from hudi_table.sources.formats.decoder import Decoder, UndecodableError, without_bad
+from hudi_table.sources.formats.decoder import Decoder, Resolving, UndecodableError, without_bad
 
 CHUNK_BYTES = 16 << 20
 ERRORS_FREE = 10
@@ -54,6 +54,8 @@ class Values:
         """The rows of the values at `kept`, and the place of each."""
         found, read = [], []
         places = kept.tolist()
+        if isinstance(self.decoder, Resolving):
+            self.decoder.begin([value for place in places if (value := values[place]) is not None])
         for start, stop in _chunks([values[place] for place in places]):
             rows = places[start:stop]
             some = [value for place in rows if (value := values[place]) is not None]

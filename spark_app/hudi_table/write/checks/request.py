@@ -333,7 +333,14 @@ def _schemas(
     if table_schema is None:
         return incoming, True, incoming
     keys = {name.partition(".")[0] for name in (*config.record_key, *config.partition_fields)}
-    evolved = evolve(table_schema, incoming, null_for_missing=options.null_for_missing, keys=keys)
+    evolved = evolve(
+        table_schema,
+        incoming,
+        null_for_missing=options.null_for_missing,
+        keys=keys,
+        orders={name.partition(".")[0] for name in config.ordering_fields},
+        relaxes=options.evolves,
+    )
     return evolved.schema, evolved.changed, evolved.schema
 
 

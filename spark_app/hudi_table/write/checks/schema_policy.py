@@ -7,7 +7,7 @@ the difference: columns that are added, those that are missing, those of another
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ _TAKES = {
     SchemaPolicy.REFUSE: "takes the columns of the table alone",
     SchemaPolicy.ADD_COLUMNS: "takes new columns and fills missing ones with nulls, and no other types",
     SchemaPolicy.WIDEN: "takes new columns and wider types, and fills missing columns with nulls",
+    SchemaPolicy.EVOLVE: "takes new columns and wider types, and fills missing columns with nulls, required ones too",
 }
 
 
@@ -75,19 +76,34 @@ def difference(table: pa.Schema, incoming: pa.Schema) -> Difference:
 
 
 def check_policy(
-    policy: SchemaPolicy, table: pa.Schema, incoming: pa.Schema, *, keys: Collection[str] = ()
+    policy: SchemaPolicy,
+    table: pa.Schema,
+    incoming: pa.Schema,
+    *,
+    keys: Collection[str] = (),
+    orders: Collection[str] = (),
 ) -> Difference:
     """The difference of two schemas that a policy takes; see `difference` for them. `keys`: columns
-    whose text stands in record keys or partition paths.
+    whose text stands in record keys or partition paths; `orders`: those that order rows.
 
     Raises InvalidSchemaError with all of the difference, and what to do.
     """
     found = difference(table, incoming)
-    why = _refusal(policy, found, table, incoming, keys)
+
+    def refusal(of: SchemaPolicy) -> str | None:
+        return _refusal(
+            of,
+            found,
+            lambda: evolve(
+                table, incoming, null_for_missing=True, keys=keys, orders=orders, relaxes=of is SchemaPolicy.EVOLVE
+            ),
+        )
+
+    why = refusal(policy)
     if why is None:
         return found
     weaker = list(SchemaPolicy)[list(SchemaPolicy).index(policy) + 1 :]
-    takers = [each for each in weaker if _refusal(each, found, table, incoming, keys) is None]
+    takers = [each for each in weaker if refusal(each) is None]
     step = (
         f"give schemaPolicy {takers[0]}, or correct the source"
         if takers
@@ -104,7 +120,13 @@ def check_rows(policy: SchemaPolicy, config: TableConfig, table: pa.Schema, inco
     known = _without_mark(table)
     stored = normalise(own_columns(incoming), known=table, logical_types=has_logical_types(config.version))
     keys = {name.partition(".")[0] for name in (*config.record_key, *config.partition_fields)}
-    check_policy(policy, known, _without_mark(stored), keys=keys)
+    check_policy(
+        policy,
+        known,
+        _without_mark(stored),
+        keys=keys,
+        orders={name.partition(".")[0] for name in config.ordering_fields},
+    )
 
 
 def check_alone(what: str, table: pa.Schema, incoming: pa.Schema) -> None:
@@ -121,16 +143,15 @@ def _without_mark(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field for field in schema if field.name != IS_DELETED])
 
 
-def _refusal(
-    policy: SchemaPolicy, found: Difference, table: pa.Schema, incoming: pa.Schema, keys: Collection[str]
-) -> str | None:
-    """Why a policy does not take a difference, "" where the difference says it; None if it does."""
+def _refusal(policy: SchemaPolicy, found: Difference, write: Callable[[], object]) -> str | None:
+    """Why a policy does not take a difference, "" where the difference says it; None if it does.
+    `write`: raises where a write could not."""
     if policy is SchemaPolicy.REFUSE:
         return "" if found else None
     if policy is SchemaPolicy.ADD_COLUMNS and found.changed:
         return ""
     try:
-        evolve(table, incoming, null_for_missing=True, keys=keys)
+        write()
     except InvalidSchemaError as error:
         return error.message
     return None

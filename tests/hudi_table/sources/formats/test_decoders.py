@@ -140,6 +140,45 @@ def test_where_each_schema_is_judged_alone_one_does_not_hide_behind_the_others()
         decoder.decode(messages, known)
 
 
+PRICED = schema({"name": "id", "type": "string"}, {"name": "price", "type": "long", "aliases": ["fee", "n"]})
+TABLE = pa.schema([("id", pa.string()), ("n", pa.int64())])
+
+
+def test_a_field_fills_the_column_that_its_alias_names() -> None:
+    message = record(PRICED, {"id": "a", "price": 7})
+    assert AvroDecoder(PRICED, resolves=True).decode([message], TABLE).to_pylist() == [{"id": "a", "n": 7}]
+    assert AvroDecoder(PRICED).decode([message], TABLE).to_pylist() == [{"id": "a", "price": 7}]
+    also = pa.schema([*TABLE, ("price", pa.int64())])
+    assert AvroDecoder(PRICED, resolves=True).decode([message], also).to_pylist() == [{"id": "a", "price": 7}]
+
+
+@pytest.mark.parametrize("known", [None, TABLE, TABLE.remove(1)], ids=["no table", "the old name", "neither name"])
+def test_messages_of_the_old_name_and_of_the_new_one_fill_one_column_in_parts_too(known: pa.Schema | None) -> None:
+    decoder = RegistryDecoder({1: FLAT, 2: PRICED}.__getitem__, resolves=True)
+    messages = [record(PRICED, {"id": "a", "price": 7}, 2), record(FLAT, {"id": "b", "n": 8}, 1)]
+    decoder.begin(messages)
+    found = [decoder.decode([message], known).to_pylist()[0] for message in messages]
+    assert found == [{"id": "a", "n": 7}, {"id": "b", "n": 8}]
+    assert decoder.decode(messages, known).to_pylist() == found
+
+
+@pytest.mark.parametrize(
+    ("fields", "columns", "said"),
+    [
+        ({"price": ["n"], "n": []}, ["n"], "schema 1 of the registry: fields 'n' and 'price' both claim column 'n'"),
+        ({"price": ["n"], "cost": ["n"]}, ["n"], "fields 'price' and 'cost' both claim column 'n'"),
+        ({"price": ["n", "fee"]}, ["n", "fee"], "aliases of field 'price' name 2 columns of the table, n and fee"),
+    ],
+)
+def test_where_it_is_not_clear_which_field_fills_which_column_nothing_is_read(
+    fields: dict[str, list[str]], columns: list[str], said: str
+) -> None:
+    text = schema(*({"name": name, "type": "long", "aliases": aliases} for name, aliases in fields.items()))
+    decoder = RegistryDecoder({1: text}.__getitem__, resolves=True)
+    with pytest.raises(InvalidSchemaError, match=said):
+        decoder.decode([record(text, dict.fromkeys(fields, 1), 1)], pa.schema([(name, pa.int64()) for name in columns]))
+
+
 @pytest.mark.parametrize("text", [FLAT, NESTED])
 @pytest.mark.parametrize("cut", [slice(0, -1), slice(0, None)], ids=["too short", "too long"])
 def test_a_damaged_record_is_named(text: str, cut: slice) -> None:

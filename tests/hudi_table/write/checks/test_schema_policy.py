@@ -27,7 +27,7 @@ TABLE = pa.schema(
         ("tags", pa.list_(pa.field("element", pa.struct([("name", pa.string())])))),
     ]
 )
-STRICT, ADDS, WIDENS = SchemaPolicy.REFUSE, SchemaPolicy.ADD_COLUMNS, SchemaPolicy.WIDEN
+STRICT, ADDS, WIDENS, EVOLVES = SchemaPolicy
 
 
 def changed(**kinds: pa.DataType | None) -> pa.Schema:
@@ -56,24 +56,24 @@ def refusal(policy: SchemaPolicy, incoming: pa.Schema) -> str:
 @pytest.mark.parametrize(
     ("incoming", "by"),
     [
-        (TABLE, [STRICT, ADDS, WIDENS]),
-        (pa.schema(list(TABLE)[::-1]), [STRICT, ADDS, WIDENS]),
-        (pa.schema([field.with_nullable(True) for field in TABLE]), [STRICT, ADDS, WIDENS]),
-        (changed(n=pa.null()), [STRICT, ADDS, WIDENS]),
-        (changed(new=pa.date32()), [ADDS, WIDENS]),
-        (changed(price=None), [ADDS, WIDENS]),
-        (changed(price=None, new=pa.string()), [ADDS, WIDENS]),
-        (changed(place=pa.struct([("city", pa.string()), ("zip", pa.int32()), ("at", pa.date32())])), [ADDS, WIDENS]),
-        (changed(n=pa.int64()), [WIDENS]),
-        (changed(n=pa.float64()), [WIDENS]),
-        (changed(price=pa.decimal128(8, 2)), [WIDENS]),
-        (changed(place=pa.struct([("city", pa.string()), ("zip", pa.int64())])), [WIDENS]),
+        (TABLE, [STRICT, ADDS, WIDENS, EVOLVES]),
+        (pa.schema(list(TABLE)[::-1]), [STRICT, ADDS, WIDENS, EVOLVES]),
+        (pa.schema([field.with_nullable(True) for field in TABLE]), [STRICT, ADDS, WIDENS, EVOLVES]),
+        (changed(n=pa.null()), [STRICT, ADDS, WIDENS, EVOLVES]),
+        (changed(new=pa.date32()), [ADDS, WIDENS, EVOLVES]),
+        (changed(price=None), [ADDS, WIDENS, EVOLVES]),
+        (changed(price=None, new=pa.string()), [ADDS, WIDENS, EVOLVES]),
+        (changed(place=pa.struct([("city", pa.string()), ("zip", pa.int32()), ("at", pa.date32())])), [ADDS, WIDENS, EVOLVES]),
+        (changed(n=pa.int64()), [WIDENS, EVOLVES]),
+        (changed(n=pa.float64()), [WIDENS, EVOLVES]),
+        (changed(price=pa.decimal128(8, 2)), [WIDENS, EVOLVES]),
+        (changed(place=pa.struct([("city", pa.string()), ("zip", pa.int64())])), [WIDENS, EVOLVES]),
         (changed(n=pa.string()), []),
         (changed(n=pa.float32()), []),
         (changed(price=pa.decimal128(12, 2)), []),
-        (changed(id=None), []),
+        (changed(id=None), [EVOLVES]),
         (changed(ID=pa.string()), []),
-        (changed(place=pa.struct([("city", pa.string())])), []),
+        (changed(place=pa.struct([("city", pa.string())])), [EVOLVES]),
     ],
     ids=[
         "the same", "in another order", "all may be null", "a column of no type", "one more", "one less", "one more and one less", "one more in a struct",
@@ -87,7 +87,13 @@ def test_each_policy_takes_what_it_says_and_the_next_one_more(incoming: pa.Schem
 
 def test_a_key_becomes_no_floating_point_under_any_policy() -> None:
     assert takers(changed(n=pa.float64()), "n") == []
-    assert takers(changed(n=pa.int64()), "n") == ["Widen"]
+    assert takers(changed(n=pa.int64()), "n") == ["Widen", "Evolve"]
+
+
+@pytest.mark.parametrize("needs", ["keys", "orders"])
+def test_what_finds_or_orders_rows_stays_required_under_any_policy(needs: str) -> None:
+    with pytest.raises(InvalidSchemaError, match="column 'id' \\(string\\) is missing in the data and is required"):
+        check_policy(EVOLVES, TABLE, changed(id=None), **{needs: ["id"]})
 
 
 @settings(max_examples=scaled(50))
@@ -119,6 +125,7 @@ def test_a_refusal_tells_the_whole_difference_and_the_policy_that_takes_it() -> 
     assert "added: new (date32[day]); missing: price (decimal128(10, 2)); changed: n int32 -> int64" in found
     assert "give schemaPolicy AddColumns" in refusal(STRICT, changed(new=pa.date32()))
     assert "give schemaPolicy Widen" in refusal(STRICT, changed(n=pa.int64()))
+    assert "give schemaPolicy Evolve" in refusal(WIDENS, changed(id=None))
 
 
 def test_what_no_policy_takes_is_said_so_with_the_reason() -> None:
