@@ -161,10 +161,6 @@ KAFKA_BAD = [
         kafka({"expectations": [{"name": "a", "sql": "n > 0", "onFail": "Warn"}]}),
         "must be one of Fail, Quarantine, Drop",
     ),
-    (
-        table(ingest=[ingest(mode="Continuous")]),
-        "mode Continuous goes with a source of type Kafka, Debezium, Kinesis or Hudi",
-    ),
     (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka, Debezium, Kinesis or Hudi"),
     (table(ingest=[ingest(engine="Spark")]), "engine goes with a source of type Kafka, Debezium or Jdbc"),
     (kafka({"engine": "Flink"}), "must be one of Local, Spark"),
@@ -189,6 +185,7 @@ KAFKA_GOOD += [
     jdbc({"operation": "Insert"}, incremental=None, split={"column": "id"}),
     jdbc({"engine": "Spark"}, split={"column": "id"}),
     jdbc({"engine": "Local"}, url="mysql://db/shop"),
+    jdbc({"mode": "Continuous", "commitInterval": "2s"}, incremental={"column": "at"}),
     jdbc(url="mysql://db/shop"),
     jdbc(url="mariadb://db:3306/shop", incremental={"column": "at"}, split={"column": "id"}, infinite="AsNull"),
 ]  # fmt: skip
@@ -207,7 +204,7 @@ KAFKA_BAD += [
     (jdbc(split={"column": "id", "parts": 17}), "parts"),
     (jdbc({"operation": "Insert"}, incremental={"column": "at"}), "it goes with operation Upsert"),
     (jdbc({"engine": "Spark"}, url="mysql://db/shop"), "engine Spark does not go with MySQL and MariaDB"),
-    (jdbc({"mode": "Continuous"}), "mode Continuous goes with"),
+    (jdbc({"mode": "Continuous"}), "mode Continuous of type Jdbc or Sql needs incremental"),
     (jdbc({"freshness": "5m"}), "freshness goes with"),
     (jdbc({"onUndecodable": "Quarantine"}), "go with a source of type Kafka"),
 ]
@@ -252,7 +249,11 @@ def custom(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tuple[
     return table(ingest=[ingest(source={"type": "Custom", **outer, "custom": inner}, **(of_ingest or {}))])
 
 
-KAFKA_GOOD += [custom(), custom({"operation": "Insert"}, options={"site": "x"}, every="30s")]
+KAFKA_GOOD += [
+    custom(),
+    custom({"mode": "Continuous"}),
+    custom({"operation": "Insert"}, options={"site": "x"}, every="30s"),
+]
 KAFKA_BAD += [
     (table(ingest=[ingest(source={"type": "Custom"})]), "needs custom and no format"),
     (table(ingest=[ingest(source={**FILES, "custom": {"name": "a"}})]), "no other has custom"),
@@ -260,7 +261,7 @@ KAFKA_BAD += [
     (custom(name="a b"), "name"),
     (custom(options={"n": 7}), "options"),
     (custom(every="soon"), "every"),
-    (custom({"mode": "Continuous"}), "mode Continuous goes with"),
+    (custom({"freshness": "5m"}), "freshness goes with"),
 ]
 
 
@@ -273,6 +274,7 @@ def statement(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tup
 
 KAFKA_GOOD += [
     statement(),
+    statement({"mode": "Continuous", "commitInterval": "2s"}, incremental={"column": "seen"}),
     statement(incremental={"column": "seen", "lag": "10m"}, every="30s"),
     statement(tables=[{"name": f"t{number}", "location": f"s3://lake/{number}"} for number in range(16)]),
 ]
@@ -299,7 +301,7 @@ KAFKA_BAD += [
     (statement(incremental={"lag": "1m"}), "column"),
     (statement(every="soon"), "every"),
     (statement({"operation": "Insert"}), "goes with operation Upsert"),
-    (statement({"mode": "Continuous"}), "mode Continuous goes with"),
+    (statement({"mode": "Continuous"}), "mode Continuous of type Jdbc or Sql needs incremental"),
 ]
 
 
@@ -310,6 +312,22 @@ def notified(**changes: Any) -> tuple[str, dict[str, Any]]:
     return table(ingest=[ingest(source={**FILES, "notifications": told, **changes})])
 
 
+FOLLOWED_FILES = {"mode": "Continuous", "commitInterval": "5s"}
+KAFKA_GOOD += [
+    table(ingest=[ingest(source={**FILES, "maxBytes": "1Gi"}, freshness="5m", **FOLLOWED_FILES)]),
+    table(ingest=[ingest(source={**FILES, "maxBytes": "1Gi"})]),
+    table(ingest=[ingest(source={**notified()[1]["spec"]["ingest"][0]["source"]}, **FOLLOWED_FILES)]),
+]
+KAFKA_BAD += [
+    (jdbc(maxBytes="1Gi"), "maxBytes"),
+    (table(ingest=[ingest(source={**FILES, "maxBytes": "much"})]), "maxBytes"),
+    (table(ingest=[ingest(source=FILES, freshness="5m")]), "freshness goes with"),
+    (
+        table(ingest=[ingest(source=notified()[1]["spec"]["ingest"][0]["source"], freshness="5m", **FOLLOWED_FILES)]),
+        "freshness goes with",
+    ),
+    (table(ingest=[ingest(source=FILES, activeDeadline="1h", **FOLLOWED_FILES)]), "activeDeadline does not go with"),
+]
 KAFKA_GOOD += [notified(), notified(path="s3a://b/p/"), notified(queue="http://queue:9324/000000000000/landing")]
 KAFKA_BAD += [
     (notified(path="gs://b/p"), "notifications belongs to type Files with a path in S3"),

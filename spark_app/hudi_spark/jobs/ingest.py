@@ -1,19 +1,22 @@
 """An ingest: what waits in a source becomes commits that also record that it is in the table.
 
-Of files the engine `Local` makes one in this process, `Spark` one in tasks (`ingest_spark`); of
-other sources see the folder `ingests`.
+Of files the engine `Local` makes them in this process, `Spark` in tasks (`ingest_spark`): one of
+all that wait, or of `maxBytes` each; mode `Continuous` looks again each `commitInterval`. Of other
+sources see the folder `ingests`.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import cast
 
 from hudi_spark.jobs.batch import Batch, commit_rows, next_batch, told_by_queue
+from hudi_spark.jobs.ingests.polled import Polling, Taken, run_polled
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.target import find_table, policy_of
+from hudi_spark.jobs.target import policy_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.codec.arrow_types import normalise
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError, WriteConflictError
@@ -24,7 +27,6 @@ from hudi_table.model.table.layouts import has_logical_types
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.files.notified import Notified
 from hudi_table.sources.files.reading import file_schema
-from hudi_table.table.store.clock import SystemClock
 from hudi_table.write.checks.reserved_columns import own_columns
 from hudi_table.write.checks.schema_evolution import evolve
 from hudi_table.write.checks.schema_policy import check_rows
@@ -43,7 +45,7 @@ _ELSEWHERE = {
 
 
 def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
-    """Do one attempt. Raises HudiError; nothing of the batch is visible then."""
+    """Do one attempt. Raises HudiError; what was committed before stays."""
     kind = str(spec.work["source"].get("type"))
     if kind in _ELSEWHERE:
         module, name = _ELSEWHERE[kind]
@@ -52,20 +54,57 @@ def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
         raise InvalidRequestError(
             f"source type {kind!r} is not read by this release; it reads {', '.join(('Files', *_ELSEWHERE))}"
         )
-    start = SystemClock().boot_seconds()
-    with told_by_queue(spec) as told:
-        done = _taken(spec, told, progress)
-        aside = told.taken() if told is not None else ""
-    if done is None:
-        return JobResult(spec.attempt, "NothingToDo", message=f"every file of the source is in the table{aside}")
-    return _result(spec, done, aside, SystemClock().boot_seconds() - start)
+    looking = _Looking(spec, progress)
+    return run_polled(spec, progress, looking.ask, looking.result, looking.let_go)
 
 
-def _taken(spec: JobSpec, told: Notified | None, progress: Progress) -> tuple[Batch, CommitResult] | None:
+@dataclass(slots=True)
+class _Looking:
+    """An attempt at an ingest from files. What a queue has told is held until all of it is in the
+    table: messages that were given back in between would come again, and count as received."""
+
+    spec: JobSpec
+    progress: Progress
+    _held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _told: Notified | None = None
+    _aside: str = ""
+
+    def ask(self, table: HudiTable | None) -> Taken | str:
+        """See `Ask`."""
+        if self._told is None:
+            self._told = self._held.enter_context(told_by_queue(self.spec))
+        done = _taken(self.spec, self._told, table, self.progress)
+        more = done is not None and done[0].more
+        if not more:
+            self._aside = self._told.taken() if self._told is not None else ""
+            self.let_go()
+        if done is None:
+            return f"every file of the source is in the table{self._aside}"
+        batch, commit = done
+        read = {"filesConsumed": float(len(batch.files)), "bytesRead": float(batch.size)}
+        return Taken(commit, batch_id(str(self.spec.work["name"]), batch.files), read, more)
+
+    def result(self, driver: Polling, seconds: float) -> JobResult:
+        """Of a run that has committed."""
+        tally, read = driver.tally, driver.read
+        message = (
+            f"{counted(tally.inserted, 'row')} inserted, {tally.updated:,} updated, {tally.deleted:,} deleted "
+            f"from {counted(int(read['filesConsumed']), 'file')} in {seconds:.1f} s{self._aside}"
+        )
+        return tally.told(self.spec, message, driver.checkpoint, seconds, {**read, "commits": float(tally.count)})
+
+    def let_go(self) -> None:
+        """Give back what a queue has told and is not in the table."""
+        self._told = None
+        self._held.close()
+
+
+def _taken(
+    spec: JobSpec, told: Notified | None, table: HudiTable | None, progress: Progress
+) -> tuple[Batch, CommitResult] | None:
     """What was committed of the files that wait, None where none does. Of those that a queue tells
     of without one that cannot be read: it must not keep back the others."""
     while True:
-        table = find_table(spec)
         batch = next_batch(spec, table, told)
         if batch is None:
             return None
@@ -136,31 +175,6 @@ def _write_local(spec: JobSpec, table: HudiTable | None, batch: Batch, progress:
         found = chain.apply(batch.taken.read(chain.read_as(known)).batches, known)
         progress.say(f"{batch.operation} into {spec.table['location']} in this process")
         return commit_rows(spec, table, found, batch.extra_metadata, batch.behind)
-
-
-def _result(spec: JobSpec, done: tuple[Batch, CommitResult], aside: str, seconds: float) -> JobResult:
-    batch, commit = done
-    figures = {
-        "recordsInserted": float(commit.rows_inserted),
-        "recordsUpdated": float(commit.rows_updated),
-        "recordsDeleted": float(commit.rows_deleted),
-        "filesConsumed": float(len(batch.files)),
-        "bytesRead": float(batch.size),
-        "bytesWritten": float(commit.bytes_written),
-        "seconds": round(seconds, 3),
-    }
-    message = (
-        f"{counted(commit.rows_inserted, 'row')} inserted, {commit.rows_updated:,} updated, {commit.rows_deleted:,} deleted "
-        f"from {counted(len(batch.files), 'file')} in {seconds:.1f} s{aside}"
-    )
-    return JobResult(
-        spec.attempt,
-        "Succeeded",
-        message=message,
-        instants=(commit.instant,) if commit.instant else (),
-        figures=figures,
-        checkpoint=batch_id(str(spec.work["name"]), batch.files),
-    )
 
 
 def _names(files: tuple[SourceFile, ...]) -> str:

@@ -49,10 +49,10 @@ class IngestSpec:
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "self.mode != 'Continuous' || self.source.type in ['Kafka', 'Debezium', 'Kinesis', 'Hudi']",
-            "mode Continuous goes with a source of type Kafka, Debezium, Kinesis or Hudi",
+            "self.mode != 'Continuous' || ((!has(self.source.jdbc) || has(self.source.jdbc.incremental)) && (!has(self.source.sql) || has(self.source.sql.incremental)))",
+            "mode Continuous of type Jdbc or Sql needs incremental: without it each look would read all rows",
             "mode",
-            lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.type in FOLLOWED,
+            lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.grows,
         ),
         Rule(
             "!has(self.commitInterval) || self.mode == 'Continuous'",
@@ -95,10 +95,10 @@ class IngestSpec:
             lambda i: i.active_deadline is None or i.mode is not IngestMode.CONTINUOUS,
         ),
         Rule(
-            "!has(self.freshness) || self.source.type in ['Kafka', 'Debezium', 'Kinesis', 'Hudi']",
-            "freshness goes with a source of type Kafka, Debezium, Kinesis or Hudi",
+            "!has(self.freshness) || self.source.type in ['Kafka', 'Debezium', 'Kinesis', 'Hudi'] || (self.source.type == 'Files' && !has(self.source.notifications) && self.mode == 'Continuous')",
+            "freshness goes with a source of type Kafka, Debezium, Kinesis or Hudi, or Files in mode Continuous without notifications",
             "freshness",
-            lambda i: i.freshness is None or i.source.type in FOLLOWED,
+            lambda i: i.freshness is None or i.source.type in FOLLOWED or i.lists_continuously,
         ),
         Rule(
             "self.source.type in ['Kafka', 'Debezium', 'Kinesis'] || (size(self.expectations) == 0 && self.onUndecodable == 'Fail')",
@@ -176,13 +176,13 @@ class IngestSpec:
         "of Kafka, Debezium and Jdbc: Local reads in the driver, Spark in tasks of its executors; Local if absent", None
     )
     commit_interval: str | None = prop(
-        "of mode Continuous: how long rows are gathered for a commit, 10s if absent; maxRows or maxBytes end it sooner, of another table maxInstants",
+        "of mode Continuous: how long rows are gathered for a commit, 10s if absent; maxRows or maxBytes end it sooner, of another table maxInstants. Files, Jdbc, Sql and Custom are asked so often what waits",
         None,
         pattern=DURATION,
         max_length=32,
     )
     freshness: str | None = prop(
-        "of a stream: Fresh is False once messages wait and the newest in the table is older, 60s if absent; of Kinesis, once a record has waited for longer; of another table, once a commit has waited for longer",
+        "of a stream: Fresh is False once messages wait and the newest in the table is older, 60s if absent; of Kinesis, once a record has waited for longer; of another table a commit, of Files in mode Continuous a file",
         None,
         pattern=DURATION,
         max_length=32,
@@ -209,6 +209,12 @@ class IngestSpec:
     active_deadline: str | None = prop(
         "a run that takes longer is stopped and failed, such as 2h", None, pattern=DURATION, max_length=32
     )
+
+    @property
+    def lists_continuously(self) -> bool:
+        """Whether a driver lists a folder again and again."""
+        listed = self.source.type is SourceType.FILES and self.source.notifications is None
+        return listed and self.mode is IngestMode.CONTINUOUS
 
     @property
     def on_spark(self) -> bool:

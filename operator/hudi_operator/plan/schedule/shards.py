@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from hudi_operator.api.ingests.ingest import FRESHNESS, IngestSpec
+from hudi_operator.api.ingests.ingest import FRESHNESS, IngestMode, IngestSpec
 from hudi_operator.manifests.quantities import seconds_of
 from hudi_operator.plan.observed import Problem, SourceObservation, TableObservation
 from hudi_operator.plan.schedule.retention import PART_MIN
@@ -78,5 +78,6 @@ def unknown(ingest: IngestSpec, sources: tuple[SourceObservation, ...]) -> str:
             return f"the stream of {name} did not tell what waits: {found.message}"
         return f"{counted(found.silent, 'shard')} of {name} did not tell what waits" if found.silent else ""
     if source.jdbc is not None or source.sql is not None or source.custom is not None:
-        return f"the operator does not ask the source of {name}: each run finds out what is new"
+        who = "its driver" if ingest.mode is IngestMode.CONTINUOUS else "each run"
+        return f"the operator does not ask the source of {name}: {who} finds out what is new"
     return ""

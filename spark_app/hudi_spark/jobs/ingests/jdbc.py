@@ -1,16 +1,15 @@
 """An ingest from a database, in this process, without a JVM, or in tasks of Spark (`jdbc_tasks`):
-what waits becomes one commit that also says how far it is."""
+what waits becomes one commit that also says how far it is; in mode `Continuous` the database is
+asked again each `commitInterval`."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 
 from hudi_spark.jobs.batch import commit_rows, refuse_taken
+from hudi_spark.jobs.ingests.polled import Polling, Taken, check_grows, run_polled
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.tally import told_of
-from hudi_spark.jobs.target import find_table
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.counts import counted
@@ -23,40 +22,41 @@ from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.checkpoints import Held, held_mark
 from hudi_table.sources.jdbc.settings import JdbcSettings
 from hudi_table.sources.jdbc.source import JdbcRows, waiting_parts, waiting_rows
-from hudi_table.table.store.clock import SystemClock
 
 
 def run_jdbc(spec: JobSpec, progress: Progress) -> JobResult:
-    """Do one attempt. Raises HudiError; nothing of it is visible then."""
-    clock = SystemClock()
-    start, work = clock.boot_seconds(), spec.work
+    """Do one attempt. Raises HudiError; what was committed before stays."""
+    work = spec.work
     settings = JdbcSettings.of(work["source"])
     if settings.column and work["operation"] != "Upsert":
         raise InvalidRequestError(
             "jdbc.incremental reads some rows again, which only operation Upsert takes for the same"
         )
-    table, name = find_table(spec), str(work["name"])
-    held = held_mark(table.context, name) if table is not None else None
+    check_grows(spec, "Jdbc", settings.column)
+    name = str(work["name"])
     take = _take_here if spec.engine == "Local" else _take_in_tasks
-    taken = take(spec, table, settings, held, progress)
-    if taken is None:
-        return JobResult(spec.attempt, "NothingToDo", message="what the database holds is in the table")
-    refuse_taken(name, taken.commit)
-    return _result(spec, taken, clock.boot_seconds() - start)
+
+    def ask(table: HudiTable | None) -> Taken | str:
+        held = held_mark(table.context, name) if table is not None else None
+        taken = take(spec, table, settings, held, progress)
+        if taken is None:
+            return "what the database holds is in the table"
+        refuse_taken(name, taken.commit)
+        return taken
+
+    def told(driver: Polling, seconds: float) -> JobResult:
+        return driver.result(f"{counted(int(driver.read['rowsRead']), 'row')} read", seconds)
+
+    return run_polled(spec, progress, ask, told)
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    """What was committed of so many rows, with which checkpoint."""
-
-    checkpoint: Mark
-    read: int
-    commit: CommitResult
+def _taken(checkpoint: Mark, read: int, commit: CommitResult) -> Taken:
+    return Taken(commit, checkpoint.batch, {"rowsRead": float(read)})
 
 
 def _take_here(
     spec: JobSpec, table: HudiTable | None, settings: JdbcSettings, held: Held[Mark] | None, progress: Progress
-) -> _Taken | None:
+) -> Taken | None:
     before = held.checkpoint if held is not None else None
     chain = Chain(Transforms.of(spec.work.get("transform", ())), spec.work["source"].get("columns"))
     with (
@@ -67,12 +67,12 @@ def _take_here(
             return None
         _say(progress, waiting.count, settings)
         commit = _commit(spec, table, waiting, held, chain)
-        return _Taken(waiting.checkpoint, waiting.read, commit)
+        return _taken(waiting.checkpoint, waiting.read, commit)
 
 
 def _take_in_tasks(
     spec: JobSpec, table: HudiTable | None, settings: JdbcSettings, held: Held[Mark] | None, progress: Progress
-) -> _Taken | None:
+) -> Taken | None:
     # Spark is started only by jobs that need it.
     from hudi_spark.jobs.ingest_spark import Recorded, refuse_other_steps
     from hudi_spark.jobs.ingests.jdbc_tasks import write_parts
@@ -92,7 +92,7 @@ def _take_in_tasks(
         _say(progress, waiting.count, settings)
         recorded = Recorded({key_of(name): waiting.checkpoint.to_text()}, behind_held(name, held))
         commit = write_parts(spec, table, settings, waiting, recorded, progress)
-        return _Taken(waiting.checkpoint, waiting.count, commit)
+        return _taken(waiting.checkpoint, waiting.count, commit)
 
 
 def _say(progress: Progress, count: int, settings: JdbcSettings) -> None:
@@ -107,8 +107,3 @@ def _commit(
     name = str(spec.work["name"])
     place = behind_held(name, held)
     return commit_rows(spec, table, rows, {key_of(name): waiting.checkpoint.to_text()}, place)
-
-
-def _result(spec: JobSpec, taken: _Taken, seconds: float) -> JobResult:
-    words, figures = f"{counted(taken.read, 'row')} read", {"rowsRead": float(taken.read)}
-    return told_of(taken.commit).result(spec, words, taken.checkpoint.batch, seconds, figures)

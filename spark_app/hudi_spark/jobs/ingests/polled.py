@@ -1,0 +1,138 @@
+"""An ingest from a source that is asked for what waits: once until nothing does, or, in mode
+`Continuous`, each `commitInterval`; at once again where a commit could not hold all of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from hudi_spark.jobs.ingests.following import is_continuous, run
+from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.stopping import Stopping
+from hudi_spark.jobs.tally import Tally
+from hudi_spark.jobs.target import find_table
+from hudi_table.api import CommitResult, HudiTable
+from hudi_table.errors import DataLossError, InvalidRequestError
+from hudi_table.model.counts import counted
+from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.table.store.clock import SystemClock
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one commit took: name of its batch, how much was read of what, and whether more may
+    wait."""
+
+    commit: CommitResult
+    checkpoint: str
+    read: Mapping[str, float] = field(default_factory=dict)
+    more: bool = False
+
+
+Ask = Callable[[HudiTable | None], Taken | str]
+"""Commits what waits behind the table's newest checkpoint, or says why nothing does."""
+
+
+def _nothing() -> None:
+    """Nothing is held between two questions."""
+
+
+@dataclass(slots=True)
+class Polling:
+    """An attempt at one ingest. `let_go` ends what `ask` holds from one question to the next."""
+
+    spec: JobSpec
+    ask: Ask
+    progress: Progress
+    stopping: Stopping
+    let_go: Callable[[], None] = _nothing
+    clock: SystemClock = field(default_factory=SystemClock)
+    tally: Tally = field(default_factory=Tally)
+    read: Counter[str] = field(default_factory=Counter)
+    table: HudiTable | None = None
+    checkpoint: str = ""
+    said: str = "it was told to end before it had asked its source"
+    follows: bool = False
+
+    @property
+    def commits(self) -> int:
+        """See `Turns`."""
+        return self.tally.count
+
+    def once(self) -> None:
+        """Everything that waits."""
+        while self._asked():
+            pass
+
+    def renew(self) -> None:
+        """See `Turns`. Each question goes by the checkpoint as it is then."""
+        self.table = None
+        self.let_go()
+
+    def take(self, deadline: float) -> None:
+        """See `Turns`."""
+        more = self._asked()
+        if not self.follows:
+            self.progress.say("it follows its source from here")
+            self.follows = True
+        if not more:
+            self.stopping.wait(max(0.0, deadline - self.clock.boot_seconds()))
+
+    def judge_loss(self, error: DataLossError) -> None:
+        """See `Turns`."""
+        raise error
+
+    def _asked(self) -> bool:
+        """Whether more may wait."""
+        self.table = self.table or find_table(self.spec)
+        taken = self.ask(self.table)
+        if isinstance(taken, str):
+            self.said = taken
+            return False
+        self.tally.add(taken.commit)
+        self.read.update(taken.read)
+        self.checkpoint = taken.checkpoint
+        return taken.more
+
+    def result(self, words: str, seconds: float) -> JobResult:
+        """Of a run that has committed. `words`: what it took."""
+        count = self.tally.count
+        if is_continuous(self.spec.work):
+            words = f"{words} in {counted(count, 'commit')}"
+        figures = {**self.read, "commits": float(count)}
+        return self.tally.result(self.spec, words, self.checkpoint, seconds, figures)
+
+
+def run_polled(
+    spec: JobSpec,
+    progress: Progress,
+    ask: Ask,
+    told: Callable[[Polling, float], JobResult],
+    let_go: Callable[[], None] = _nothing,
+) -> JobResult:
+    """Do one attempt. `told`: the result of a run that has committed, which took so many seconds.
+    Raises HudiError; what was committed before stays."""
+    clock = SystemClock()
+    start = clock.boot_seconds()
+    with Stopping() if is_continuous(spec.work) else contextlib.nullcontext(Stopping()) as stopping:
+        driver = Polling(spec, ask, progress, stopping, let_go, clock)
+        try:
+            fill = run(driver, spec.work, stopping, progress)
+        finally:
+            let_go()
+    if not driver.tally.count:
+        return JobResult(spec.attempt, "NothingToDo", message=driver.said)
+    result = told(driver, clock.boot_seconds() - start)
+    return fill.told(result) if fill is not None else result
+
+
+def check_grows(spec: JobSpec, kind: str, column: str) -> None:
+    """Raises InvalidRequestError for an ingest that would read all rows again at each look."""
+    if is_continuous(spec.work) and not column:
+        raise InvalidRequestError(
+            f"mode Continuous of a source of type {kind} needs {kind.lower()}.incremental: "
+            "without it each look would read all rows; give it, or mode Once"
+        )
