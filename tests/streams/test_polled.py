@@ -1,6 +1,6 @@
-"""`Continuous` drivers of sources that are asked, against real parts: a folder, a queue of SQS (moto),
-a PostgreSQL, a statement over another table, a package. Each takes what comes once, ends when it is
-told to, and what it is killed amid is once in the table."""
+"""`Continuous` drivers of sources that are asked, against real parts: a folder, a queue of SQS
+(moto), a PostgreSQL, a statement over another table, a package. Each takes what comes once, ends
+when it is told to, and what it is killed amid is once in the table."""
 
 from __future__ import annotations
 
@@ -178,6 +178,7 @@ def test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing(
             # Nobody hides any more what the killed one has received.
             shown(feed)
     driver = feed.start()
+    wait_for(lambda: FOLLOWS in feed.log(), feed.log)
     wait_for(lambda: len(feed.numbers()) >= sent, feed.log)
     end(driver)
     assert feed.numbers() == list(range(sent))
@@ -186,7 +187,7 @@ def test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing(
 
 def shown(feed: Polled) -> None:
     """Let every message of the queue be seen, as the end of its visibility timeout does."""
-    from moto.core import DEFAULT_ACCOUNT_ID
+    from moto.core.models import DEFAULT_ACCOUNT_ID
     from moto.sqs.models import sqs_backends
 
     queue = sqs_backends[DEFAULT_ACCOUNT_ID]["us-east-1"].queues[
@@ -203,7 +204,7 @@ def test_a_driver_that_dies_has_one_successor(
     monkeypatch.setattr(loop, "RUN_RECHECK_SECONDS", 3.0)
     feed, kept = made(kind), Kept(tmp_path / "kept")
     kept.folder.mkdir()
-    asked = {
+    asked: dict[str, Any] = {
         "name": "feed", "mode": "Continuous", "commitInterval": "300ms", "operation": feed.operation, "source": feed.source,
     }  # fmt: skip
     if kind in ("database", "statement"):
@@ -240,7 +241,9 @@ def test_a_backlog_of_files_becomes_commits_of_so_many_bytes(made: Callable[[str
     driver = feed.start(source={"maxBytes": 1}, commitIntervalSeconds=600)
     wait_for(lambda: len(feed.numbers()) == 120, feed.log)
     end(driver)
-    assert feed.result().figures["commits"] == 6, "one larger than that is a commit of its own, and the next comes at once"
+    assert feed.result().figures["commits"] == 6, (
+        "one larger than that is a commit of its own, and the next comes at once"
+    )
 
 
 @pytest.mark.s3

@@ -312,22 +312,6 @@ def notified(**changes: Any) -> tuple[str, dict[str, Any]]:
     return table(ingest=[ingest(source={**FILES, "notifications": told, **changes})])
 
 
-FOLLOWED_FILES = {"mode": "Continuous", "commitInterval": "5s"}
-KAFKA_GOOD += [
-    table(ingest=[ingest(source={**FILES, "maxBytes": "1Gi"}, freshness="5m", **FOLLOWED_FILES)]),
-    table(ingest=[ingest(source={**FILES, "maxBytes": "1Gi"})]),
-    table(ingest=[ingest(source={**notified()[1]["spec"]["ingest"][0]["source"]}, **FOLLOWED_FILES)]),
-]
-KAFKA_BAD += [
-    (jdbc(maxBytes="1Gi"), "maxBytes"),
-    (table(ingest=[ingest(source={**FILES, "maxBytes": "much"})]), "maxBytes"),
-    (table(ingest=[ingest(source=FILES, freshness="5m")]), "freshness goes with"),
-    (
-        table(ingest=[ingest(source=notified()[1]["spec"]["ingest"][0]["source"], freshness="5m", **FOLLOWED_FILES)]),
-        "freshness goes with",
-    ),
-    (table(ingest=[ingest(source=FILES, activeDeadline="1h", **FOLLOWED_FILES)]), "activeDeadline does not go with"),
-]
 KAFKA_GOOD += [notified(), notified(path="s3a://b/p/"), notified(queue="http://queue:9324/000000000000/landing")]
 KAFKA_BAD += [
     (notified(path="gs://b/p"), "notifications belongs to type Files with a path in S3"),
@@ -372,8 +356,8 @@ KAFKA_GOOD += [
 ]
 KAFKA_BAD += [
     (backfill(endAt=None), "mode Backfill needs kafka.endAt"),
-    (backfill({"mode": "Once"}), "no other mode has it"),
-    (backfill({"mode": "Continuous"}), "no other mode has it"),
+    (backfill({"mode": "Once"}), "no other mode has one"),
+    (backfill({"mode": "Continuous"}), "no other mode has one"),
     (backfill({"operation": "Insert"}), "mode Backfill goes with operation Upsert"),
     (backfill(startFrom={"position": "Latest"}), "does not begin at Latest"),
     (backfill(of={"mergeMode": "CommitTime"}), "needs orderingFields and mergeMode EventTime"),

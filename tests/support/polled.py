@@ -1,5 +1,5 @@
-"""Ingests whose sources are asked for what waits, and what gives each source rows: a folder, a queue
-that tells of files, a database, a statement over another table, a package."""
+"""Ingests whose sources are asked for what waits, and what gives each source rows: a folder, a
+queue that tells of files, a database, a statement over another table, a package."""
 
 from __future__ import annotations
 
@@ -73,6 +73,7 @@ class Polled:
     put: Callable[[Iterable[int]], None]
     operation: str = "Upsert"
     storage: dict[str, Any] = field(default_factory=dict)
+    table: dict[str, Any] = field(default_factory=dict)
     runs: int = 0
 
     @property
@@ -84,7 +85,7 @@ class Polled:
         """Of an attempt; `source` is laid over the source."""
         table = {
             "name": "orders", "location": self.location, "type": "CopyOnWrite", "recordKey": ["id"],
-            "index": {"type": "Simple"}, "options": {},
+            "index": {"type": "Simple"}, "options": {}, **self.table,
         }  # fmt: skip
         asked = {
             "type": "Ingest", "name": "feed", "operation": self.operation, "transform": [],

@@ -135,7 +135,7 @@ def ingest_job(
         work["schemaPolicy"] = ingest.schema_policy.value
     if ingest.source.type in MESSAGES:
         work |= _checks(ingest, body)
-    if ingest.source.kafka is not None or ingest.mode is IngestMode.CONTINUOUS:
+    if ingest.source.kafka is not None or ingest.mode in (IngestMode.CONTINUOUS, IngestMode.BACKFILL):
         # At its moment a job takes what is there, once.
         work["mode"] = (IngestMode.ONCE if ingest.mode is IngestMode.SCHEDULED else ingest.mode).value
         work["commitIntervalSeconds"] = seconds_of(ingest.commit_interval or COMMIT_INTERVAL)

@@ -99,7 +99,7 @@ def _transforms(spec: HudiTableSpec) -> tuple[FieldError, ...]:
 
 
 def _stream_transforms(number: int, spec: HudiTableSpec, ingest: IngestSpec) -> list[FieldError]:
-    """No Spark reads a stream, nor does what follows a source, and rows of a stream have an order."""
+    """No Spark reads a stream, nor follows a source, and rows of a stream have an order."""
     needed = [*spec.record_key, *(each.field for each in spec.partition_by)]
     upserts = ingest.operation is IngestOperation.UPSERT
     latest_wins = not spec.ordering_fields or spec.merge_mode is MergeMode.COMMIT_TIME

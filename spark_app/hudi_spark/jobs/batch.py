@@ -20,6 +20,7 @@ from hudi_table.arguments import OperationName
 from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, key_of
 from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.model.job.ranges import Range
 from hudi_table.services.ingesting import Behind, behind_held, commit_behind
 from hudi_table.services.select_check import check_select
 from hudi_table.sources.checkpoints import held_files
@@ -109,7 +110,8 @@ def next_batch(spec: JobSpec, table: HudiTable | None, told: Notified | None = N
     path = str(source["path"])
     storage = told.storage if told is not None else open_storage(path, storage_options(spec, path))
     most = int(source.get("maxBytes", 0))
-    files = FilesSource(storage, str(source["format"]), name, spec.attempt, dict(source.get("csv", {})), told, most)
+    within, csv = Range.of(source), dict(source.get("csv", {}))
+    files = FilesSource(storage, str(source["format"]), name, spec.attempt, csv, told, most, within)
     held = held_files(table.context, name) if table is not None else None
     before = held.checkpoint if held is not None else None
     taken = files.plan(files.discover(), before)

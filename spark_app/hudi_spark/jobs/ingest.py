@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import cast
 
 from hudi_spark.jobs.batch import Batch, commit_rows, next_batch, told_by_queue
-from hudi_spark.jobs.ingests.polled import Polling, Taken, run_polled
+from hudi_spark.jobs.ingests.polled import Polling, Taken, check_range, run_polled
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import policy_of
 from hudi_table.api import CommitResult, HudiTable
@@ -23,6 +23,7 @@ from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSche
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import SourceFile, batch_id
 from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.job.ranges import Range
 from hudi_table.model.table.layouts import has_logical_types
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.files.notified import Notified
@@ -54,6 +55,10 @@ def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
         raise InvalidRequestError(
             f"source type {kind!r} is not read by this release; it reads {', '.join(('Files', *_ELSEWHERE))}"
         )
+    within = Range.of(spec.work["source"])
+    check_range(spec, within)
+    if within is not None and spec.work["source"].get("notifications") is not None:
+        raise InvalidRequestError("a range of files is listed: leave notifications out")
     looking = _Looking(spec, progress)
     return run_polled(spec, progress, looking.ask, looking.result, looking.let_go)
 

@@ -31,14 +31,14 @@ FILES = {"type": "Files", "path": "s3://landing/orders/", "format": "parquet"}
 QUEUE = {"type": "Sqs", "queue": "https://sqs.eu-central-1.amazonaws.com/123456789012/landing"}
 BY = {"incremental": {"column": "at"}}
 ORDERS = [{"name": "orders", "location": "s3://lake/orders"}]
-SOURCES = {
+SOURCES: dict[str, dict[str, Any]] = {
     "files": FILES,
     "queue": {**FILES, "notifications": QUEUE},
     "database": {"type": "Jdbc", "jdbc": {"url": "postgresql://db/shop", "table": "orders", **BY}},
     "statement": {"type": "Sql", "sql": {"query": "SELECT * FROM orders", "tables": ORDERS, **BY}},
     "package": {"type": "Custom", "custom": {"name": "shop.api"}},
 }
-HELD = {
+HELD: dict[str, Checkpoint | Mark | QueryMark | CustomMark] = {
     "files": Checkpoint("b1", "a", ("1.parquet",), frozenset({1})),
     "queue": Checkpoint("b1", "a", ("1.parquet",), frozenset({1})),
     "database": Mark("b1", "a", "at", "2026-01-01 00:00:00", 1, "7"),
@@ -92,7 +92,7 @@ def test_one_driver_follows_its_source_and_has_one_successor(kind: str) -> None:
 def test_a_driver_of_another_manifest_is_ended(kind: str) -> None:
     (first,) = launches(planned(kind, None))
     effects = planned(kind, held(kind), first.run, generation=2)
-    assert [each.attempt for each in effects if isinstance(each, Stop)] == [first.run.name]
+    assert [each.name for each in effects if isinstance(each, Stop)] == [first.run.name]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -129,3 +129,20 @@ def test_the_status_tells_the_greatest_value_that_was_read(kind: str) -> None:
     assert told.ingest[0].position == "2026-01-01 00:00:00"
     fresh = next(c for c in told.conditions if c.type == "Fresh")
     assert fresh.message == "the operator does not ask the source of feed: its driver finds out what is new"
+
+
+def ranged(source: dict[str, Any], *runs: RunStatus, seen: SourceObservation | None = None) -> list[Effect]:
+    wanted = desired(ingest=[ingest(name="feed", mode="Backfill", source=source)])
+    return plan_table(wanted, Observed(sources=(seen or SourceObservation("feed"),), runs=runs), NOW)
+
+
+def test_a_range_of_a_database_is_taken_once() -> None:
+    source = {**SOURCES["database"], "range": {"since": "2026-01-01", "until": "2026-02-01"}}
+    (first,) = launches(ranged(source))
+    assert first.spec.work["mode"] == "Backfill"
+    assert first.spec.work["source"]["range"] == {"since": "2026-01-01", "until": "2026-02-01", "by": "Modified"}
+    failed = replace(first.run, phase="Failed", reason="Unavailable", finished=rfc3339(NOW - timedelta(hours=1)))
+    assert launches(ranged(source, failed))
+    for phase in ("Succeeded", "NothingToDo"):
+        done = replace(first.run, phase=phase, finished=rfc3339(NOW - timedelta(hours=1)))
+        assert not launches(ranged(source, done))

@@ -9,7 +9,7 @@ from typing import ClassVar
 from hudi_operator.api.fields import patterns
 from hudi_operator.api.fields.patterns import DURATION, NAME
 from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecodable, TransformSpec
-from hudi_operator.api.ingests.ranges import StartPosition
+from hudi_operator.api.ingests.ranges import StartPosition, is_bounded
 from hudi_operator.api.ingests.source import FOLLOWED, MESSAGES, STREAMS, SourceSpec, SourceType
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.job.jobspec import SchemaPolicy
@@ -50,7 +50,7 @@ class IngestSpec:
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             "self.mode != 'Continuous' || ((!has(self.source.jdbc) || has(self.source.jdbc.incremental)) && (!has(self.source.sql) || has(self.source.sql.incremental)))",
-            "mode Continuous of type Jdbc or Sql needs incremental: without it each look would read all rows",
+            "mode Continuous of type Jdbc or Sql needs incremental: without it all rows would be read each time",
             "mode",
             lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.grows,
         ),
@@ -61,12 +61,10 @@ class IngestSpec:
             lambda i: i.commit_interval is None or i.mode is IngestMode.CONTINUOUS,
         ),
         Rule(
-            "(self.mode == 'Backfill') == (has(self.source.kafka) && has(self.source.kafka.endAt))",
-            "mode Backfill needs kafka.endAt, and no other mode has it",
+            "(self.mode == 'Backfill') == (has(self.source.range) || (has(self.source.kafka) && has(self.source.kafka.endAt)))",
+            "mode Backfill needs kafka.endAt, or source.range of Files, Jdbc with incremental or Hudi, and no other mode has one",
             "mode",
-            lambda i: (
-                (i.mode is IngestMode.BACKFILL) == (i.source.kafka is not None and i.source.kafka.end_at is not None)
-            ),
+            lambda i: (i.mode is IngestMode.BACKFILL) == is_bounded(i.source),
         ),
         Rule(
             "self.mode != 'Backfill' || (self.operation == 'Upsert' && (!has(self.source.kafka) || self.source.kafka.startFrom.position != 'Latest'))",

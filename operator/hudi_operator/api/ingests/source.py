@@ -13,7 +13,7 @@ from hudi_operator.api.ingests.custom import CustomSpec
 from hudi_operator.api.ingests.databases import Infinite, JdbcSpec
 from hudi_operator.api.ingests.kinesis import KinesisSpec
 from hudi_operator.api.ingests.notifications import NotificationsSpec
-from hudi_operator.api.ingests.ranges import EndAtSpec, StartFromSpec
+from hudi_operator.api.ingests.ranges import RANGE_RULES, EndAtSpec, RangeSpec, StartFromSpec
 from hudi_operator.api.ingests.statements import SqlSpec
 from hudi_operator.api.ingests.upstreams import UpstreamSpec
 from hudi_operator.api.schema import Rule, prop
@@ -176,6 +176,7 @@ class SourceSpec:
     """Where rows come from."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
+        *RANGE_RULES,
         Rule(
             "self.type != 'Files' || (has(self.path) && has(self.format) && self.format in ['parquet', 'csv', 'json'])",
             "a source of type Files needs path and format: parquet, csv or json",
@@ -357,6 +358,9 @@ class SourceSpec:
         None,
         pattern=QUANTITY,
         max_length=16,
+    )
+    range: RangeSpec | None = prop(
+        "of mode Backfill of types Files, Jdbc with incremental, and Hudi: what it takes", None
     )
     format: SourceFormat | None = prop("format of the files, or of the messages' values", None)
     csv: CsvSpec | None = prop("details of CSV files", None)

@@ -159,9 +159,11 @@ def _followed(source: SourceSpec) -> str:
     return "its queue" if source.notifications is not None else f"the files at {source.path}"
 
 
-def _of_query(ingest: IngestSpec, every: str, doing: str, look: Look) -> Asked | RequeueAfter:
+def _of_query(ingest: IngestSpec, every: str, doing: str, look: Look) -> Asked | RequeueAfter | None:
     work = f"Ingest/{ingest.name}"
     last = queries.last_of(work, look.generation, look.runs)
+    if last is not None and ingest.mode is IngestMode.BACKFILL:
+        return None  # A range is taken once.
     wait = queries.wait_of(every, last, look.now)
     if wait > 0:
         return RequeueAfter(wait, work, appointment=True)

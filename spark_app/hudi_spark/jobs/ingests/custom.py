@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hudi_spark.jobs.batch import commit_rows, refuse_taken
 from hudi_spark.jobs.ingests.following import interval_of, is_continuous
-from hudi_spark.jobs.ingests.polled import Polling, Taken, run_polled
+from hudi_spark.jobs.ingests.polled import Polling, Taken, refuse_range, run_polled
 from hudi_spark.jobs.progress import Progress
 from hudi_table.api import HudiTable
 from hudi_table.model.counts import counted
@@ -85,6 +85,7 @@ class _Asking:
 
 def run_custom(spec: JobSpec, progress: Progress) -> JobResult:
     """Do one attempt. Raises HudiError; what was committed before stays."""
+    refuse_range(spec, "positions are the package's own; let custom.options tell it what to give")
     custom = spec.work["source"].get("custom", {})
     name = str(custom.get("name", ""))
 

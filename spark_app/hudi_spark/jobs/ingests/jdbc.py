@@ -8,7 +8,7 @@ import contextlib
 import os
 
 from hudi_spark.jobs.batch import commit_rows, refuse_taken
-from hudi_spark.jobs.ingests.polled import Polling, Taken, check_grows, run_polled
+from hudi_spark.jobs.ingests.polled import Polling, Taken, check_grows, check_range, run_polled
 from hudi_spark.jobs.progress import Progress
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import InvalidRequestError
@@ -33,6 +33,7 @@ def run_jdbc(spec: JobSpec, progress: Progress) -> JobResult:
             "jdbc.incremental reads some rows again, which only operation Upsert takes for the same"
         )
     check_grows(spec, "Jdbc", settings.column)
+    check_range(spec, settings.within)
     name = str(work["name"])
     take = _take_here if spec.engine == "Local" else _take_in_tasks
 

@@ -13,11 +13,12 @@ from hudi_spark.jobs.ingests.following import is_continuous, run
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.stopping import Stopping
 from hudi_spark.jobs.tally import Tally
-from hudi_spark.jobs.target import find_table
+from hudi_spark.jobs.target import arrival_decides, find_table
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import DataLossError, InvalidRequestError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.job.ranges import Range
 from hudi_table.table.store.clock import SystemClock
 
 
@@ -129,10 +130,29 @@ def run_polled(
     return fill.told(result) if fill is not None else result
 
 
+def check_range(spec: JobSpec, within: Range | None) -> None:
+    """Raises InvalidRequestError for a range whose rows could overwrite newer ones, or come twice,
+    and for one of another mode."""
+    if (str(spec.work.get("mode", "Once")) == "Backfill") != (within is not None):
+        raise InvalidRequestError("mode Backfill needs a range, and no other mode has one")
+    if within is not None and (spec.work["operation"] != "Upsert" or arrival_decides(spec)):
+        raise InvalidRequestError(
+            "mode Backfill needs operation Upsert, orderingFields and mergeMode EventTime: its rows are older than those beside it"
+        )
+
+
+def refuse_range(spec: JobSpec, why: str) -> None:
+    """Raises InvalidRequestError for mode Backfill, or a range, of a source that has none."""
+    if str(spec.work.get("mode", "Once")) == "Backfill" or spec.work["source"].get("range") is not None:
+        raise InvalidRequestError(
+            f"a source of type {spec.work['source']['type']} has no range that mode Backfill could take: {why}"
+        )
+
+
 def check_grows(spec: JobSpec, kind: str, column: str) -> None:
     """Raises InvalidRequestError for an ingest that would read all rows again at each look."""
     if is_continuous(spec.work) and not column:
         raise InvalidRequestError(
             f"mode Continuous of a source of type {kind} needs {kind.lower()}.incremental: "
-            "without it each look would read all rows; give it, or mode Once"
+            "without it all rows would be read each time; give it, or mode Once"
         )

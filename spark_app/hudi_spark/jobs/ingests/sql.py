@@ -8,7 +8,7 @@ import contextlib
 from functools import partial
 
 from hudi_spark.jobs.batch import commit_rows, refuse_taken
-from hudi_spark.jobs.ingests.polled import Polling, Taken, check_grows, run_polled
+from hudi_spark.jobs.ingests.polled import Polling, Taken, check_grows, refuse_range, run_polled
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import storage_options
 from hudi_table.api import HudiTable
@@ -30,6 +30,7 @@ def run_sql(spec: JobSpec, progress: Progress) -> JobResult:
             "a statement is answered again and again: a source of type Sql goes with operation Upsert"
         )
     check_grows(spec, "Sql", settings.column)
+    refuse_range(spec, "let its WHERE say which rows are meant")
     many = f"the answer over {counted(len(settings.tables), 'table')}"
 
     def ask(table: HudiTable | None) -> Taken | str:

@@ -34,8 +34,8 @@ def schema_of(ctx: TableContext) -> pa.Schema:
 
 
 def check_back(ctx: TableContext, holds: Holds, back: str, *, again: bool) -> None:
-    """Raise InvalidRequestError for a step back (`back` says which, \"\" for none) of an ingest that
-    inserts, unless rows may be taken `again`."""
+    """Raise InvalidRequestError for a step back (`back` says which, \"\" for none) of an ingest
+    that inserts, unless rows may be taken `again`."""
     operation = _operation_of(ctx, holds) if back and not again else UPSERT
     if operation != UPSERT:
         raise InvalidRequestError(

@@ -129,8 +129,7 @@ def _of_database(asked: _Asked) -> tuple[Mark, str]:
     held = asked.held if isinstance(asked.held, Mark) else None
     if held is not None:
         _check_column(held.column, column, "jdbc")
-        _check_kind(held.value, value)
-    _check_value(value)
+    _check_value(value, held.value if held is not None else "")
     # No state of the database has such a digest: the next run looks at what is there.
     return Mark(asked.batch, "", column, value, -1, ""), ""
 
@@ -143,8 +142,7 @@ def _of_statement(asked: _Asked) -> tuple[QueryMark, str]:
             f"{asked.ingest} has no checkpoint yet, and one of type Sql names its statement: let it run once, then set it"
         )
     _check_column(asked.held.column, column, "sql")
-    _check_kind(asked.held.value, value)
-    _check_value(value)
+    _check_value(value, asked.held.value)
     return replace(asked.held, batch=asked.batch, attempt="", tables={}, value=value), ""
 
 
@@ -157,20 +155,18 @@ def _check_column(known: str, column: str, field: str) -> None:
         raise InvalidRequestError(f"the ingest goes by column {known!r}, and not by {column!r}")
 
 
-def _check_value(value: str) -> None:
-    """Raises InvalidRequestError for what is neither a whole number nor a date or time."""
-    if _NUMBER.fullmatch(value):
-        return
+def _check_value(value: str, known: str) -> None:
+    """Raises InvalidRequestError for what is neither a whole number nor a date or time, or another
+    of these than the value that is known."""
+    number = _NUMBER.fullmatch(value) is not None
     try:
-        datetime.fromisoformat(value)
+        if not number:
+            datetime.fromisoformat(value)
     except ValueError:
         raise InvalidRequestError(
             f"{value!r} is neither a whole number nor a date or time, such as 2026-01-31 12:00:00"
         ) from None
-
-
-def _check_kind(known: str, value: str) -> None:
-    if known and bool(_NUMBER.fullmatch(known)) is not bool(_NUMBER.fullmatch(value)):
+    if known and number is not (_NUMBER.fullmatch(known) is not None):
         raise InvalidRequestError(f"the checkpoint holds {known!r}, which is of another type than {value!r}")
 
 
@@ -183,7 +179,9 @@ def _of_table(asked: _Asked) -> tuple[Upstream, str]:
     *names, instant = asked.text.split() or [""]
     above = asked.sources.table()
     if len(names) > 1 or (names and names[0] != above.config.name):
-        raise InvalidRequestError(f"the table at {above.base_path} is called {above.config.name}, and not {' '.join(names)}")
+        raise InvalidRequestError(
+            f"the table at {above.base_path} is called {above.config.name}, and not {' '.join(names)}"
+        )
     stable = stable_commits(load_timeline(above))
     found = next((each for each in stable if each.time == instant), None)
     if found is None:
@@ -221,7 +219,9 @@ def _of_files(asked: _Asked) -> tuple[Checkpoint, str]:
     taken = tuple(each for each in there if each.modified < moment)
     held = asked.held if isinstance(asked.held, Checkpoint) else None
     again = _again(held, there, taken)
-    back = f"{counted(again, 'file')} that {'is' if again == 1 else 'are'} in the table would wait again" if again else ""
+    back = (
+        f"{counted(again, 'file')} that {'is' if again == 1 else 'are'} in the table would wait again" if again else ""
+    )
     checkpoint = advance(None, asked.ingest, "", taken, there)
     return replace(checkpoint, batch=asked.batch, files=()), back
 

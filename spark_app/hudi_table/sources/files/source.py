@@ -10,6 +10,7 @@ from itertools import accumulate
 import pyarrow as pa
 
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, advance, waiting
+from hudi_table.model.job.ranges import Range
 from hudi_table.sources.base import Rows
 from hudi_table.sources.files.notified import Notified
 from hudi_table.sources.files.reading import read_files
@@ -57,7 +58,7 @@ class FileBatch:
 class FilesSource:
     """The files of the ingest `ingest`, as its attempt `attempt` sees them. `notified`: the queue
     that tells of them, None where the folder is listed. `max_bytes`: size of the files of one
-    batch, of which one may be larger; 0 for all that wait."""
+    batch, of which one may be larger; 0 for all that wait. `within`: those of a range alone."""
 
     storage: Storage
     format: str
@@ -66,12 +67,14 @@ class FilesSource:
     csv: Mapping[str, object] = field(default_factory=dict)
     notified: Notified | None = None
     max_bytes: int = 0
+    within: Range | None = None
 
     def discover(self) -> tuple[SourceFile, ...]:
         """What lies there, or what the queue tells of that."""
         if self.notified is not None:
             return tuple(map(_source_file, self.notified.files()))
-        return list_source(self.storage)
+        found = list_source(self.storage)
+        return self.within.files(found) if self.within is not None else found
 
     def plan(self, found: tuple[SourceFile, ...], before: Checkpoint | None) -> FileBatch | None:
         """All files that wait, or the oldest. Behind no checkpoint those too that came before there
