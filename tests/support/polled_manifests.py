@@ -27,6 +27,14 @@ POLLED_BAD = [
     ),
     (table(ingest=[ingest(source=FILES, activeDeadline="1h", **FOLLOWED_FILES)]), "activeDeadline does not go with"),
 ]
+POLLED_GOOD += [
+    table(ingest=[ingest(operation="Insert", dropDuplicates=True)]),
+    table(ingest=[ingest(dropDuplicates=False)]),
+]
+POLLED_BAD += [
+    (table(ingest=[ingest(dropDuplicates=True)]), "dropDuplicates goes with operation Insert"),
+    (table(ingest=[ingest(operation="BulkInsert", dropDuplicates=True)]), "dropDuplicates goes with operation Insert"),
+]
 
 
 def ranged(kind: str, within: dict[str, Any] | None = None, /, **of_ingest: Any) -> tuple[str, dict[str, Any]]:

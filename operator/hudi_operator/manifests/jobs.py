@@ -131,6 +131,8 @@ def ingest_job(
         work["source"] = {**body["source"], "kafka": kafka_document(ingest.source.kafka)}
     if ingest.source.kinesis is not None:
         work["source"] = {**body["source"], "kinesis": kinesis_document(ingest.source.kinesis)}
+    if ingest.drop_duplicates:
+        work["dropDuplicates"] = True
     if ingest.schema_policy is not None:
         work["schemaPolicy"] = ingest.schema_policy.value
     if ingest.source.type in MESSAGES:

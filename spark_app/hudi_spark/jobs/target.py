@@ -14,7 +14,12 @@ from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import HudiError, InvalidRequestError, TableNotFoundError
 from hudi_table.model.job.jobspec import JobSpec, SchemaPolicy
 from hudi_table.model.job.variables import SOURCE_VARIABLES
-from hudi_table.model.options.write_options import NULL_FOR_MISSING
+from hudi_table.model.options.write_options import (
+    DROP_DUPLICATES,
+    DUPLICATE_POLICY,
+    NULL_FOR_MISSING,
+    DuplicatePolicy,
+)
 from hudi_table.model.table.config import MergeMode, TableType
 from hudi_table.model.table.index_properties import CONNECTION
 from hudi_table.model.table.layouts import fills_unavailable
@@ -99,8 +104,14 @@ def check_columns(spec: JobSpec, table: HudiTable, schema: pa.Schema) -> None:
 
 def ingest_options(spec: JobSpec) -> dict[str, str]:
     """Options of the table's writes by an ingest, whose policy wins over what they say of missing
-    columns."""
+    columns, and `dropDuplicates` over what they say of stored keys. Raises InvalidRequestError."""
     options = dict(spec.table.get("options", {}))
+    if spec.work.get("dropDuplicates"):
+        if spec.work["operation"] != "Insert":
+            raise InvalidRequestError(
+                f"dropDuplicates goes with operation Insert, and this is {spec.work['operation']}: leave it out, or give Insert"
+            )
+        options |= {DUPLICATE_POLICY: DuplicatePolicy.DROP.value, DROP_DUPLICATES: "true"}
     if policy_of(spec) in (SchemaPolicy.ADD_COLUMNS, SchemaPolicy.WIDEN):
         options[NULL_FOR_MISSING] = "true"
     return options

@@ -131,6 +131,13 @@ def test_the_status_tells_the_greatest_value_that_was_read(kind: str) -> None:
     assert fresh.message == "the operator does not ask the source of feed: its driver finds out what is new"
 
 
+def test_a_job_is_told_to_leave_out_rows_whose_key_is_stored() -> None:
+    (launch,) = launches(planned("package", None, operation="Insert", dropDuplicates=True))
+    assert launch.spec.work["dropDuplicates"] is True
+    (launch,) = launches(planned("package", None, operation="Insert"))
+    assert "dropDuplicates" not in launch.spec.work
+
+
 def ranged(source: dict[str, Any], *runs: RunStatus, seen: SourceObservation | None = None) -> list[Effect]:
     wanted = desired(ingest=[ingest(name="feed", mode="Backfill", source=source)])
     return plan_table(wanted, Observed(sources=(seen or SourceObservation("feed"),), runs=runs), NOW)

@@ -55,6 +55,12 @@ class IngestSpec:
             lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.grows,
         ),
         Rule(
+            "!self.dropDuplicates || self.operation == 'Insert'",
+            "dropDuplicates goes with operation Insert: Upsert makes rows of one key one by itself, and BulkInsert looks for no keys",
+            "dropDuplicates",
+            lambda i: not i.drop_duplicates or i.operation is IngestOperation.INSERT,
+        ),
+        Rule(
             "!has(self.commitInterval) || self.mode == 'Continuous'",
             "commitInterval belongs to mode Continuous",
             "commitInterval",
@@ -199,6 +205,10 @@ class IngestSpec:
         None,
         pattern="^(0(\\.[0-9]{1,6})?|1(\\.0)?)$",
         max_length=8,
+    )
+    drop_duplicates: bool = prop(
+        "of operation Insert: rows whose key is in the table are left out, and rows of one key in a commit become one",
+        False,
     )
     schema_policy: SchemaPolicy | None = prop(
         "of columns that are not the table's: Refuse stops the ingest; AddColumns takes new ones and fills missing ones with nulls; Widen takes wider types too. If absent, Widen of messages; of other sources too, but missing columns are refused unless hoodie.write.set.null.for.missing.columns is true",
