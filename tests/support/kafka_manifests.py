@@ -164,7 +164,10 @@ KAFKA_BAD = [
     (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka, Debezium, Kinesis or Hudi"),
     (table(ingest=[ingest(engine="Spark")]), "engine goes with a source of type Kafka, Debezium or Jdbc"),
     (kafka({"engine": "Flink"}), "must be one of Local, Spark"),
-    (kafka({"engine": "Spark", "transform": [{"flatten": {}}]}), "engine Spark takes transforms of SQL alone"),
+    (
+        kafka({"engine": "Spark", "transform": [{"flatten": {}}]}),
+        "engine Spark of Kafka and Debezium takes transforms of SQL alone",
+    ),
 ]
 DATABASE = {"url": "postgresql://db.shop.svc:5432/shop", "table": "public.orders"}
 

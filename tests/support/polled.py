@@ -23,7 +23,7 @@ from hudi_table import create_table, open_table
 from hudi_table.errors import HudiError
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from tests.support import postgres
-from tests.support.feeds import drivers
+from tests.support.feeds import drivers, spark
 from tests.support.s3 import ACCESS, S3Server
 
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64())])
@@ -74,6 +74,7 @@ class Polled:
     operation: str = "Upsert"
     storage: dict[str, Any] = field(default_factory=dict)
     table: dict[str, Any] = field(default_factory=dict)
+    engine: str = "Local"
     runs: int = 0
 
     @property
@@ -91,7 +92,7 @@ class Polled:
             "type": "Ingest", "name": "feed", "operation": self.operation, "transform": [],
             "source": {**self.source, **(source or {})}, **work,
         }  # fmt: skip
-        return JobSpec(attempt, table, asked, engine="Local", storage=self.storage)
+        return JobSpec(attempt, table, asked, engine=self.engine, storage=self.storage, spark=spark())
 
     def _files(self, **changes: Any) -> tuple[Path, Path]:
         self.runs += 1

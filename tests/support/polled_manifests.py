@@ -31,6 +31,7 @@ POLLED_GOOD += [
     table(ingest=[ingest(operation="Insert", dropDuplicates=True)]),
     table(ingest=[ingest(dropDuplicates=False)]),
 ]
+POLLED_GOOD += [jdbc({"engine": "Spark", "transform": [{"flatten": {}}, {"function": "shop.clean"}]})]
 POLLED_BAD += [
     (table(ingest=[ingest(dropDuplicates=True)]), "dropDuplicates goes with operation Insert"),
     (table(ingest=[ingest(operation="BulkInsert", dropDuplicates=True)]), "dropDuplicates goes with operation Insert"),

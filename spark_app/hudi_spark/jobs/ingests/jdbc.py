@@ -75,13 +75,12 @@ def _take_in_tasks(
     spec: JobSpec, table: HudiTable | None, settings: JdbcSettings, held: Held[Mark] | None, progress: Progress
 ) -> Taken | None:
     # Spark is started only by jobs that need it.
-    from hudi_spark.jobs.ingest_spark import Recorded, refuse_other_steps
+    from hudi_spark.jobs.ingest_spark import Recorded
     from hudi_spark.jobs.ingests.jdbc_tasks import write_parts
 
-    chain_of_sql = spec.work.get("transform", ())
-    refuse_other_steps(chain_of_sql)
-    for each in chain_of_sql:
-        check_select(each["sql"])
+    for each in spec.work.get("transform", ()):
+        if each.get("sql") is not None:
+            check_select(each["sql"])
     before, name = held.checkpoint if held is not None else None, str(spec.work["name"])
     chain = Chain(Transforms.of(()), spec.work["source"].get("columns"))
     with (
