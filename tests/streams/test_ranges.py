@@ -118,6 +118,15 @@ def test_sources_without_ranges_are_refused_by_name(tmp_path: Path, kind: str) -
     assert f"a source of type {kind} has no range that mode Backfill could take" in refused.message
 
 
+@pytest.mark.parametrize(("kind", "why"), [("Sql", "in DuckDB's SQL"), ("Kinesis", "five reads a second")])
+def test_what_tasks_of_spark_do_not_read_is_refused_with_the_reason(tmp_path: Path, kind: str, why: str) -> None:
+    feed = Polled(tmp_path, {"type": kind, kind.lower(): {}}, lambda _: None, engine="Spark")
+    refused = feed.run()
+    assert refused.error_class == "InvalidRequest"
+    assert f"a source of type {kind} is not read in tasks of Spark" in refused.message
+    assert why in refused.message
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[postgres.Server]:
     with postgres.running_postgres() as found:

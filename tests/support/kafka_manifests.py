@@ -162,7 +162,7 @@ KAFKA_BAD = [
         "must be one of Fail, Quarantine, Drop",
     ),
     (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka, Debezium, Kinesis or Hudi"),
-    (table(ingest=[ingest(engine="Spark")]), "engine goes with a source of type Kafka, Debezium or Jdbc"),
+    (table(ingest=[ingest(engine="Spark")]), "engine goes with a source of type Kafka, Debezium, Jdbc or Custom"),
     (kafka({"engine": "Flink"}), "must be one of Local, Spark"),
     (
         kafka({"engine": "Spark", "transform": [{"flatten": {}}]}),

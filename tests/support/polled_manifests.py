@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.kafka_manifests import DATABASE, FILES, jdbc, notified, table
+from tests.support.kafka_manifests import DATABASE, FILES, custom, jdbc, notified, table
 from tests.support.manifests import ingest
 
 FOLLOWED_FILES = {"mode": "Continuous", "commitInterval": "5s"}
@@ -31,6 +31,7 @@ POLLED_GOOD += [
     table(ingest=[ingest(operation="Insert", dropDuplicates=True)]),
     table(ingest=[ingest(dropDuplicates=False)]),
 ]
+POLLED_GOOD += [custom({"engine": "Spark", "transform": [{"flatten": {}}]})]
 POLLED_GOOD += [jdbc({"engine": "Spark", "transform": [{"flatten": {}}, {"function": "shop.clean"}]})]
 POLLED_BAD += [
     (table(ingest=[ingest(dropDuplicates=True)]), "dropDuplicates goes with operation Insert"),

@@ -143,10 +143,10 @@ class IngestSpec:
             ),
         ),
         Rule(
-            "!has(self.engine) || self.source.type in ['Kafka', 'Debezium', 'Jdbc']",
-            "engine goes with a source of type Kafka, Debezium or Jdbc: of others the operator decides it",
+            "!has(self.engine) || self.source.type in ['Kafka', 'Debezium', 'Jdbc', 'Custom']",
+            "engine goes with a source of type Kafka, Debezium, Jdbc or Custom: one process reads the shards of Kinesis, whose reads AWS bounds, and answers a statement, which DuckDB does; of files and tables the operator decides it",
             "engine",
-            lambda i: i.engine is None or i.source.type in (*STREAMS, SourceType.JDBC),
+            lambda i: i.engine is None or i.source.type in (*STREAMS, SourceType.JDBC, SourceType.CUSTOM),
         ),
         Rule(
             "!has(self.engine) || self.engine != 'Spark' || !has(self.source.jdbc) || self.source.jdbc.url.startsWith('postgresql://')",
@@ -177,7 +177,8 @@ class IngestSpec:
     time_zone: str | None = patterns.time_zone()
     starting_deadline_seconds: int | None = patterns.starting_deadline_seconds()
     engine: IngestEngine | None = prop(
-        "of Kafka, Debezium and Jdbc: Local reads in the driver, Spark in tasks of its executors; Local if absent", None
+        "of Kafka, Debezium, Jdbc, and Custom where its class can split what waits: Local reads in the driver, Spark in tasks of its executors; Local if absent",
+        None,
     )
     commit_interval: str | None = prop(
         "of mode Continuous: how long rows are gathered for a commit, 10s if absent; maxRows or maxBytes end it sooner, of another table maxInstants. Files, Jdbc, Sql and Custom are asked so often what waits",

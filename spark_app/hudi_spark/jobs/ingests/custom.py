@@ -1,5 +1,5 @@
-"""An ingest from a source of another package, in this process: what waits becomes commits that also
-say how far it is.
+"""An ingest from a source of another package, in this process, or in tasks of Spark
+(`custom_tasks`) where it can split what waits: it becomes commits that also say how far it is.
 
 `Once` commits each answer, until nothing waits. `Continuous` asks each `commitInterval`, and what
 the source then gives becomes one commit: answer after answer until nothing waits, they are
@@ -17,15 +17,18 @@ from hudi_spark.jobs.batch import commit_rows, refuse_taken
 from hudi_spark.jobs.ingests.following import interval_of, is_continuous
 from hudi_spark.jobs.ingests.polled import Polling, Taken, refuse_range, run_polled
 from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.target import arrival_decides
 from hudi_table.api import HudiTable
+from hudi_table.errors import InvalidRequestError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.custom import CustomMark
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.services.ingesting import behind_held
+from hudi_table.services.select_check import check_select
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.checkpoints import held_custom
-from hudi_table.sources.custom import CustomRows, CustomSource, custom_source, waiting_rows
+from hudi_table.sources.custom import CustomRows, CustomSource, custom_source, waiting_parts, waiting_rows
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.write.incoming import open_stream
 
@@ -61,6 +64,24 @@ class _Asking:
         refuse_taken(ingest, commit)
         return Taken(commit, checkpoint.batch, more=more)
 
+    def ask_parts(self, table: HudiTable | None) -> Taken | str:
+        """The same in tasks of Spark."""
+        # Spark is started only by jobs that need it.
+        from hudi_spark.jobs.ingest_spark import Recorded
+        from hudi_spark.jobs.ingests.custom_tasks import write_parts
+
+        ingest = str(self.spec.work["name"])
+        held = held_custom(table.context, ingest) if table is not None else None
+        before = held.checkpoint if held is not None else None
+        waiting = waiting_parts(self.name, self.source, before, self.spec.attempt)
+        if waiting is None:
+            return "what the source holds is in the table"
+        self.progress.say(f"taking {counted(len(waiting.parts), 'part')} of {self.name}")
+        recorded = Recorded({key_of(ingest): waiting.checkpoint.to_text()}, behind_held(ingest, held))
+        commit = write_parts(self.spec, table, waiting, recorded, self.progress)
+        refuse_taken(ingest, commit)
+        return Taken(commit, waiting.checkpoint.batch, more=True)
+
     def _next(self, before: CustomMark | None) -> CustomRows | None:
         return waiting_rows(self.name, self.source, before, self.spec.attempt)
 
@@ -94,8 +115,22 @@ def run_custom(spec: JobSpec, progress: Progress) -> JobResult:
         figures = {"commits": float(commits)}
         return driver.tally.result(spec, counted(commits, "commit"), driver.checkpoint, seconds, figures)
 
-    chain = Chain(Transforms.of(spec.work.get("transform", ())))
+    if spec.engine != "Local":
+        _check_parts(spec)
+    chain = Chain(Transforms.of(() if spec.engine != "Local" else spec.work.get("transform", ())))
     with contextlib.closing(chain):
         source = custom_source(name, dict(custom.get("options", {})))
         asking = _Asking(spec, name, source, chain, progress)
-        return run_polled(spec, progress, asking.ask, told)
+        return run_polled(spec, progress, asking.ask if spec.engine == "Local" else asking.ask_parts, told)
+
+
+def _check_parts(spec: JobSpec) -> None:
+    """Raises InvalidRequestError for what parts that are read at once would not give."""
+    if spec.work["operation"] == "Upsert" and arrival_decides(spec):
+        raise InvalidRequestError(
+            "engine Spark reads parts of a source at once, so none of two rows of one key comes last: give orderingFields and mergeMode EventTime, "
+            "operation Insert, or let the engine be Local"
+        )
+    for each in spec.work.get("transform", ()):
+        if each.get("sql") is not None:
+            check_select(each["sql"])

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.decoding import decoder_of, judge_of
 from hudi_spark.jobs.ingests.following import run
-from hudi_spark.jobs.ingests.polled import refuse_range
+from hudi_spark.jobs.ingests.polled import refuse_range, refuse_spark
 from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import KINESIS_ERRORS, Shaped, Shaping, keep_refused
@@ -161,6 +161,7 @@ class _Driver:
 
 def run_kinesis(spec: JobSpec, progress: Progress) -> JobResult:
     """Do one attempt. Raises HudiError; what was committed before stays."""
+    refuse_spark(spec, "AWS gives a shard five reads a second, which one process makes of all shards at once")
     refuse_range(spec, "its retention keeps little; kinesis.startFrom Timestamp begins where it is wanted")
     clock, work = SystemClock(), spec.work
     start, region = clock.boot_seconds(), spec.storage.get("region")

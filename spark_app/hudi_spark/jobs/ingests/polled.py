@@ -149,6 +149,15 @@ def refuse_range(spec: JobSpec, why: str) -> None:
         )
 
 
+def refuse_spark(spec: JobSpec, why: str) -> None:
+    """Raises InvalidRequestError for engine Spark of a source that one process reads."""
+    if spec.engine != "Local":
+        kind = spec.work["source"]["type"]
+        raise InvalidRequestError(
+            f"a source of type {kind} is not read in tasks of Spark: {why}; let the engine be Local"
+        )
+
+
 def check_grows(spec: JobSpec, kind: str, column: str) -> None:
     """Raises InvalidRequestError for an ingest that would read all rows again at each look."""
     if is_continuous(spec.work) and not column:

@@ -8,7 +8,7 @@ import contextlib
 from functools import partial
 
 from hudi_spark.jobs.batch import commit_rows, refuse_taken
-from hudi_spark.jobs.ingests.polled import Polling, Taken, check_grows, refuse_range, run_polled
+from hudi_spark.jobs.ingests.polled import Polling, Taken, check_grows, refuse_range, refuse_spark, run_polled
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import storage_options
 from hudi_table.api import HudiTable
@@ -24,6 +24,7 @@ from hudi_table.sources.checkpoints import held_query
 
 def run_sql(spec: JobSpec, progress: Progress) -> JobResult:
     """Do one attempt. Raises HudiError; what was committed before stays."""
+    refuse_spark(spec, "its statement is in DuckDB's SQL, which Spark would answer otherwise")
     settings = QuerySettings.of(spec.work["source"])
     if spec.work["operation"] != "Upsert":
         raise InvalidRequestError(

@@ -211,7 +211,7 @@ def transformed(
 
 
 def table_step(raw: Mapping[str, Any]) -> Callable[[pa.Table], pa.Table]:
-    """What a step that is no SELECT makes of rows, whoever holds them. Raises as `Transforms.of`."""
+    """What a step that is no SELECT makes of rows, in any process. Raises as `Transforms.of`."""
     step = _step(raw)
     if isinstance(step, _Sql):
         raise InvalidRequestError("a SELECT needs a database: flatten and functions take rows as they are")
