@@ -106,7 +106,7 @@ def test_what_no_range_may_be_is_refused_by_name(files: Polled, tmp_path: Path) 
     assert not (tmp_path / "lake").exists()
 
 
-@pytest.mark.parametrize("kind", ["Sql", "Custom", "Kinesis"])
+@pytest.mark.parametrize("kind", ["Sql", "Custom"])
 def test_sources_without_ranges_are_refused_by_name(tmp_path: Path, kind: str) -> None:
     feed = Polled(tmp_path, {"type": kind, kind.lower(): {}}, lambda _: None, table=ORDERED)
     refused = feed.run(mode="Backfill")

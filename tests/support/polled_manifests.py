@@ -45,6 +45,7 @@ def ranged(kind: str, within: dict[str, Any] | None = None, /, **of_ingest: Any)
         "Files": FILES,
         "Jdbc": {"type": "Jdbc", "jdbc": {**DATABASE, "incremental": {"column": "at"}}},
         "Hudi": {"type": "Hudi", "hudi": {"location": "s3://lake/orders"}},
+        "Kinesis": {"type": "Kinesis", "format": "json", "kinesis": {"stream": "orders"}},
         "Custom": {"type": "Custom", "custom": {"name": "shop.api"}},
     }
     asked = {"until": "2026-02-01T00:00:00Z"} if within is None else within
@@ -57,6 +58,7 @@ POLLED_GOOD += [
     ranged("Files", {"since": "2026/01", "until": "2026/02", "by": "Name"}),
     ranged("Jdbc", {"since": "7", "until": "9"}),
     ranged("Hudi", {"until": "20260101000000000"}),
+    ranged("Kinesis", {"since": "2026-01-01T00:00:00Z", "until": "2026-02-01T00:00:00Z"}),
 ]
 POLLED_BAD += [
     (ranged("Files", mode="Once"), "no other mode has one"),
@@ -65,6 +67,19 @@ POLLED_BAD += [
     (ranged("Files", operation="Insert"), "mode Backfill goes with operation Upsert"),
     (ranged("Jdbc", {"until": "9", "by": "Name"}), "range.by Name belongs to type Files"),
     (ranged("Custom"), "others have no range"),
+    (ranged("Kinesis", {"until": "soon"}), "are moments such as"),
+    (
+        ranged(
+            "Kinesis",
+            source={
+                "type": "Kinesis",
+                "format": "json",
+                "kinesis": {"stream": "orders", "startFrom": {"position": "Latest"}},
+                "range": {"until": "2026-02-01T00:00:00Z"},
+            },
+        ),
+        "leave kinesis.startFrom out",
+    ),
     (
         ranged("Jdbc", source={"type": "Jdbc", "jdbc": DATABASE, "range": {"until": "9"}}),
         "or Jdbc with incremental",

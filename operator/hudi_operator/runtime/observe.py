@@ -158,10 +158,10 @@ class Observer:
             positions = table.positions(ingest.name) if table is not None else None
             return topics_of(ingest, ingest.source.kafka, secret, positions, self.clock)
         source = ingest.source
-        if source.kinesis is not None:
+        if source.kinesis is not None and source.range is None:
             shards = table.shards(ingest.name) if table is not None else None
             return SourceObservation(ingest.name, lag=self._lag(spec, source.kinesis, secret, shards))
-        if any(each is not None for each in (source.jdbc, source.sql, source.custom)):
+        if any(each is not None for each in (source.kinesis, source.jdbc, source.sql, source.custom)):
             return SourceObservation(ingest.name)  # its jobs ask
         if ingest.source.hudi is not None:
             held = table.upstream(ingest.name) if table is not None else None

@@ -108,8 +108,9 @@ def current_positions(ctx: TableContext, ingest: str, topic: str | None) -> Held
 
 
 @relists
-def current_shards(ctx: TableContext, ingest: str, stream: str) -> Held[ShardPositions] | None:
-    """The same of an ingest from Kinesis."""
+def current_shards(ctx: TableContext, ingest: str, stream: str | None) -> Held[ShardPositions] | None:
+    """The same of an ingest from Kinesis; `stream`: its own, None where Hudi Streamer's does not
+    count."""
     found = _newest(ctx, positions_of(ingest, stream))
     return Held(read_shards(ctx, ingest, *found), found[0]) if found is not None else None
 

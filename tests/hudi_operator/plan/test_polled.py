@@ -24,6 +24,7 @@ from hudi_table.model.job.checkpoint import Checkpoint, SourceFile
 from hudi_table.model.job.custom import CustomMark
 from hudi_table.model.job.marks import Mark
 from hudi_table.model.job.query_mark import QueryMark
+from hudi_table.model.job.shards import ShardPosition, ShardPositions
 from tests.support.manifests import ingest
 from tests.support.plans import COMMIT, NOW, desired, status_of, table
 
@@ -141,6 +142,18 @@ def test_a_job_is_told_to_leave_out_rows_whose_key_is_stored() -> None:
 def ranged(source: dict[str, Any], *runs: RunStatus, seen: SourceObservation | None = None) -> list[Effect]:
     wanted = desired(ingest=[ingest(name="feed", mode="Backfill", source=source)])
     return plan_table(wanted, Observed(sources=(seen or SourceObservation("feed"),), runs=runs), NOW)
+
+
+def test_a_range_of_a_stream_is_not_late_and_nothing_of_it_is_at_risk() -> None:
+    """What lies behind the range is another ingest's."""
+    source = {"type": "Kinesis", "format": "json", "kinesis": {"stream": "orders"}, "range": {"until": "2026-01-01T00:00:00Z"}}  # fmt: skip
+    wanted = desired(ingest=[ingest(name="feed", mode="Backfill", source=source)])
+    positions = ShardPositions("orders", "arn", {"shardId-000000000000": ShardPosition("7", time=1)})
+    found = table(checkpoints={"feed": CommittedCheckpoint(positions, COMMIT.time)})
+    told = status_of(plan_table(wanted, Observed(table=found, sources=(SourceObservation("feed"),)), NOW))
+    conditions = {each.type: each.status for each in told.conditions}
+    assert conditions["Fresh"] == "True"
+    assert "AtRisk" not in conditions
 
 
 def test_a_range_of_a_database_is_taken_once() -> None:

@@ -68,7 +68,7 @@ class IngestSpec:
         ),
         Rule(
             "(self.mode == 'Backfill') == (has(self.source.range) || (has(self.source.kafka) && has(self.source.kafka.endAt)))",
-            "mode Backfill needs kafka.endAt, or source.range of Files, Jdbc with incremental or Hudi, and no other mode has one",
+            "mode Backfill needs kafka.endAt, or source.range of Files, Kinesis, Jdbc with incremental or Hudi, and no other mode has one",
             "mode",
             lambda i: (i.mode is IngestMode.BACKFILL) == is_bounded(i.source),
         ),

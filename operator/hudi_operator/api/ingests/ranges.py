@@ -150,9 +150,9 @@ class RangeBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RangeSpec:
-    """What an ingest of mode Backfill takes of files, a database or another table: from one place
-    on to before another. The places are moments of a file's last change (RFC 3339) or names below
-    path, values of the column of jdbc.incremental, or instants of the other table by their
+    """What an ingest of mode Backfill takes of files, a database, a stream or a table: from one place
+    on to before another. The places are moments of a file's last change, or of a record's arrival
+    in Kinesis (RFC 3339), or names below path, values of the column of jdbc.incremental, or instants of the other table by their
     completion."""
 
     until: str = prop("what lies there, and behind it, is not taken", min_length=1, max_length=1024)
@@ -186,7 +186,7 @@ class EndAtSpec:
 def _has_range(source: Any) -> bool:
     if source.type == "Files":
         return source.notifications is None
-    return source.type == "Hudi" or (source.jdbc is not None and source.jdbc.incremental is not None)
+    return source.type in ("Hudi", "Kinesis") or (source.jdbc is not None and source.jdbc.incremental is not None)
 
 
 def is_bounded(source: Any) -> bool:
@@ -196,8 +196,8 @@ def is_bounded(source: Any) -> bool:
 
 RANGE_RULES = (
     Rule(
-        "!has(self.range) || (self.type == 'Files' && !has(self.notifications)) || self.type == 'Hudi' || (has(self.jdbc) && has(self.jdbc.incremental))",
-        "range belongs to type Files without notifications, Hudi, or Jdbc with incremental: Kafka has kafka.endAt, others have no range",
+        "!has(self.range) || (self.type == 'Files' && !has(self.notifications)) || self.type in ['Hudi', 'Kinesis'] || (has(self.jdbc) && has(self.jdbc.incremental))",
+        "range belongs to type Files without notifications, Kinesis, Hudi, or Jdbc with incremental: Kafka has kafka.endAt, others have no range",
         "range",
         lambda s: s.range is None or _has_range(s),
     ),
@@ -208,10 +208,18 @@ RANGE_RULES = (
         lambda s: s.range is None or s.range.by is not RangeBy.NAME or s.type == "Files",
     ),
     Rule(
-        f"!has(self.range) || self.type != 'Files' || self.range.by != 'Modified' || (self.range.until.matches({_MOMENT}) && (!has(self.range.since) || self.range.since.matches({_MOMENT})))",
-        "of files range.since and range.until are moments such as 2026-01-31T12:00:00Z, or by: Name says that they are names",
+        f"!has(self.range) || !(self.type in ['Files', 'Kinesis']) || self.range.by != 'Modified' || (self.range.until.matches({_MOMENT}) && (!has(self.range.since) || self.range.since.matches({_MOMENT})))",
+        "of files and Kinesis range.since and range.until are moments such as 2026-01-31T12:00:00Z, or by: Name says that they are names",
         "range",
-        lambda s: s.range is None or s.type != "Files" or s.range.by is RangeBy.NAME or s.range.are_moments,
+        lambda s: (
+            s.range is None or s.type not in ("Files", "Kinesis") or s.range.by is RangeBy.NAME or s.range.are_moments
+        ),
+    ),
+    Rule(
+        "!has(self.range) || !has(self.kinesis) || self.kinesis.startFrom.position == 'TrimHorizon'",
+        "range.since says where a range of Kinesis begins: leave kinesis.startFrom out",
+        "range",
+        lambda s: s.range is None or s.kinesis is None or s.kinesis.start_from.position == "TrimHorizon",
     ),
     Rule(
         "!has(self.range) || !has(self.hudi) || (self.hudi.deletes != 'Delete' && self.hudi.startFrom != 'Latest')",

@@ -360,7 +360,7 @@ class SourceSpec:
         max_length=16,
     )
     range: RangeSpec | None = prop(
-        "of mode Backfill of types Files, Jdbc with incremental, and Hudi: what it takes", None
+        "of mode Backfill of types Files, Kinesis, Jdbc with incremental, and Hudi: what it takes", None
     )
     format: SourceFormat | None = prop("format of the files, or of the messages' values", None)
     csv: CsvSpec | None = prop("details of CSV files", None)

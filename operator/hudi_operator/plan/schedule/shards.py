@@ -56,7 +56,7 @@ def late(
     ingest: IngestSpec, table: TableObservation | None, sources: tuple[SourceObservation, ...], now: datetime
 ) -> str:
     """What waits in a stream of Kinesis for longer than it may, \"\" if nothing is known to."""
-    if ingest.source.kinesis is None:
+    if ingest.source.kinesis is None or ingest.source.range is not None:
         return ""
     if table is None or table.shards(ingest.name) is None:
         return f"{ingest.name} has committed nothing yet"
@@ -70,6 +70,8 @@ def late(
 def unknown(ingest: IngestSpec, sources: tuple[SourceObservation, ...]) -> str:
     """Why it is not known whether the table has what the source holds, \"\" if it is known."""
     source, name = ingest.source, ingest.name
+    if source.kinesis is not None and source.range is not None:
+        return ""  # what lies behind the range is another ingest's
     if source.kinesis is not None:
         found = next((s.lag for s in sources if s.ingest == name), None)
         if found is None:

@@ -146,7 +146,7 @@ def at_risk(
 ) -> tuple[Finding, ...]:
     """Whether messages that wait in streams will be deleted before they are read; nothing of a
     table without streams."""
-    streamed = [each for each in spec.ingest if each.source.type in MESSAGES]
+    streamed = [each for each in spec.ingest if each.source.type in MESSAGES and each.source.range is None]
     if not streamed:
         return ()
     seen = {each.ingest: each for each in sources}

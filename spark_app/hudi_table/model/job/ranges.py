@@ -13,7 +13,7 @@ from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.checkpoint import SourceFile
 
 MODIFIED, NAME = "Modified", "Name"
-RANGED = ("Files", "Jdbc", "Hudi")
+RANGED = ("Files", "Jdbc", "Kinesis", "Hudi")
 """Sources that have such ranges."""
 
 
@@ -42,7 +42,7 @@ class Range:
         if by not in (MODIFIED, NAME) or (by == NAME and kind != "Files"):
             raise InvalidRequestError(f"range.by is {by!r}; give {MODIFIED}, or of type Files {NAME}")
         found = cls(end, begin, by)
-        if kind == "Files" and by == MODIFIED:
+        if kind in ("Files", "Kinesis") and by == MODIFIED:
             since, until = found.moments()
             empty = since is not None and since >= until
         else:
