@@ -150,10 +150,10 @@ class RangeBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RangeSpec:
-    """What an ingest of mode Backfill takes of files, a database, a stream or a table: from one place
-    on to before another. The places are moments of a file's last change, or of a record's arrival
-    in Kinesis (RFC 3339), or names below path, values of the column of jdbc.incremental, or instants of the other table by their
-    completion."""
+    """What an ingest of mode Backfill takes of files, a database, a stream or a table: from one
+    place on to before another. The places are moments of a file's last change, or of a record's
+    arrival in Kinesis (RFC 3339), or names below path, values of the column of jdbc.incremental, or
+    instants of the other table by their completion."""
 
     until: str = prop("what lies there, and behind it, is not taken", min_length=1, max_length=1024)
     since: str | None = prop(
