@@ -215,7 +215,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--stream-seconds", type=float, default=FOLLOW_SECONDS, help="how long a topic is followed")
     parser.add_argument("--hour", action="store_true", help="follow a topic for an hour with services on, only")
     parser.add_argument("--hour-seconds", type=float, default=HOUR_SECONDS, help="how long that hour is")
-    parser.add_argument("--starts", action="store_true", help="time imports, help, a question and a small query only")
+    parser.add_argument(
+        "--starts", action="store_true", help="time imports, help, a question, a small query and an ingest only"
+    )
     parser.add_argument("--scratch", help="folder on whose disk the tables are written")
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="print only, write no results")
     options = parser.parse_args()

@@ -166,14 +166,13 @@ KAFKA_BAD = [
         kafka({"expectations": [{"name": "a", "sql": "n > 0", "onFail": "Warn"}]}),
         "must be one of Fail, Quarantine, Drop",
     ),
-    (
-        table(ingest=[ingest(mode="Continuous")]),
-        "mode Continuous goes with a source of type Kafka, Debezium, Kinesis or Hudi",
-    ),
     (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka, Debezium, Kinesis or Hudi"),
-    (table(ingest=[ingest(engine="Spark")]), "engine goes with a source of type Kafka, Debezium or Jdbc"),
+    (table(ingest=[ingest(engine="Spark")]), "engine goes with a source of type Kafka, Debezium, Jdbc or Custom"),
     (kafka({"engine": "Flink"}), "must be one of Local, Spark"),
-    (kafka({"engine": "Spark", "transform": [{"flatten": {}}]}), "engine Spark takes transforms of SQL alone"),
+    (
+        kafka({"engine": "Spark", "transform": [{"flatten": {}}]}),
+        "engine Spark of Kafka and Debezium takes transforms of SQL alone",
+    ),
     (
         kafka({"engine": "Spark", "transform": [{"sql": "select * from source", "onFail": "Quarantine"}]}),
         "engine Spark tells no row that a transform fails on",
@@ -198,6 +197,7 @@ KAFKA_GOOD += [
     jdbc({"operation": "Insert"}, incremental=None, split={"column": "id"}),
     jdbc({"engine": "Spark", "expectations": [{"name": "a", "sql": "n > 0"}]}, split={"column": "id"}),
     jdbc({"engine": "Local"}, url="mysql://db/shop"),
+    jdbc({"mode": "Continuous", "commitInterval": "2s"}, incremental={"column": "at"}),
     jdbc(url="mysql://db/shop"),
     jdbc(url="mariadb://db:3306/shop", incremental={"column": "at"}, split={"column": "id"}, infinite="AsNull"),
 ]  # fmt: skip
@@ -216,7 +216,7 @@ KAFKA_BAD += [
     (jdbc(split={"column": "id", "parts": 17}), "parts"),
     (jdbc({"operation": "Insert"}, incremental={"column": "at"}), "it goes with operation Upsert"),
     (jdbc({"engine": "Spark"}, url="mysql://db/shop"), "engine Spark does not go with MySQL and MariaDB"),
-    (jdbc({"mode": "Continuous"}), "mode Continuous goes with"),
+    (jdbc({"mode": "Continuous"}), "mode Continuous of type Jdbc or Sql needs incremental"),
     (jdbc({"freshness": "5m"}), "freshness goes with"),
     (jdbc({"onUndecodable": "Quarantine"}), "goes with a source of type Kafka"),
 ]
@@ -261,7 +261,11 @@ def custom(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tuple[
     return table(ingest=[ingest(source={"type": "Custom", **outer, "custom": inner}, **(of_ingest or {}))])
 
 
-KAFKA_GOOD += [custom(), custom({"operation": "Insert"}, options={"site": "x"}, every="30s")]
+KAFKA_GOOD += [
+    custom(),
+    custom({"mode": "Continuous"}),
+    custom({"operation": "Insert"}, options={"site": "x"}, every="30s"),
+]
 KAFKA_BAD += [
     (table(ingest=[ingest(source={"type": "Custom"})]), "needs custom and no format"),
     (table(ingest=[ingest(source={**FILES, "custom": {"name": "a"}})]), "no other has custom"),
@@ -269,7 +273,7 @@ KAFKA_BAD += [
     (custom(name="a b"), "name"),
     (custom(options={"n": 7}), "options"),
     (custom(every="soon"), "every"),
-    (custom({"mode": "Continuous"}), "mode Continuous goes with"),
+    (custom({"freshness": "5m"}), "freshness goes with"),
 ]
 
 
@@ -282,6 +286,7 @@ def statement(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tup
 
 KAFKA_GOOD += [
     statement(),
+    statement({"mode": "Continuous", "commitInterval": "2s"}, incremental={"column": "seen"}),
     statement(incremental={"column": "seen", "lag": "10m"}, every="30s"),
     statement(tables=[{"name": f"t{number}", "location": f"s3://lake/{number}"} for number in range(16)]),
 ]
@@ -308,7 +313,7 @@ KAFKA_BAD += [
     (statement(incremental={"lag": "1m"}), "column"),
     (statement(every="soon"), "every"),
     (statement({"operation": "Insert"}), "goes with operation Upsert"),
-    (statement({"mode": "Continuous"}), "mode Continuous goes with"),
+    (statement({"mode": "Continuous"}), "mode Continuous of type Jdbc or Sql needs incremental"),
 ]
 
 
@@ -363,8 +368,8 @@ KAFKA_GOOD += [
 ]
 KAFKA_BAD += [
     (backfill(endAt=None), "mode Backfill needs kafka.endAt"),
-    (backfill({"mode": "Once"}), "no other mode has it"),
-    (backfill({"mode": "Continuous"}), "no other mode has it"),
+    (backfill({"mode": "Once"}), "no other mode has one"),
+    (backfill({"mode": "Continuous"}), "no other mode has one"),
     (backfill({"operation": "Insert"}), "mode Backfill goes with operation Upsert"),
     (backfill(startFrom={"position": "Latest"}), "does not begin at Latest"),
     (backfill(of={"mergeMode": "CommitTime"}), "needs orderingFields and mergeMode EventTime"),

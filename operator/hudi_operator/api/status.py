@@ -99,7 +99,10 @@ class IngestStatus:
         format="int64",
     )
     pending_commits: int = prop("of another table: its commits that are not in this one", 0)
-    position: str | None = prop("of another table: the newest of its commits that is in this one", None)
+    position: str | None = prop(
+        "of another table: the newest of its commits that is in this one; of Jdbc and Sql with incremental: the greatest value that was read",
+        None,
+    )
     lag: str = prop(
         "age of the oldest of them; of a stream of which messages wait, of the newest in the table, and of Kinesis of the oldest that waits",
         "0s",

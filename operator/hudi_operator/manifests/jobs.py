@@ -8,6 +8,7 @@ from typing import Any
 from hudi_operator.api.fields.bootstrap import BootstrapSpec
 from hudi_operator.api.fields.shaping import OnUndecodable
 from hudi_operator.api.ingests.ingest import COMMIT_INTERVAL, MAX_ERROR_RATIO, IngestMode, IngestSpec
+from hudi_operator.api.ingests.source import SourceType
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.service import RunMode
 from hudi_operator.api.table import HudiTableSpec
@@ -28,6 +29,8 @@ from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.index_properties import CONNECTION
 
+FILES_BYTES = "256Mi"
+"""Of one commit of a driver that has no end, whatever waits."""
 LOCAL_ENGINE_BYTES_MAX = 256 << 20
 """An ingest whose files are smaller and whose transforms need no Spark, or a service that reads
 less, needs no JVM."""
@@ -121,14 +124,19 @@ def ingest_job(
         "source": body["source"],
         "transform": body["transform"],
     }
+    most = ingest.source.max_bytes or (FILES_BYTES if ingest.mode is IngestMode.CONTINUOUS else None)
+    if ingest.source.type is SourceType.FILES and most is not None:
+        work["source"] = {**body["source"], "maxBytes": bytes_of(most)}
     if ingest.source.kafka is not None:
         work["source"] = {**body["source"], "kafka": kafka_document(ingest.source.kafka)}
     if ingest.source.kinesis is not None:
         work["source"] = {**body["source"], "kinesis": kinesis_document(ingest.source.kinesis)}
+    if ingest.drop_duplicates:
+        work["dropDuplicates"] = True
     if ingest.schema_policy is not None:
         work["schemaPolicy"] = ingest.schema_policy.value
     work |= _checks(ingest, body)
-    if ingest.source.kafka is not None or ingest.mode is IngestMode.CONTINUOUS:
+    if ingest.source.kafka is not None or ingest.mode in (IngestMode.CONTINUOUS, IngestMode.BACKFILL):
         # At its moment a job takes what is there, once.
         work["mode"] = (IngestMode.ONCE if ingest.mode is IngestMode.SCHEDULED else ingest.mode).value
         work["commitIntervalSeconds"] = seconds_of(ingest.commit_interval or COMMIT_INTERVAL)

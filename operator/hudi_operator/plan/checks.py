@@ -100,7 +100,7 @@ def _transforms(spec: HudiTableSpec) -> tuple[FieldError, ...]:
 
 
 def _stream_transforms(number: int, spec: HudiTableSpec, ingest: IngestSpec) -> list[FieldError]:
-    """No Spark reads a stream, nor follows another table, and rows of a stream have an order."""
+    """No Spark reads a stream, nor follows a source, and rows of a stream have an order."""
     needed = [*spec.record_key, *(each.field for each in spec.partition_by)]
     upserts = ingest.operation is IngestOperation.UPSERT
     latest_wins = not spec.ordering_fields or spec.merge_mode is MergeMode.COMMIT_TIME
@@ -113,7 +113,7 @@ def _stream_transforms(number: int, spec: HudiTableSpec, ingest: IngestSpec) -> 
     try:
         check_chain(
             [to_document(each) for each in ingest.transform],
-            arrival_decides=upserts and latest_wins and (hudi is None or bool(deletes)),
+            arrival_decides=upserts and latest_wins and (ingest.source.type in MESSAGES or bool(deletes)),
             deletes=deletes,
             setting=setting,
         )

@@ -27,6 +27,7 @@ from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import HudiError, InvalidRequestError, ObjectNotFoundError, TableNotFoundError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.bounded import Bounded, Shelf
+from hudi_table.model.job.ranges import Range
 from hudi_table.model.job.shards import ShardPositions, StreamLag
 from hudi_table.model.job.upstream import Upstream
 from hudi_table.model.names import HOODIE
@@ -157,19 +158,20 @@ class Observer:
             positions = table.positions(ingest.name) if table is not None else None
             return topics_of(ingest, ingest.source.kafka, secret, positions, self.clock)
         source = ingest.source
-        if source.kinesis is not None:
+        if source.kinesis is not None and source.range is None:
             shards = table.shards(ingest.name) if table is not None else None
             return SourceObservation(ingest.name, lag=self._lag(spec, source.kinesis, secret, shards))
-        if any(each is not None for each in (source.jdbc, source.sql, source.custom)):
+        if any(each is not None for each in (source.kinesis, source.jdbc, source.sql, source.custom)):
             return SourceObservation(ingest.name)  # its jobs ask
         if ingest.source.hudi is not None:
             held = table.upstream(ingest.name) if table is not None else None
-            return self._upstream(spec, ingest.name, ingest.source.hudi.location, secret, held)
+            return self._upstream(spec, ingest, ingest.source.hudi.location, secret, held)
         if ingest.source.notifications is not None:
             return self._queue(spec, ingest.name, ingest.source.notifications.queue, secret)
         path = ingest.source.path or ""
         try:
-            return SourceObservation(ingest.name, list_source(open_storage(path, storage_options(spec, path, secret))))
+            files, within = list_source(open_storage(path, storage_options(spec, path, secret))), _range_of(ingest)
+            return SourceObservation(ingest.name, within.files(files) if within is not None else files)
         except HudiError as error:
             return SourceObservation(ingest.name, problem=problem_of(error))
 
@@ -201,9 +203,9 @@ class Observer:
         return SourceObservation(name, queue=QueueDepth(depth.waiting, depth.in_flight))
 
     def _upstream(
-        self, spec: HudiTableSpec, name: str, location: str, secret: Mapping[str, str], held: Upstream | None
+        self, spec: HudiTableSpec, ingest: IngestSpec, location: str, secret: Mapping[str, str], held: Upstream | None
     ) -> SourceObservation:
-        owner = ("upstream", _owner(spec, location, secret))
+        owner, name = ("upstream", _owner(spec, location, secret)), ingest.name
         # What fails is asked anew the next time.
         before = self._answers.pop(owner, None)
         try:
@@ -211,7 +213,7 @@ class Observer:
             context = self._context(owner, look)
             if context is None:
                 return SourceObservation(name)
-            found = SourceObservation(name, upstream=extent_of(context, held))
+            found = SourceObservation(name, upstream=extent_of(context, held, _range_of(ingest)))
         except HudiError as error:
             return SourceObservation(name, problem=problem_of(error))
         self._answers[owner] = look.answers
@@ -326,6 +328,12 @@ def _is_begun(storage: Storage) -> bool:
     except ObjectNotFoundError:
         return False
     return True
+
+
+def _range_of(ingest: IngestSpec) -> Range | None:
+    """What of the source an ingest of mode Backfill takes."""
+    found = ingest.source.range
+    return Range(found.until, found.since or "", found.by.value) if found is not None else None
 
 
 def _owner(spec: HudiTableSpec, location: str, secret: Mapping[str, str]) -> Hashable:

@@ -1,4 +1,4 @@
-"""What one ingest from files takes in: those that wait, as one commit.
+"""What one ingest from files takes in: those that wait, as one commit, or the oldest of them.
 
 They are decided here and now, from a fresh listing and the newest checkpoint, whatever the operator
 saw when it started the job: an attempt that runs twice, or late, finds nothing left to do.
@@ -20,6 +20,7 @@ from hudi_table.arguments import OperationName
 from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, key_of
 from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.model.job.ranges import Range
 from hudi_table.services.ingesting import Behind, behind_held, commit_behind
 from hudi_table.services.select_check import check_select
 from hudi_table.sources.checkpoints import held_files
@@ -65,6 +66,11 @@ class Batch:
         """Bytes of the files."""
         return self.taken.size
 
+    @property
+    def more(self) -> bool:
+        """Whether other files wait."""
+        return self.taken.more
+
 
 def operation_of(spec: JobSpec) -> OperationName:
     """What is done with the rows. Raises InvalidRequestError."""
@@ -103,7 +109,9 @@ def next_batch(spec: JobSpec, table: HudiTable | None, told: Notified | None = N
             check_select(each["sql"])
     path = str(source["path"])
     storage = told.storage if told is not None else open_storage(path, storage_options(spec, path))
-    files = FilesSource(storage, str(source["format"]), name, spec.attempt, dict(source.get("csv", {})), told)
+    most = int(source.get("maxBytes", 0))
+    within, csv = Range.of(source), dict(source.get("csv", {}))
+    files = FilesSource(storage, str(source["format"]), name, spec.attempt, csv, told, most, within)
     held = held_files(table.context, name) if table is not None else None
     before = held.checkpoint if held is not None else None
     taken = files.plan(files.discover(), before)

@@ -1,33 +1,35 @@
 """An ingest: what waits in a source becomes commits that also record that it is in the table.
 
-Of files the engine `Local` makes one in this process, `Spark` one in tasks (`ingest_spark`); of
-other sources see the folder `ingests`.
+Of files the engine `Local` makes them in this process, `Spark` in tasks (`ingest_spark`): one of
+all that wait, or of `maxBytes` each; mode `Continuous` looks again each `commitInterval`. Of other
+sources see the folder `ingests`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import closing
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import cast
 
 from hudi_spark.jobs.batch import Batch, commit_rows, next_batch, told_by_queue
+from hudi_spark.jobs.ingests.polled import Polling, Taken, check_range, run_polled
 from hudi_spark.jobs.ingests.sifting import Sifting, refuse_on_spark
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.target import find_table, policy_of
+from hudi_spark.jobs.target import policy_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.codec.arrow_types import normalise
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import SourceFile, batch_id
 from hudi_table.model.job.jobspec import JobResult, JobSpec, SchemaPolicy
+from hudi_table.model.job.ranges import Range
 from hudi_table.model.table.layouts import has_logical_types
 from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.files.notified import Notified
 from hudi_table.sources.files.reading import file_schema
 from hudi_table.sources.refusing import Place
-from hudi_table.table.store.clock import SystemClock
 from hudi_table.write.checks.reserved_columns import own_columns
 from hudi_table.write.checks.schema_evolution import evolve
 from hudi_table.write.checks.schema_policy import check_rows
@@ -46,7 +48,7 @@ _ELSEWHERE = {
 
 
 def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
-    """Do one attempt. Raises HudiError; nothing of the batch is visible then."""
+    """Do one attempt. Raises HudiError; what was committed before stays."""
     kind = str(spec.work["source"].get("type"))
     if kind in _ELSEWHERE:
         module, name = _ELSEWHERE[kind]
@@ -55,35 +57,67 @@ def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
         raise InvalidRequestError(
             f"source type {kind!r} is not read by this release; it reads {', '.join(('Files', *_ELSEWHERE))}"
         )
-    start = SystemClock().boot_seconds()
-    with told_by_queue(spec) as told:
-        done = _taken(spec, told, progress)
-        aside = told.taken() if told is not None else ""
-    if done is None:
-        return JobResult(spec.attempt, "NothingToDo", message=f"every file of the source is in the table{aside}")
-    return _result(spec, done, aside, SystemClock().boot_seconds() - start)
+    within = Range.of(spec.work["source"])
+    check_range(spec, within)
+    if within is not None and spec.work["source"].get("notifications") is not None:
+        raise InvalidRequestError("a range of files is listed: leave notifications out")
+    looking = _Looking(spec, progress)
+    return run_polled(spec, progress, looking.ask, looking.result, looking.let_go)
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    """What was committed of which files; `sifted`: figures of rows that were not taken."""
+@dataclass(slots=True)
+class _Looking:
+    """An attempt at an ingest from files. What a queue has told is held until all of it is in the
+    table: messages that were given back in between would come again, and count as received."""
 
-    batch: Batch
-    commit: CommitResult
-    sifted: Mapping[str, float]
+    spec: JobSpec
+    progress: Progress
+    _held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _told: Notified | None = None
+    _aside: str = ""
+
+    def ask(self, table: HudiTable | None) -> Taken | str:
+        """See `Ask`."""
+        if self._told is None:
+            self._told = self._held.enter_context(told_by_queue(self.spec))
+        done = _taken(self.spec, self._told, table, self.progress)
+        more = done is not None and done[0].more
+        if not more:
+            self._aside = self._told.taken() if self._told is not None else ""
+            self.let_go()
+        if done is None:
+            return f"every file of the source is in the table{self._aside}"
+        batch, commit, sifted = done
+        read = {"filesConsumed": float(len(batch.files)), "bytesRead": float(batch.size), **sifted}
+        return Taken(commit, batch_id(str(self.spec.work["name"]), batch.files), read, more)
+
+    def result(self, driver: Polling, seconds: float) -> JobResult:
+        """Of a run that has committed."""
+        tally, read = driver.tally, driver.read
+        message = (
+            f"{counted(tally.inserted, 'row')} inserted, {tally.updated:,} updated, {tally.deleted:,} deleted "
+            f"from {counted(int(read['filesConsumed']), 'file')} in {seconds:.1f} s{self._aside}"
+        )
+        return tally.told(self.spec, message, driver.checkpoint, seconds, {**read, "commits": float(tally.count)})
+
+    def let_go(self) -> None:
+        """Give back what a queue has told and is not in the table."""
+        self._told = None
+        self._held.close()
 
 
-def _taken(spec: JobSpec, told: Notified | None, progress: Progress) -> _Taken | None:
+def _taken(
+    spec: JobSpec, told: Notified | None, table: HudiTable | None, progress: Progress
+) -> tuple[Batch, CommitResult, dict[str, float]] | None:
     """What was committed of the files that wait, None where none does. Of those that a queue tells
     of without one that cannot be read: it must not keep back the others."""
     while True:
-        table = find_table(spec)
         batch = next_batch(spec, table, told)
         if batch is None:
             return None
         try:
-            with closing(Sifting(spec)) as sifting:
-                return _Taken(batch, _commit(spec, table, batch, sifting, progress), sifting.figures())
+            with contextlib.closing(Sifting(spec)) as sifting:
+                return batch, _commit(spec, table, batch, sifting, progress), sifting.figures()
         except (InvalidDataError, InvalidSchemaError) as caught:
             error = _misfit(spec, table, batch) or caught
             path = error.path or _named(batch, error.message)
@@ -101,7 +135,7 @@ def _misfit(spec: JobSpec, table: HudiTable | None, batch: Batch) -> InvalidSche
     known, policy = table.schema(), policy_of(spec)
     logical_types = has_logical_types(table.context.config.version)
     source = batch.taken.source
-    with closing(Chain(Transforms.of(()), spec.work["source"].get("columns"))) as chain:
+    with contextlib.closing(Chain(Transforms.of(()), spec.work["source"].get("columns"))) as chain:
         types = chain.read_as(known)
     for file in batch.files:
         try:
@@ -157,32 +191,6 @@ def _write_local(
     found = sifting.through(read.batches, known, batch.taken.name)
     progress.say(f"{batch.operation} into {spec.table['location']} in this process")
     return commit_rows(spec, table, found, batch.extra_metadata, batch.behind)
-
-
-def _result(spec: JobSpec, done: _Taken, aside: str, seconds: float) -> JobResult:
-    batch, commit = done.batch, done.commit
-    figures = {
-        "recordsInserted": float(commit.rows_inserted),
-        "recordsUpdated": float(commit.rows_updated),
-        "recordsDeleted": float(commit.rows_deleted),
-        "filesConsumed": float(len(batch.files)),
-        "bytesRead": float(batch.size),
-        "bytesWritten": float(commit.bytes_written),
-        "seconds": round(seconds, 3),
-        **done.sifted,
-    }
-    message = (
-        f"{counted(commit.rows_inserted, 'row')} inserted, {commit.rows_updated:,} updated, {commit.rows_deleted:,} deleted "
-        f"from {counted(len(batch.files), 'file')} in {seconds:.1f} s{aside}"
-    )
-    return JobResult(
-        spec.attempt,
-        "Succeeded",
-        message=message,
-        instants=(commit.instant,) if commit.instant else (),
-        figures=figures,
-        checkpoint=batch_id(str(spec.work["name"]), batch.files),
-    )
 
 
 def _names(files: tuple[SourceFile, ...]) -> str:

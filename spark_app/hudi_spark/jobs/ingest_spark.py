@@ -41,6 +41,7 @@ from hudi_table.model.table.cdc import BEFORE, DELETE, OP
 from hudi_table.services.ingesting import Behind
 from hudi_table.services.select_check import SOURCE
 from hudi_table.services.transforming.chain_check import APART
+from hudi_table.services.transforming.steps import table_step
 from hudi_table.sources.files.reading import file_batches, file_schema, parquet_batches, unified_schema
 from hudi_table.sources.hudi.source import HudiBatch
 from hudi_table.table.store.clock import SystemClock
@@ -257,20 +258,41 @@ def refuse_other_steps(chain: Sequence[Mapping[str, Any]]) -> None:
         if step.get("sql") is None:
             kind = next(iter(step), "nothing")
             raise InvalidRequestError(
-                f"transform {number + 1} is {kind}, and engine Spark takes SQL alone: give SQL, or let the engine be Local"
+                f"transform {number + 1} is {kind}, and engine Spark takes SQL alone of Kafka and Debezium: give SQL, or let the engine be Local"
             )
 
 
 def transformed(spark: SparkSession, source: DataFrame, chain: Sequence[Mapping[str, Any]]) -> DataFrame:
     """The source after every step. The texts were checked before this is called."""
     for step in chain:
-        if step.get("sql") is None:
-            raise InvalidRequestError(
-                "flatten and functions of transforms are not done on Spark, and the files are too many for one process, or a SELECT needs Spark: "
-                "give SQL alone"
-            )
-        source = _selected(spark, source, str(step["sql"]))
+        sql = step.get("sql")
+        source = _in_tasks(source, dict(step)) if sql is None else _selected(spark, source, str(sql))
     return source
+
+
+def _in_tasks(source: DataFrame, step: dict[str, Any]) -> DataFrame:
+    """After flatten, batch by batch, or after a function, of which each task gives its rows as one
+    table. What columns come out, they are asked with no rows. Raises InvalidRequestError, and
+    InvalidSchemaError where a task's answer has others."""
+    schema, target = in_spark_types(table_step(step)(arrow_schema(source).empty_table()).schema)
+    whole = "function" in step
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        set_up_worker()
+        call = table_step(step)
+        filled = (each for each in batches if each.num_rows)
+        parts = [list(filled)] if whole else ([each] for each in filled)
+        for part in filter(None, parts):
+            made = call(pa.Table.from_batches(part))
+            if made.schema.names != target.names:
+                raise InvalidSchemaError(
+                    f"transform {step} gives {', '.join(made.schema.names)} of rows, and {', '.join(target.names)} of none: "
+                    "its columns must not depend on the rows"
+                )
+            for batch in made.to_batches():
+                yield conform(batch, target)
+
+    return source.mapInArrow(work, schema)
 
 
 def _selected(spark: SparkSession, source: DataFrame, sql: str) -> DataFrame:

@@ -34,7 +34,14 @@ class Tally:
     ) -> JobResult:
         """Of a run that has committed. `words`: how its message begins; `figures` beside those that
         all such runs have."""
-        told = {
+        message = f"{words}: {self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted in {seconds:.1f} s"
+        return self.told(spec, message, checkpoint, seconds, figures)
+
+    def told(
+        self, spec: JobSpec, message: str, checkpoint: str, seconds: float, figures: Mapping[str, float]
+    ) -> JobResult:
+        """The same with a message of its own."""
+        known = {
             "recordsInserted": float(self.inserted),
             "recordsUpdated": float(self.updated),
             "recordsDeleted": float(self.deleted),
@@ -42,15 +49,7 @@ class Tally:
             "seconds": round(seconds, 3),
             **figures,
         }
-        message = f"{words}: {self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted in {seconds:.1f} s"
         instants = (self.instant,) if self.instant else ()
         return JobResult(
-            spec.attempt, "Succeeded", message=message, instants=instants, figures=told, checkpoint=checkpoint
+            spec.attempt, "Succeeded", message=message, instants=instants, figures=known, checkpoint=checkpoint
         )
-
-
-def told_of(commit: CommitResult) -> Tally:
-    """Of a run of one commit."""
-    found = Tally()
-    found.add(commit)
-    return found

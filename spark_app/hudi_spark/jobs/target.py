@@ -14,7 +14,13 @@ from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import HudiError, InvalidRequestError, TableNotFoundError
 from hudi_table.model.job.jobspec import JobSpec, SchemaPolicy
 from hudi_table.model.job.variables import SOURCE_VARIABLES
-from hudi_table.model.options.write_options import EVOLVES, NULL_FOR_MISSING
+from hudi_table.model.options.write_options import (
+    DROP_DUPLICATES,
+    DUPLICATE_POLICY,
+    EVOLVES,
+    NULL_FOR_MISSING,
+    DuplicatePolicy,
+)
 from hudi_table.model.table.config import MergeMode, TableType
 from hudi_table.model.table.index_properties import CONNECTION, INDEX_TYPE, index_properties
 from hudi_table.model.table.layouts import fills_unavailable
@@ -100,9 +106,15 @@ def check_columns(spec: JobSpec, table: HudiTable, schema: pa.Schema) -> None:
 
 def ingest_options(spec: JobSpec) -> dict[str, str]:
     """Options of the table's writes by an ingest, whose policy wins over what they say of missing
-    columns."""
+    columns, and `dropDuplicates` over what they say of stored keys. Raises InvalidRequestError."""
     options = dict(spec.table.get("options", {}))
     policy = policy_of(spec)
+    if spec.work.get("dropDuplicates"):
+        if spec.work["operation"] != "Insert":
+            raise InvalidRequestError(
+                f"dropDuplicates goes with operation Insert, and this is {spec.work['operation']}: leave it out, or give Insert"
+            )
+        options |= {DUPLICATE_POLICY: DuplicatePolicy.DROP.value, DROP_DUPLICATES: "true"}
     if policy in (SchemaPolicy.ADD_COLUMNS, SchemaPolicy.WIDEN, SchemaPolicy.EVOLVE):
         options[NULL_FOR_MISSING] = "true"
     if policy is SchemaPolicy.EVOLVE:

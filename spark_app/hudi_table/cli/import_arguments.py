@@ -72,7 +72,17 @@ def checkpoint_arguments(parser: argparse.ArgumentParser) -> None:
         "offsets",
         metavar="OFFSETS",
         nargs="?",
-        help="set: of one topic, the next to read, as orders,0:120,1:98; of a stream of Kinesis, the last that was read, as orders,shardId-000000000000:495",
+        help="set: of one topic, the next to read, as orders,0:120,1:98; of a stream of Kinesis, the last that was read, as orders,shardId-000000000000:495; of Jdbc and Sql 'COLUMN VALUE', of Hudi INSTANT, of Custom 'NAME POSITION', of Files 'before MOMENT'",
+    )
+    parser.add_argument(
+        "--of",
+        metavar="LOCATION",
+        help="set: of Hudi the other table, of Files their folder: by it OFFSETS are checked",
+    )
+    parser.add_argument(
+        "--type",
+        choices=("Files", "Jdbc", "Hudi", "Custom"),
+        help="set: of which type the source is, where the ingest has no checkpoint yet",
     )
     parser.add_argument(
         "--yes",

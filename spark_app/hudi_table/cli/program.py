@@ -48,7 +48,7 @@ VERBS = {
     **{name: verb.help for name, verb in SERVICE_VERBS.items()},
     "events": "the commits after an instant, in the order in which callbacks send them",
     "wait": "the first commits after an instant, once there are any",
-    "checkpoint": "how far its ingests are; sets where one from Kafka or Kinesis goes on; what one has passed over",
+    "checkpoint": "how far its ingests are; sets where one goes on; what one has passed over",
     "explain": "what an error means and what to do",
     "completion": "a script by which the shell completes verbs and options",
 }

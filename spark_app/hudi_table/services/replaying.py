@@ -19,7 +19,7 @@ from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.positions import Extent, Positions, Skipped, SkipReason, lost
 from hudi_table.model.timeline.instants import comparable_time
-from hudi_table.services.ingesting import SET_KEY
+from hudi_table.services.setting_checkpoints.audit import SET_KEY
 from hudi_table.sources.checkpoints import current_positions, read_positions
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import archived_commits

@@ -75,6 +75,16 @@ def held_custom(ctx: TableContext, ingest: str) -> Held[CustomMark] | None:
 
 
 @relists
+def held_any(ctx: TableContext, ingest: str) -> tuple[str, Held[AnyCheckpoint]] | None:
+    """The newest checkpoint under the name of an ingest, with the type of its source; None before
+    its first commit. Raises CorruptTableError for a damaged one."""
+    found = _newest(ctx, under(key_of(ingest)))
+    if found is None:
+        return None
+    return source_of(found[1]), Held(read_any(ctx, ingest, *found), found[0])
+
+
+@relists
 def _held(ctx: TableContext, ingest: str, read: Callable[[TableContext, str, str, str], C]) -> Held[C] | None:
     found = _newest(ctx, under(key_of(ingest)))
     return Held(read(ctx, ingest, *found), found[0]) if found is not None else None
@@ -98,8 +108,9 @@ def current_positions(ctx: TableContext, ingest: str, topic: str | None) -> Held
 
 
 @relists
-def current_shards(ctx: TableContext, ingest: str, stream: str) -> Held[ShardPositions] | None:
-    """The same of an ingest from Kinesis."""
+def current_shards(ctx: TableContext, ingest: str, stream: str | None) -> Held[ShardPositions] | None:
+    """The same of an ingest from Kinesis; `stream`: its own, None where Hudi Streamer's does not
+    count."""
     found = _newest(ctx, positions_of(ingest, stream))
     return Held(read_shards(ctx, ingest, *found), found[0]) if found is not None else None
 

@@ -8,7 +8,7 @@ is installed in the image of the jobs. Secrets come to it by the environment.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Protocol, TypeVar
@@ -33,6 +33,28 @@ class CustomSource(Protocol):
         such) is tried again later, any other exception ends the ingest.
         """
         ...
+
+
+class SplitSource(Protocol):
+    """What a package offers, too, whose rows tasks of Spark may read."""
+
+    def split(self, position: str | None) -> tuple[Sequence[str], str] | None:
+        """What waits behind a position, as texts that each name a part of it, and the position
+        behind all of them; None where nothing waits."""
+        ...
+
+    def part(self, text: str) -> Any:
+        """The rows of one part, as of `read`: asked of an object of its own, in any process, and
+        perhaps again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CustomParts:
+    """What waits in parts, and the checkpoint of the commit that holds all."""
+
+    parts: tuple[str, ...]
+    checkpoint: CustomMark
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +83,40 @@ def custom_source(name: str, options: Mapping[str, str]) -> CustomSource:
 def waiting_rows(name: str, source: CustomSource, before: CustomMark | None, attempt: str) -> CustomRows | None:
     """What waits behind a checkpoint, None if nothing does. Raises UnavailableError,
     InvalidRequestError."""
+    found = _answered(name, source.read, before, attempt)
+    return CustomRows(*found) if found is not None else None
+
+
+def waiting_parts(name: str, source: Any, before: CustomMark | None, attempt: str) -> CustomParts | None:
+    """The same in parts. Raises InvalidRequestError for a source that has none."""
+    if not callable(getattr(source, "split", None)) or not callable(getattr(source, "part", None)):
+        raise InvalidRequestError(
+            f"source {name!r} has no methods split(position) and part(text), by which tasks of Spark would read it: let the engine be Local"
+        )
+    found = _answered(name, source.split, before, attempt)
+    if found is None:
+        return None
+    parts, mark = found
+    if not parts or not all(isinstance(each, str) for each in parts):
+        raise InvalidRequestError(
+            f"source {name!r} splits what waits into {parts!r}: it is to give texts, at least one"
+        )
+    return CustomParts(tuple(parts), mark)
+
+
+def part_of(name: str, source: Any, part: str) -> Any:
+    """The rows of one part, as whatever exports an Arrow stream. Raises as `waiting_rows`."""
+    return _asked(name, lambda: source.part(part))
+
+
+def _answered(
+    name: str, call: Callable[[str | None], Any], before: CustomMark | None, attempt: str
+) -> tuple[Any, CustomMark] | None:
     if before is not None and before.source != name:
         raise InvalidRequestError(
             f"the checkpoint is of source {before.source!r}, and the ingest is from {name!r} now: give the ingest another name"
         )
-    answer = _asked(name, lambda: source.read(before.position if before is not None else None))
+    answer = _asked(name, lambda: call(before.position if before is not None else None))
     if answer is None:
         return None
     if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[1], str):
@@ -80,7 +131,7 @@ def waiting_rows(name: str, source: CustomSource, before: CustomMark | None, att
     if before is not None and position == before.position:
         raise InvalidRequestError(f"source {name!r} gives rows and the position that it was asked for: it must move on")
     batch = hashlib.sha256((before.to_text() if before is not None else "begin").encode()).hexdigest()[:20]
-    return CustomRows(data, CustomMark(batch, attempt, name, position))
+    return data, CustomMark(batch, attempt, name, position)
 
 
 def _asked(name: str, call: Callable[[], T]) -> T:

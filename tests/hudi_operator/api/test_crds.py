@@ -25,6 +25,7 @@ from tests.support.indexing_manifests import INDEXING_BAD, INDEXING_GOOD
 from tests.support.kafka_manifests import KAFKA_BAD, KAFKA_GOOD, table
 from tests.support.kinesis_manifests import KINESIS_BAD, KINESIS_GOOD
 from tests.support.manifests import PARTS, ingest
+from tests.support.polled_manifests import POLLED_BAD, POLLED_GOOD
 from tests.support.refused_manifests import REFUSED_BAD, REFUSED_GOOD
 from tests.support.set_manifests import SET_BAD, SET_GOOD
 from tests.support.spec_parts import parts
@@ -196,6 +197,7 @@ GOOD = [
     *KAFKA_GOOD,
     *INDEXING_GOOD,
     *KINESIS_GOOD,
+    *POLLED_GOOD,
     *REFUSED_GOOD,
     *VERSION_GOOD,
     *SET_GOOD,
@@ -237,6 +239,7 @@ BAD = [
     *KAFKA_BAD,
     *INDEXING_BAD,
     *KINESIS_BAD,
+    *POLLED_BAD,
     *REFUSED_BAD,
     *VERSION_BAD,
     *SET_BAD,

@@ -9,7 +9,7 @@ from typing import ClassVar
 from hudi_operator.api.fields import patterns
 from hudi_operator.api.fields.patterns import DURATION, NAME
 from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecodable, TransformSpec
-from hudi_operator.api.ingests.ranges import StartPosition
+from hudi_operator.api.ingests.ranges import StartPosition, is_bounded
 from hudi_operator.api.ingests.source import FOLLOWED, MESSAGES, STREAMS, SourceSpec, SourceType
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.job.jobspec import SchemaPolicy
@@ -49,10 +49,16 @@ class IngestSpec:
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "self.mode != 'Continuous' || self.source.type in ['Kafka', 'Debezium', 'Kinesis', 'Hudi']",
-            "mode Continuous goes with a source of type Kafka, Debezium, Kinesis or Hudi",
+            "self.mode != 'Continuous' || ((!has(self.source.jdbc) || has(self.source.jdbc.incremental)) && (!has(self.source.sql) || has(self.source.sql.incremental)))",
+            "mode Continuous of type Jdbc or Sql needs incremental: without it all rows would be read each time",
             "mode",
-            lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.type in FOLLOWED,
+            lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.grows,
+        ),
+        Rule(
+            "!self.dropDuplicates || self.operation == 'Insert'",
+            "dropDuplicates goes with operation Insert: Upsert makes rows of one key one by itself, and BulkInsert looks for no keys",
+            "dropDuplicates",
+            lambda i: not i.drop_duplicates or i.operation is IngestOperation.INSERT,
         ),
         Rule(
             "!has(self.commitInterval) || self.mode == 'Continuous'",
@@ -61,12 +67,10 @@ class IngestSpec:
             lambda i: i.commit_interval is None or i.mode is IngestMode.CONTINUOUS,
         ),
         Rule(
-            "(self.mode == 'Backfill') == (has(self.source.kafka) && has(self.source.kafka.endAt))",
-            "mode Backfill needs kafka.endAt, and no other mode has it",
+            "(self.mode == 'Backfill') == (has(self.source.range) || (has(self.source.kafka) && has(self.source.kafka.endAt)))",
+            "mode Backfill needs kafka.endAt, or source.range of Files, Kinesis, Jdbc with incremental or Hudi, and no other mode has one",
             "mode",
-            lambda i: (
-                (i.mode is IngestMode.BACKFILL) == (i.source.kafka is not None and i.source.kafka.end_at is not None)
-            ),
+            lambda i: (i.mode is IngestMode.BACKFILL) == is_bounded(i.source),
         ),
         Rule(
             "self.mode != 'Backfill' || (self.operation == 'Upsert' && (!has(self.source.kafka) || self.source.kafka.startFrom.position != 'Latest'))",
@@ -95,10 +99,10 @@ class IngestSpec:
             lambda i: i.active_deadline is None or i.mode is not IngestMode.CONTINUOUS,
         ),
         Rule(
-            "!has(self.freshness) || self.source.type in ['Kafka', 'Debezium', 'Kinesis', 'Hudi']",
-            "freshness goes with a source of type Kafka, Debezium, Kinesis or Hudi",
+            "!has(self.freshness) || self.source.type in ['Kafka', 'Debezium', 'Kinesis', 'Hudi'] || (self.source.type == 'Files' && !has(self.source.notifications) && self.mode == 'Continuous')",
+            "freshness goes with a source of type Kafka, Debezium, Kinesis or Hudi, or Files in mode Continuous without notifications",
             "freshness",
-            lambda i: i.freshness is None or i.source.type in FOLLOWED,
+            lambda i: i.freshness is None or i.source.type in FOLLOWED or i.lists_continuously,
         ),
         Rule(
             "self.source.type in ['Kafka', 'Debezium', 'Kinesis'] || self.onUndecodable == 'Fail'",
@@ -139,10 +143,10 @@ class IngestSpec:
             ),
         ),
         Rule(
-            "!has(self.engine) || self.source.type in ['Kafka', 'Debezium', 'Jdbc']",
-            "engine goes with a source of type Kafka, Debezium or Jdbc: of others the operator decides it",
+            "!has(self.engine) || self.source.type in ['Kafka', 'Debezium', 'Jdbc', 'Custom']",
+            "engine goes with a source of type Kafka, Debezium, Jdbc or Custom: one process reads the shards of Kinesis, whose reads AWS bounds, and answers a statement, which DuckDB does; of files and tables the operator decides it",
             "engine",
-            lambda i: i.engine is None or i.source.type in (*STREAMS, SourceType.JDBC),
+            lambda i: i.engine is None or i.source.type in (*STREAMS, SourceType.JDBC, SourceType.CUSTOM),
         ),
         Rule(
             "!has(self.engine) || self.engine != 'Spark' || !has(self.source.jdbc) || self.source.jdbc.url.startsWith('postgresql://')",
@@ -151,10 +155,10 @@ class IngestSpec:
             lambda i: not i.on_spark or i.source.jdbc is None or i.source.jdbc.url.startswith("postgresql://"),
         ),
         Rule(
-            "!has(self.engine) || self.engine != 'Spark' || self.transform.all(t, has(t.sql))",
-            "engine Spark takes transforms of SQL alone: flatten and functions are done by engine Local",
+            "!has(self.engine) || self.engine != 'Spark' || !has(self.source.kafka) || self.transform.all(t, has(t.sql))",
+            "engine Spark of Kafka and Debezium takes transforms of SQL alone: flatten and functions are done by engine Local",
             "transform",
-            lambda i: not i.on_spark or all(each.sql is not None for each in i.transform),
+            lambda i: not i.on_spark or i.source.kafka is None or all(each.sql is not None for each in i.transform),
         ),
         Rule(
             "!has(self.engine) || self.engine != 'Spark' || self.transform.all(t, !has(t.onFail) || t.onFail == 'Fail')",
@@ -179,16 +183,17 @@ class IngestSpec:
     time_zone: str | None = patterns.time_zone()
     starting_deadline_seconds: int | None = patterns.starting_deadline_seconds()
     engine: IngestEngine | None = prop(
-        "of Kafka, Debezium and Jdbc: Local reads in the driver, Spark in tasks of its executors; Local if absent", None
+        "of Kafka, Debezium, Jdbc, and Custom where its class can split what waits: Local reads in the driver, Spark in tasks of its executors; Local if absent",
+        None,
     )
     commit_interval: str | None = prop(
-        "of mode Continuous: how long rows are gathered for a commit, 10s if absent; maxRows or maxBytes end it sooner, of another table maxInstants",
+        "of mode Continuous: how long rows are gathered for a commit, 10s if absent; maxRows or maxBytes end it sooner, of another table maxInstants. Files, Jdbc, Sql and Custom are asked so often what waits",
         None,
         pattern=DURATION,
         max_length=32,
     )
     freshness: str | None = prop(
-        "of a stream: Fresh is False once messages wait and the newest in the table is older, 60s if absent; of Kinesis, once a record has waited for longer; of another table, once a commit has waited for longer",
+        "of a stream: Fresh is False once messages wait and the newest in the table is older, 60s if absent; of Kinesis, once a record has waited for longer; of another table a commit, of Files in mode Continuous a file",
         None,
         pattern=DURATION,
         max_length=32,
@@ -208,6 +213,10 @@ class IngestSpec:
         pattern="^(0(\\.[0-9]{1,6})?|1(\\.0)?)$",
         max_length=8,
     )
+    drop_duplicates: bool = prop(
+        "of operation Insert: rows whose key is in the table are left out, and rows of one key in a commit become one",
+        False,
+    )
     schema_policy: SchemaPolicy | None = prop(
         "of columns that are not the table's: Refuse stops the ingest; AddColumns takes new ones and fills missing ones with nulls; Widen takes wider types too; Evolve also fills missing columns that are required, and lets a field of Avro fill the column that its alias names. If absent, Widen of messages; of other sources too, but missing columns are refused unless hoodie.write.set.null.for.missing.columns is true",
         None,
@@ -215,6 +224,12 @@ class IngestSpec:
     active_deadline: str | None = prop(
         "a run that takes longer is stopped and failed, such as 2h", None, pattern=DURATION, max_length=32
     )
+
+    @property
+    def lists_continuously(self) -> bool:
+        """Whether a driver lists a folder again and again."""
+        listed = self.source.type is SourceType.FILES and self.source.notifications is None
+        return listed and self.mode is IngestMode.CONTINUOUS
 
     @property
     def on_spark(self) -> bool:

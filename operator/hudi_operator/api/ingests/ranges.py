@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hudi_operator.api.fields.patterns import LOCATION
 from hudi_operator.api.schema import Rule, prop
@@ -141,6 +141,32 @@ class StartFromSpec:
     )
 
 
+class RangeBy(StrEnum):
+    """What of a file lies in a range."""
+
+    MODIFIED = "Modified"
+    NAME = "Name"
+
+
+@dataclass(frozen=True, slots=True)
+class RangeSpec:
+    """What an ingest of mode Backfill takes of files, a database, a stream or a table: from one
+    place on to before another. The places are moments of a file's last change, or of a record's
+    arrival in Kinesis (RFC 3339), or names below path, values of the column of jdbc.incremental, or
+    instants of the other table by their completion."""
+
+    until: str = prop("what lies there, and behind it, is not taken", min_length=1, max_length=1024)
+    since: str | None = prop(
+        "what lies there, and behind it, is; absent: from the first", None, min_length=1, max_length=1024
+    )
+    by: RangeBy = prop("of files: their last change, or their name", RangeBy.MODIFIED)
+
+    @property
+    def are_moments(self) -> bool:
+        """Whether both ends are."""
+        return _is_moment(self.until) and (self.since is None or _is_moment(self.since))
+
+
 @dataclass(frozen=True, slots=True)
 class EndAtSpec:
     """Where a range ends. What lies there, and behind it, is not read."""
@@ -155,3 +181,51 @@ class EndAtSpec:
         max_items=16,
         item_max_length=4096,
     )
+
+
+def _has_range(source: Any) -> bool:
+    if source.type == "Files":
+        return source.notifications is None
+    return source.type in ("Hudi", "Kinesis") or (source.jdbc is not None and source.jdbc.incremental is not None)
+
+
+def is_bounded(source: Any) -> bool:
+    """Whether the source of an ingest says where it ends."""
+    return source.range is not None or (source.kafka is not None and source.kafka.end_at is not None)
+
+
+RANGE_RULES = (
+    Rule(
+        "!has(self.range) || (self.type == 'Files' && !has(self.notifications)) || self.type in ['Hudi', 'Kinesis'] || (has(self.jdbc) && has(self.jdbc.incremental))",
+        "range belongs to type Files without notifications, Kinesis, Hudi, or Jdbc with incremental: Kafka has kafka.endAt, others have no range",
+        "range",
+        lambda s: s.range is None or _has_range(s),
+    ),
+    Rule(
+        "!has(self.range) || self.range.by != 'Name' || self.type == 'Files'",
+        "range.by Name belongs to type Files",
+        "range",
+        lambda s: s.range is None or s.range.by is not RangeBy.NAME or s.type == "Files",
+    ),
+    Rule(
+        f"!has(self.range) || !(self.type in ['Files', 'Kinesis']) || self.range.by != 'Modified' || (self.range.until.matches({_MOMENT}) && (!has(self.range.since) || self.range.since.matches({_MOMENT})))",
+        "of files and Kinesis range.since and range.until are moments such as 2026-01-31T12:00:00Z, or by: Name says that they are names",
+        "range",
+        lambda s: (
+            s.range is None or s.type not in ("Files", "Kinesis") or s.range.by is RangeBy.NAME or s.range.are_moments
+        ),
+    ),
+    Rule(
+        "!has(self.range) || !has(self.kinesis) || self.kinesis.startFrom.position == 'TrimHorizon'",
+        "range.since says where a range of Kinesis begins: leave kinesis.startFrom out",
+        "range",
+        lambda s: s.range is None or s.kinesis is None or s.kinesis.start_from.position == "TrimHorizon",
+    ),
+    Rule(
+        "!has(self.range) || !has(self.hudi) || (self.hudi.deletes != 'Delete' && self.hudi.startFrom != 'Latest')",
+        "a range goes with neither hudi.deletes Delete, for an old delete could take a newer row, nor hudi.startFrom Latest",
+        "range",
+        lambda s: s.range is None or s.hudi is None or (s.hudi.deletes != "Delete" and s.hudi.start_from != "Latest"),
+    ),
+)
+"""Of a source, whose range they judge."""

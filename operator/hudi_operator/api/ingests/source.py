@@ -13,7 +13,7 @@ from hudi_operator.api.ingests.custom import CustomSpec
 from hudi_operator.api.ingests.databases import Infinite, JdbcSpec
 from hudi_operator.api.ingests.kinesis import KinesisSpec
 from hudi_operator.api.ingests.notifications import NotificationsSpec
-from hudi_operator.api.ingests.ranges import EndAtSpec, StartFromSpec
+from hudi_operator.api.ingests.ranges import RANGE_RULES, EndAtSpec, RangeSpec, StartFromSpec
 from hudi_operator.api.ingests.statements import SqlSpec
 from hudi_operator.api.ingests.upstreams import UpstreamSpec
 from hudi_operator.api.schema import Rule, prop
@@ -35,7 +35,7 @@ class SourceType(StrEnum):
 STREAMS = (SourceType.KAFKA, SourceType.DEBEZIUM)
 MESSAGES = (*STREAMS, SourceType.KINESIS)
 FOLLOWED = (*MESSAGES, SourceType.HUDI)
-"""What a driver of mode Continuous follows."""
+"""What tells since when something waits."""
 
 
 class SourceFormat(StrEnum):
@@ -176,6 +176,7 @@ class SourceSpec:
     """Where rows come from."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
+        *RANGE_RULES,
         Rule(
             "self.type != 'Files' || (has(self.path) && has(self.format) && self.format in ['parquet', 'csv', 'json'])",
             "a source of type Files needs path and format: parquet, csv or json",
@@ -187,6 +188,12 @@ class SourceSpec:
             "notifications belongs to type Files with a path in S3",
             "notifications",
             lambda s: s.notifications is None or (s.path or "").startswith(("s3://", "s3a://")),
+        ),
+        Rule(
+            "!has(self.maxBytes) || self.type == 'Files'",
+            "maxBytes belongs to type Files: others have theirs beside their own settings",
+            "maxBytes",
+            lambda s: s.max_bytes is None or s.type is SourceType.FILES,
         ),
         Rule(
             "!has(self.csv) || (has(self.format) && self.format == 'csv')",
@@ -346,6 +353,15 @@ class SourceSpec:
     notifications: NotificationsSpec | None = prop(
         "of type Files: the queue that tells which files came; absent: their folder is listed", None
     )
+    max_bytes: str | None = prop(
+        "of type Files: size of the files of one commit, about; absent: all that wait, in mode Continuous 256Mi. With notifications the first commit takes all that lie there",
+        None,
+        pattern=QUANTITY,
+        max_length=16,
+    )
+    range: RangeSpec | None = prop(
+        "of mode Backfill of types Files, Kinesis, Jdbc with incremental, and Hudi: what it takes", None
+    )
     format: SourceFormat | None = prop("format of the files, or of the messages' values", None)
     csv: CsvSpec | None = prop("details of CSV files", None)
     columns: dict[str, str] = prop(
@@ -366,3 +382,8 @@ class SourceSpec:
     def deletes(self) -> bool:
         """Whether tombstones delete rows."""
         return self.kafka is not None and self.kafka.tombstones is Tombstones.DELETE
+
+    @property
+    def grows(self) -> bool:
+        """Whether a look takes only what has come since the last one."""
+        return all(each is None or each.incremental is not None for each in (self.jdbc, self.sql))

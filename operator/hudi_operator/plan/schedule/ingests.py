@@ -4,14 +4,13 @@ source."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from hudi_operator.api.ingests.ingest import IngestMode, IngestSpec
-from hudi_operator.api.ingests.kinesis import KinesisSpec
-from hudi_operator.api.ingests.source import KafkaSpec
+from hudi_operator.api.ingests.ingest import FRESHNESS, IngestMode, IngestSpec
+from hudi_operator.api.ingests.source import KafkaSpec, SourceSpec
 from hudi_operator.api.ingests.upstreams import UpstreamSpec
 from hudi_operator.api.status import RunStatus
-from hudi_operator.manifests.quantities import human_bytes
+from hudi_operator.manifests.quantities import human_bytes, seconds_of
 from hudi_operator.plan.effects import RequeueAfter
 from hudi_operator.plan.observed import Problem, SourceObservation, TableObservation
 from hudi_operator.plan.schedule import queries, streams, upstreams
@@ -59,16 +58,18 @@ def asked(ingest: IngestSpec, look: Look) -> Asked | Problem | RequeueAfter | No
         return _at_moment(ingest, look.schedule, look)
     if source.kafka is not None:
         return _of_stream(ingest, source.kafka, look.source.extent, look)
+    if source.hudi is not None:
+        return _of_upstream(ingest, source.hudi, look.source.upstream, look)
+    if ingest.mode is IngestMode.CONTINUOUS:
+        return _follows(ingest, look)
     if source.kinesis is not None:
-        return _of_shards(ingest, source.kinesis, look)
+        return _of_query(ingest, source.kinesis.every, f"asks stream {source.kinesis.stream}", look)
     if source.jdbc is not None:
         return _of_query(ingest, source.jdbc.every, "asks its database", look)
     if source.sql is not None:
         return _of_query(ingest, source.sql.every, "looks at the tables of its statement", look)
     if source.custom is not None:
         return _of_query(ingest, source.custom.every, f"asks {source.custom.name}", look)
-    if source.hudi is not None:
-        return _of_upstream(ingest, source.hudi, look.source.upstream, look)
     if source.notifications is not None:
         return _of_queue(ingest, look)
     files = waiting_of(look.source, look.table)
@@ -81,6 +82,16 @@ def asked(ingest: IngestSpec, look: Look) -> Asked | Problem | RequeueAfter | No
 def waiting_of(source: SourceObservation, table: TableObservation | None) -> tuple[SourceFile, ...]:
     """Files of a source that the table does not hold yet."""
     return waiting(source.files, table.files_held(source.ingest) if table is not None else None)
+
+
+def late_files(ingest: IngestSpec, source: SourceObservation, table: TableObservation | None, now: datetime) -> int:
+    """How many files wait; of a driver that lists them again and again those that wait for longer
+    than they may."""
+    files = waiting_of(source, table)
+    if not ingest.lists_continuously:
+        return len(files)
+    since = now - timedelta(seconds=seconds_of(ingest.freshness or FRESHNESS))
+    return sum(each.modified < since for each in files)
 
 
 def _at_moment(ingest: IngestSpec, schedule: Followed | Problem, look: Look) -> Asked | Problem | None:
@@ -126,19 +137,33 @@ def _driver(work: str, begin: str, followed: str, look: Look) -> Asked:
     return Asked(batch, f"is started: it follows {followed}", policy=streams.tirelessly(look.policy), measures=False)
 
 
-def _of_shards(ingest: IngestSpec, kinesis: KinesisSpec, look: Look) -> Asked | RequeueAfter | None:
+def _follows(ingest: IngestSpec, look: Look) -> Asked | None:
+    """A driver of a source of which the job alone finds out what waits."""
     work = f"Ingest/{ingest.name}"
-    if ingest.mode is not IngestMode.CONTINUOUS:
-        return _of_query(ingest, kinesis.every, f"asks stream {kinesis.stream}", look)
     if any(run.work == work and run.phase == "Running" for run in look.runs):
         return None
-    held = look.table.shards(ingest.name) if look.table is not None else None
-    return _driver(work, held.batch if held is not None else "begin", f"stream {kinesis.stream}", look)
+    held = look.table.checkpoints.get(ingest.name) if look.table is not None else None
+    return _driver(work, held.checkpoint.batch if held is not None else "begin", _followed(ingest.source), look)
 
 
-def _of_query(ingest: IngestSpec, every: str, doing: str, look: Look) -> Asked | RequeueAfter:
+def _followed(source: SourceSpec) -> str:
+    """What a driver follows, in words."""
+    if source.kinesis is not None:
+        return f"stream {source.kinesis.stream}"
+    if source.jdbc is not None:
+        return "its database"
+    if source.sql is not None:
+        return "the tables of its statement"
+    if source.custom is not None:
+        return source.custom.name
+    return "its queue" if source.notifications is not None else f"the files at {source.path}"
+
+
+def _of_query(ingest: IngestSpec, every: str, doing: str, look: Look) -> Asked | RequeueAfter | None:
     work = f"Ingest/{ingest.name}"
     last = queries.last_of(work, look.generation, look.runs)
+    if last is not None and ingest.mode is IngestMode.BACKFILL:
+        return None  # A range is taken once.
     wait = queries.wait_of(every, last, look.now)
     if wait > 0:
         return RequeueAfter(wait, work, appointment=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from hudi_operator.api.ingests.ingest import FRESHNESS, IngestSpec
+from hudi_operator.api.ingests.ingest import FRESHNESS, IngestMode, IngestSpec
 from hudi_operator.manifests.quantities import seconds_of
 from hudi_operator.plan.observed import Problem, SourceObservation, TableObservation
 from hudi_operator.plan.schedule.retention import PART_MIN
@@ -56,7 +56,7 @@ def late(
     ingest: IngestSpec, table: TableObservation | None, sources: tuple[SourceObservation, ...], now: datetime
 ) -> str:
     """What waits in a stream of Kinesis for longer than it may, \"\" if nothing is known to."""
-    if ingest.source.kinesis is None:
+    if ingest.source.kinesis is None or ingest.source.range is not None:
         return ""
     if table is None or table.shards(ingest.name) is None:
         return f"{ingest.name} has committed nothing yet"
@@ -70,6 +70,8 @@ def late(
 def unknown(ingest: IngestSpec, sources: tuple[SourceObservation, ...]) -> str:
     """Why it is not known whether the table has what the source holds, \"\" if it is known."""
     source, name = ingest.source, ingest.name
+    if source.kinesis is not None and source.range is not None:
+        return ""  # what lies behind the range is another ingest's
     if source.kinesis is not None:
         found = next((s.lag for s in sources if s.ingest == name), None)
         if found is None:
@@ -78,5 +80,6 @@ def unknown(ingest: IngestSpec, sources: tuple[SourceObservation, ...]) -> str:
             return f"the stream of {name} did not tell what waits: {found.message}"
         return f"{counted(found.silent, 'shard')} of {name} did not tell what waits" if found.silent else ""
     if source.jdbc is not None or source.sql is not None or source.custom is not None:
-        return f"the operator does not ask the source of {name}: each run finds out what is new"
+        who = "its driver" if ingest.mode is IngestMode.CONTINUOUS else "each run"
+        return f"the operator does not ask the source of {name}: {who} finds out what is new"
     return ""

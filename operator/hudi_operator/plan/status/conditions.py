@@ -18,7 +18,7 @@ from hudi_operator.api.words import one_line
 from hudi_operator.manifests.quantities import human_bytes
 from hudi_operator.plan.observed import Problem, SourceObservation, TableObservation
 from hudi_operator.plan.schedule import retention, shards, streams, upstreams
-from hudi_operator.plan.schedule.ingests import waiting_of
+from hudi_operator.plan.schedule.ingests import late_files
 from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_operator.plan.status.report import YEARS, human_duration
 from hudi_table.model.counts import counted
@@ -97,8 +97,9 @@ def _fresh(
     if unseen or len(sources) < len(spec.ingest):
         message = unseen[0].problem.message if unseen and unseen[0].problem else "the sources were not listed"
         return Finding("Fresh", "Unknown", "SourceNotSeen", message)
-    left = {s.ingest: waiting_of(s, table) for s in sources}
-    total = sum(len(files) for files in left.values())
+    named = {each.name: each for each in spec.ingest}
+    left = {s.ingest: late_files(named[s.ingest], s, table, now) for s in sources if s.ingest in named}
+    total = sum(left.values())
     if total:
         names = ", ".join(name for name, files in left.items() if files)
         return Finding("Fresh", "False", "FilesWaiting", f"{counted(total, 'file')} of {names} not in the table yet")
@@ -134,7 +135,8 @@ def _fresh(
             f"what the queue of {names} tells of is in the table, but for {many} that a run works on, or has set aside"
         )
         return Finding("Fresh", "True", "UpToDate", message)
-    if any(each.source.type is not SourceType.FILES or each.source.notifications is not None for each in spec.ingest):
+    others = (each for each in spec.ingest if each.source.type is not SourceType.FILES or each.lists_continuously)
+    if any(others) or any(each.source.notifications is not None for each in spec.ingest):
         return Finding("Fresh", "True", "UpToDate", "what the sources hold is in the table, but for what came just now")
     return Finding("Fresh", "True", "AllConsumed", "every file of the sources is in the table")
 
@@ -144,7 +146,7 @@ def at_risk(
 ) -> tuple[Finding, ...]:
     """Whether messages that wait in streams will be deleted before they are read; nothing of a
     table without streams."""
-    streamed = [each for each in spec.ingest if each.source.type in MESSAGES]
+    streamed = [each for each in spec.ingest if each.source.type in MESSAGES and each.source.range is None]
     if not streamed:
         return ()
     seen = {each.ingest: each for each in sources}

@@ -25,7 +25,9 @@ from hudi_operator.plan.schedule import retention, shards, streams
 from hudi_operator.plan.schedule.ingests import waiting_of
 from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_table.model.counts import counted
+from hudi_table.model.job.marks import Mark
 from hudi_table.model.job.positions import behind
+from hudi_table.model.job.query_mark import QueryMark
 from hudi_table.model.job.retention import bytes_of
 from hudi_table.model.job.shards import StreamLag
 from hudi_table.model.job.upstream import Upstream, UpstreamExtent
@@ -142,6 +144,7 @@ def _positions(spec: HudiTableSpec, observed: Observed, now: datetime) -> tuple[
         statuses.append(
             IngestStatus(
                 name=ingest.name,
+                position=_value(held),
                 pending_files=depth.waiting if depth is not None else len(files),
                 in_flight_messages=depth.in_flight if depth is not None else 0,
                 pending_bytes=sum(f.size for f in files) if listed else None,
@@ -156,6 +159,12 @@ def _positions(spec: HudiTableSpec, observed: Observed, now: datetime) -> tuple[
             )
         )
     return tuple(statuses)
+
+
+def _value(held: CommittedCheckpoint | None) -> str | None:
+    """The greatest value that was read, of a checkpoint that holds one."""
+    found = held.checkpoint if held is not None else None
+    return found.value or None if isinstance(found, Mark | QueryMark) else None
 
 
 def _stream(name: str, observed: Observed, now: datetime) -> IngestStatus:

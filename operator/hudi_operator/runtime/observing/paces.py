@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from hudi_operator.plan.observed import Pace
 from hudi_table.model.timeline.commits import CommitMetadata
-from hudi_table.services.ingesting import SET_KEY
+from hudi_table.services.setting_checkpoints.audit import SET_KEY
 
 COMMITS_MAX, WINDOW = 20, timedelta(hours=1)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from hudi_spark.jobs.batch import commit_rows, operation_of, refuse_taken
 from hudi_spark.jobs.decoding import needed_of
 from hudi_spark.jobs.ingests.following import follow, interval_of, is_continuous
+from hudi_spark.jobs.ingests.polled import check_range
 from hudi_spark.jobs.ingests.sifting import Sifting, refuse_on_spark
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.stopping import Stopping
@@ -172,6 +173,7 @@ def run_hudi(spec: JobSpec, progress: Progress) -> JobResult:
 def check_request(spec: JobSpec, settings: HudiSettings) -> None:
     """Raises InvalidRequestError for what would lose deletes, or take rows twice."""
     operation_of(spec)
+    check_range(spec, settings.within)
     if spec.work["operation"] != "Upsert" and (settings.deletes or settings.continues):
         raise InvalidRequestError("hudi.deletes Delete and hudi.onDataLoss Continue go with operation Upsert alone")
     check_chain(

@@ -1,18 +1,16 @@
 """An ingest from a database, in this process, without a JVM, or in tasks of Spark (`jdbc_tasks`):
-what waits becomes one commit that also says how far it is."""
+what waits becomes one commit that also says how far it is; in mode `Continuous` the database is
+asked again each `commitInterval`."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from hudi_spark.jobs.batch import commit_rows, refuse_taken
+from hudi_spark.jobs.ingests.polled import Polling, Taken, check_grows, check_range, run_polled
 from hudi_spark.jobs.ingests.sifting import Sifting, refuse_on_spark, window
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.tally import told_of
-from hudi_spark.jobs.target import find_table
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.counts import counted
@@ -26,42 +24,42 @@ from hudi_table.sources.checkpoints import Held, held_mark
 from hudi_table.sources.jdbc.settings import JdbcSettings
 from hudi_table.sources.jdbc.source import JdbcRows, waiting_parts, waiting_rows
 from hudi_table.sources.refusing import Place
-from hudi_table.table.store.clock import SystemClock
 
 
 def run_jdbc(spec: JobSpec, progress: Progress) -> JobResult:
-    """Do one attempt. Raises HudiError; nothing of it is visible then."""
-    clock = SystemClock()
-    start, work = clock.boot_seconds(), spec.work
+    """Do one attempt. Raises HudiError; what was committed before stays."""
+    work = spec.work
     settings = JdbcSettings.of(work["source"])
     if settings.column and work["operation"] != "Upsert":
         raise InvalidRequestError(
             "jdbc.incremental reads some rows again, which only operation Upsert takes for the same"
         )
-    table, name = find_table(spec), str(work["name"])
-    held = held_mark(table.context, name) if table is not None else None
+    check_grows(spec, "Jdbc", settings.column)
+    check_range(spec, settings.within)
+    name = str(work["name"])
     take = _take_here if spec.engine == "Local" else _take_in_tasks
-    taken = take(spec, table, settings, held, progress)
-    if taken is None:
-        return JobResult(spec.attempt, "NothingToDo", message="what the database holds is in the table")
-    refuse_taken(name, taken.commit)
-    return _result(spec, taken, clock.boot_seconds() - start)
+
+    def ask(table: HudiTable | None) -> Taken | str:
+        held = held_mark(table.context, name) if table is not None else None
+        taken = take(spec, table, settings, held, progress)
+        if taken is None:
+            return "what the database holds is in the table"
+        refuse_taken(name, taken.commit)
+        return taken
+
+    def told(driver: Polling, seconds: float) -> JobResult:
+        return driver.result(f"{counted(int(driver.read['rowsRead']), 'row')} read", seconds)
+
+    return run_polled(spec, progress, ask, told)
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    """What was committed of so many rows, with which checkpoint; `sifted`: figures of rows that
-    were not taken."""
-
-    checkpoint: Mark
-    read: int
-    commit: CommitResult
-    sifted: Mapping[str, float]
+def _taken(checkpoint: Mark, read: int, commit: CommitResult, sifting: Sifting) -> Taken:
+    return Taken(commit, checkpoint.batch, {"rowsRead": float(read), **sifting.figures()})
 
 
 def _take_here(
     spec: JobSpec, table: HudiTable | None, settings: JdbcSettings, held: Held[Mark] | None, progress: Progress
-) -> _Taken | None:
+) -> Taken | None:
     before = held.checkpoint if held is not None else None
     with (
         contextlib.closing(Sifting(spec)) as sifting,
@@ -71,22 +69,21 @@ def _take_here(
             return None
         _say(progress, waiting.count, settings)
         commit = _commit(spec, table, waiting, held, sifting)
-        return _Taken(waiting.checkpoint, waiting.read, commit, sifting.figures())
+        return _taken(waiting.checkpoint, waiting.read, commit, sifting)
 
 
 def _take_in_tasks(
     spec: JobSpec, table: HudiTable | None, settings: JdbcSettings, held: Held[Mark] | None, progress: Progress
-) -> _Taken | None:
+) -> Taken | None:
     # Spark is started only by jobs that need it.
-    from hudi_spark.jobs.ingest_spark import Recorded, refuse_other_steps
+    from hudi_spark.jobs.ingest_spark import Recorded
     from hudi_spark.jobs.ingests.jdbc_tasks import write_parts
     from hudi_spark.jobs.ingests.sifting_tasks import judging
 
     refuse_on_spark(spec)
-    chain_of_sql = spec.work.get("transform", ())
-    refuse_other_steps(chain_of_sql)
-    for each in chain_of_sql:
-        check_select(each["sql"])
+    for each in spec.work.get("transform", ()):
+        if each.get("sql") is not None:
+            check_select(each["sql"])
     before, name = held.checkpoint if held is not None else None, str(spec.work["name"])
     chain = Chain(Transforms.of(()), spec.work["source"].get("columns"))
     with (
@@ -103,7 +100,7 @@ def _take_in_tasks(
             judging(sifting, waiting.checkpoint.batch) as judge,
         ):
             commit = write_parts(spec, table, settings, waiting, recorded, progress, judge=judge)
-            return _Taken(waiting.checkpoint, waiting.count, commit, sifting.figures())
+            return _taken(waiting.checkpoint, waiting.count, commit, sifting)
 
 
 def _say(progress: Progress, count: int, settings: JdbcSettings) -> None:
@@ -123,8 +120,3 @@ def _commit(
 
 def _place(mark: Mark, before: Mark | None) -> Place:
     return Place(window(mark.column, before.value if before is not None else "", mark.value))
-
-
-def _result(spec: JobSpec, taken: _Taken, seconds: float) -> JobResult:
-    words, figures = f"{counted(taken.read, 'row')} read", {"rowsRead": float(taken.read), **taken.sifted}
-    return told_of(taken.commit).result(spec, words, taken.checkpoint.batch, seconds, figures)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.decoding import decoder_of, judge_of
 from hudi_spark.jobs.ingests.following import run
+from hudi_spark.jobs.ingests.polled import check_range, refuse_spark
 from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import KINESIS_ERRORS, Shaped, Shaping, keep_refused
@@ -24,6 +25,7 @@ from hudi_table.api import HudiTable
 from hudi_table.errors import DataLossError, InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.job.ranges import Range
 from hudi_table.model.job.shards import ShardPositions, StreamExtent
 from hudi_table.services.ingesting import Ingest
 from hudi_table.services.transforming.chain_check import check_chain
@@ -71,7 +73,7 @@ class _Driver:
         self.table = self.table or find_table(self.spec)
         self.place = None
         if self.table is not None:
-            self.place = current_shards(self.table.context, self.ingest.name, self.source.settings.stream)
+            self.place = current_shards(self.table.context, self.ingest.name, self.ingest.topic)
         self.at = self.place.checkpoint if self.place is not None else self.at
         self.found = None
 
@@ -160,13 +162,20 @@ class _Driver:
 
 def run_kinesis(spec: JobSpec, progress: Progress) -> JobResult:
     """Do one attempt. Raises HudiError; what was committed before stays."""
+    refuse_spark(spec, "AWS gives a shard five reads a second, which one process makes of all shards at once")
     clock, work = SystemClock(), spec.work
     start, region = clock.boot_seconds(), spec.storage.get("region")
     settings = KinesisSettings.of(work["source"], str(region) if region else None)
+    check_range(spec, Range.of(work["source"]))
     latest_wins = arrival_decides(spec) and work["operation"] == "Upsert"
     check_chain(work.get("transform", ()), arrival_decides=latest_wins)
     shaping = Shaping(work)
-    ingest = Ingest(str(work["name"]), settings.stream, operation_of(spec), ingest_options(spec), index_options(spec))
+    # A range has a checkpoint of its own: that of Hudi Streamer is of the ingest beside it.
+    bounded = settings.end >= 0
+    stream = None if bounded else settings.stream
+    ingest = Ingest(
+        str(work["name"]), stream, operation_of(spec), ingest_options(spec), index_options(spec), shares=not bounded
+    )
     ratio = float(work.get("maxErrorRatio", 0.0)) if work.get("onUndecodable") == "Quarantine" else None
     decoder = decoder_of(spec, settings, settings.format, os.environ, judge_of(spec), shaping.chain.columns)
     decoding = Decoding(settings, decoder, ratio)

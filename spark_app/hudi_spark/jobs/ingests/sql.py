@@ -1,5 +1,6 @@
 """An ingest from a statement over other Hudi tables, in this process, without a JVM: its answer
-becomes one commit that also says of which state it is."""
+becomes one commit that also says of which state it is; in mode `Continuous` the tables are looked
+at again each `commitInterval`."""
 
 from __future__ import annotations
 
@@ -7,10 +8,11 @@ import contextlib
 from functools import partial
 
 from hudi_spark.jobs.batch import commit_rows, refuse_taken
+from hudi_spark.jobs.ingests.polled import Polling, Taken, check_grows, refuse_range, refuse_spark, run_polled
 from hudi_spark.jobs.ingests.sifting import Sifting, window
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.tally import told_of
-from hudi_spark.jobs.target import find_table, storage_options
+from hudi_spark.jobs.target import storage_options
+from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidRequestError, TableNotFoundError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import key_of
@@ -19,19 +21,31 @@ from hudi_table.services.ingesting import behind_held
 from hudi_table.services.query_rows import QuerySettings, waiting_rows
 from hudi_table.sources.checkpoints import held_query
 from hudi_table.sources.refusing import Place
-from hudi_table.table.store.clock import SystemClock
 
 
 def run_sql(spec: JobSpec, progress: Progress) -> JobResult:
-    """Do one attempt. Raises HudiError; nothing of it is visible then."""
-    clock = SystemClock()
-    start, work, name = clock.boot_seconds(), spec.work, str(spec.work["name"])
-    settings = QuerySettings.of(work["source"])
-    if work["operation"] != "Upsert":
+    """Do one attempt. Raises HudiError; what was committed before stays."""
+    refuse_spark(spec, "its statement is in DuckDB's SQL, which Spark would answer otherwise")
+    settings = QuerySettings.of(spec.work["source"])
+    if spec.work["operation"] != "Upsert":
         raise InvalidRequestError(
             "a statement is answered again and again: a source of type Sql goes with operation Upsert"
         )
-    table = find_table(spec)
+    check_grows(spec, "Sql", settings.column)
+    refuse_range(spec, "let its WHERE say which rows are meant")
+    many = f"the answer over {counted(len(settings.tables), 'table')}"
+
+    def ask(table: HudiTable | None) -> Taken | str:
+        return _answer(spec, table, settings, progress)
+
+    def told(driver: Polling, seconds: float) -> JobResult:
+        return driver.result(many, seconds)
+
+    return run_polled(spec, progress, ask, told)
+
+
+def _answer(spec: JobSpec, table: HudiTable | None, settings: QuerySettings, progress: Progress) -> Taken | str:
+    name = str(spec.work["name"])
     held = held_query(table.context, name) if table is not None else None
     before = held.checkpoint if held is not None else None
     sifting, options = Sifting.checked(spec), partial(storage_options, spec)
@@ -40,11 +54,9 @@ def run_sql(spec: JobSpec, progress: Progress) -> JobResult:
         try:
             waiting = stack.enter_context(waiting_rows(settings, options, before, spec.attempt))
         except TableNotFoundError as error:
-            return JobResult(spec.attempt, "NothingToDo", message=error.message)
+            return error.message
         if waiting is None:
-            return JobResult(
-                spec.attempt, "NothingToDo", message="none of the tables has a commit that is not in this one"
-            )
+            return "none of the tables has a commit that is not in this one"
         progress.say(f"reading the answer over {counted(len(settings.tables), 'table')}")
         mark = waiting.checkpoint
         sifting.place = Place(window(mark.column, before.value if before is not None else "", mark.value))
@@ -52,5 +64,4 @@ def run_sql(spec: JobSpec, progress: Progress) -> JobResult:
         place = behind_held(name, held)
         commit = commit_rows(spec, table, rows, {key_of(name): waiting.checkpoint.to_text()}, place)
     refuse_taken(name, commit)
-    many = f"the answer over {counted(len(settings.tables), 'table')}"
-    return told_of(commit).result(spec, many, waiting.checkpoint.batch, clock.boot_seconds() - start, sifting.figures())
+    return Taken(commit, waiting.checkpoint.batch, sifting.figures())

@@ -298,6 +298,18 @@ def transformed(
         yield steps.apply(open_stream(data), known)
 
 
+def table_step(raw: Mapping[str, Any]) -> Callable[[pa.Table], pa.Table]:
+    """What a step that is no SELECT makes of rows, in any process. Raises as `Transforms.of`."""
+    step = _step(raw)
+    if isinstance(step, _Sql):
+        raise InvalidRequestError("a SELECT needs a database: flatten and functions take rows as they are")
+
+    def database() -> Database:
+        raise InvalidRequestError("flatten and functions need no database")
+
+    return lambda rows: step.apply(database, rows.to_reader()).read_all()
+
+
 def _step(raw: Mapping[str, Any]) -> Step:
     known = [name for name in ("sql", "flatten", "function") if raw.get(name) is not None]
     if len(known) != 1 or set(raw) - {"sql", "flatten", "function", "onFail"}:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.errors import DataLossError, ExpiredError
+from hudi_table.model.job.ranges import Range
 from hudi_table.model.job.upstream import LOSS_REMEDY, Upstream, UpstreamExtent
 from hudi_table.model.names import IS_DELETED
 from hudi_table.model.table.cdc import BEFORE, DELETE, OP, Images
@@ -98,20 +99,21 @@ class HudiSource:
     def plan(self, found: Timeline, before: Upstream | None) -> HudiBatch | None:
         """The next commits. Raises DataLossError where what comes behind `before` can no longer be
         told, unless all rows are to be taken again then."""
-        stable = stable_commits(found)
+        stable, before, lost = _within(self.context, found, self.settings.within, before)
         if not stable:
             return None
-        lost = why_lost(self.context, found, before) if before is not None else ""
-        if before is None:
+        if before is None and not lost:
             return self._batch(Span(until=stable[-1].moment), stable, before)
         waits = self._first(behind_of(stable, before)) if not lost else ()
         cause: ExpiredError | None = None
         if not lost and (not waits or (len(waits) < RESTS_MAX and not self._changes_rows(waits))):
             return None
         try:
-            if not lost:
+            if not lost and before is not None:
                 return self._batch(Span(before.moment, waits[-1].moment), waits, before)
         except ExpiredError as error:
+            # Where nothing was taken before, nothing can have been lost.
+            assert before is not None
             lost, cause = _no_longer(self.context, before), error
         if not self.settings.continues:
             raise DataLossError(f"{lost}; {LOSS_REMEDY}") from cause
@@ -148,17 +150,37 @@ class HudiSource:
         return any(not is_rewrite(commit_metadata(self.context, each)) for each in commits)
 
 
-def extent_of(ctx: TableContext, before: Upstream | None) -> UpstreamExtent:
-    """What waits behind a checkpoint. Raises what the storage raises, CorruptTableError."""
-    return with_relists(ctx, lambda: _extent(ctx, before))
-
-
-def _extent(ctx: TableContext, before: Upstream | None) -> UpstreamExtent:
-    timeline = load_timeline(ctx)
+def _within(
+    ctx: TableContext, timeline: Timeline, asked: Range | None, before: Upstream | None
+) -> tuple[tuple[Instant, ...], Upstream | None, str]:
+    """The commits that may be taken, of a range those before its end; the checkpoint, or where a
+    range begins; and why what changed from there on can no longer be told, \"\" if it can."""
     stable = stable_commits(timeline)
+    if asked is not None:
+        end = comparable_time(asked.end)
+        inside = tuple(each for each in stable if comparable_time(each.moment) < end)
+        if before is None and asked.begin:
+            begin = comparable_time(asked.begin)
+            earlier = [each for each in stable if comparable_time(each.moment) < begin]
+            if not earlier and has_archive(ctx):
+                return inside, None, f"the timeline of the table at {ctx.base_path} begins behind {asked.begin}"
+            last = earlier[-1] if earlier else None
+            before = Upstream("", "", ctx.config.name, last.time, last.moment) if last is not None else None
+        stable = inside
+    return stable, before, why_lost(ctx, timeline, before) if before is not None else ""
+
+
+def extent_of(ctx: TableContext, before: Upstream | None, asked: Range | None = None) -> UpstreamExtent:
+    """What waits behind a checkpoint, of a range alone if one is asked for. Raises what the storage
+    raises, CorruptTableError."""
+    return with_relists(ctx, lambda: _extent(ctx, before, asked))
+
+
+def _extent(ctx: TableContext, before: Upstream | None, asked: Range | None) -> UpstreamExtent:
+    timeline = load_timeline(ctx)
+    stable, before, lost = _within(ctx, timeline, asked, before)
     if not stable:
         return UpstreamExtent()
-    lost = why_lost(ctx, timeline, before) if before is not None else ""
     waits = behind_of(stable, before)
     if before is None or lost:
         slices = FileSystemView(ctx, timeline).latest_slices()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hudi_table.errors import InvalidRequestError
+from hudi_table.model.job.ranges import Range
 
 PARTS_MAX = 16
 _URL = re.compile(
@@ -23,8 +24,8 @@ _TLS = {"Prefer": "prefer", "Require": "require", "VerifyFull": "verify-full"}
 class JdbcSettings:
     """`scheme` of the URL names the database. `table` (`schema.name`) or `query`; `filter`: a
     condition of the database's SQL. `column`: by which rows are read, those from `lag` below the
-    greatest value that was read on: seconds of a time, a number of numbers. `parts` connections
-    read at once, by ranges of `split`."""
+    greatest value that was read on: seconds of a time, a number of numbers. `within`: those of
+    these values alone. `parts` connections read at once, by ranges of `split`."""
 
     scheme: str
     host: str
@@ -35,6 +36,7 @@ class JdbcSettings:
     filter: str = ""
     column: str = ""
     lag: int = 0
+    within: Range | None = None
     split: str = ""
     parts: int = 1
     infinite_is_null: bool = False
@@ -66,6 +68,9 @@ class JdbcSettings:
         parts = int(split.get("parts", 1))
         if not 1 <= parts <= PARTS_MAX:
             raise InvalidRequestError(f"jdbc.split.parts is {parts}; give 1 to {PARTS_MAX}")
+        within = Range.of(source)
+        if within is not None and not grows:
+            raise InvalidRequestError("a range of type Jdbc goes by the column of jdbc.incremental: give that, too")
         tls = str(raw.get("tls", "Prefer"))
         if tls not in _TLS:
             raise InvalidRequestError(f"jdbc.tls is {tls!r}; give one of {', '.join(_TLS)}")
@@ -79,6 +84,7 @@ class JdbcSettings:
             filter=str(raw.get("filter") or ""),
             column=str(grows.get("column") or ""),
             lag=int(grows.get("lag", 0)),
+            within=within,
             split=str(split.get("column") or ""),
             parts=parts,
             infinite_is_null=raw.get("infinite") == "AsNull",

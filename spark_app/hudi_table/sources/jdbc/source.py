@@ -20,13 +20,16 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from hudi_table.errors import InvalidRequestError
+from hudi_table.model.digits import is_digits
 from hudi_table.model.job.marks import Mark
+from hudi_table.model.job.ranges import Range
 from hudi_table.sources.jdbc.database import Column, Dialect, Server, State, read, schema_of
 from hudi_table.sources.jdbc.mysql import MysqlServer
 from hudi_table.sources.jdbc.postgres import PostgresServer
@@ -65,6 +68,20 @@ class _Grows:
     def upto(self, most: str) -> str:
         """Which rows have grown no further than this."""
         return f"{self.sql} <= {self.dialect.value(most, self.kind)}"
+
+    def inside(self, within: Range) -> str:
+        """Which rows lie in a range. Raises InvalidRequestError for a value of another type."""
+        wanted = [f"{self.sql} < {self._value(within.end, 'until')}"]
+        if within.begin:
+            wanted.append(f"{self.sql} >= {self._value(within.begin, 'since')}")
+        return " AND ".join(wanted)
+
+    def _value(self, text: str, field: str) -> str:
+        whole = self.kind in self.dialect.integers
+        if not (is_digits(text.removeprefix("-")) if whole else _is_time(text)):
+            said = "a whole number" if whole else "a date or time, such as 2026-01-31 12:00:00"
+            raise InvalidRequestError(f"range.{field} is {text!r}, and column {self.name} is {self.kind}: give {said}")
+        return self.dialect.value(text, self.kind)
 
     def window(self, last: str, most: str) -> str:
         """Which rows are read again behind one value, up to another one."""
@@ -188,6 +205,8 @@ def _planned(
             return None
         return _Plan(columns, base, Mark(batch, attempt, rows=rows, digest=digest))
     grows = _grows(settings, dialect, columns)
+    if settings.within is not None:
+        base = f"SELECT * FROM ({base}) AS ranged WHERE {grows.inside(settings.within)}"
     (most,) = state.one(f"SELECT {dialect.greatest(grows.name, grows.kind)} AS most FROM ({base}) AS grown")
     if most is None:
         return None
@@ -220,6 +239,14 @@ def _kind(dialect: Dialect, columns: Sequence[Column], name: str, field: str) ->
             f"jdbc.{field} {name} is {found.kind or 'of a type of its own'}: take one of {', '.join((*dialect.integers, *dialect.times))}"
         )
     return found.kind
+
+
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _digest(state: State, query: str) -> tuple[int, str]:

@@ -81,7 +81,7 @@ class Reader:
         found, at, done = Messages(), dict(start.shards), set[str]()
         heard = self.clock.boot_seconds()
         while not self._is_done(found, until):
-            left = [name for name in extent.readable(at) if not (until.tip and name in done)]
+            left = [name for name in self.readable(extent, at) if not (until.tip and name in done)]
             if not left and until.tip:
                 break
             now = self.clock.boot_seconds()
@@ -107,11 +107,21 @@ class Reader:
         newest = max(found.times, default=-1)
         return found, replace(start, shards=at, newest=max(newest, start.newest))
 
+    def readable(self, extent: StreamExtent, at: Mapping[str, ShardPosition]) -> list[str]:
+        """Shards that may be read on: of a range not those that were read up to its end."""
+        end = self.stream.settings.end
+        return [name for name in extent.readable(at) if end < 0 or at[name].time < end]
+
     def _take(
         self, found: Messages, extent: StreamExtent, name: str, at: ShardPosition, asked: int, read: Read
     ) -> ShardPosition:
         """The position behind what a read gave, which was asked for at a moment."""
-        now, records = self.clock.boot_seconds(), read.records
+        now, records = self.clock.boot_seconds(), self._inside(read)
+        if len(records) < len(read.records):
+            # A shard of which something lies behind the end was read up to it.
+            found.add(name, records)
+            after = records[-1]["SequenceNumber"] if records else at.after
+            return replace(at, after=after, time=self.stream.settings.end)
         self._due[name] = now + (READ_SECONDS if records or read.behind else IDLE_SECONDS)
         found.add(name, records)
         time = asked - CLOCKS_APART if not read.behind else (found.times[-1] if records else at.time)
@@ -122,6 +132,13 @@ class Reader:
             return replace(behind, ended=end or behind.after or "0")
         self._iterators[name] = (behind, read.next)
         return behind
+
+    def _inside(self, read: Read) -> list[Mapping[str, Any]]:
+        """The records before the first that lies behind the end of a range."""
+        end = self.stream.settings.end
+        times = [millis(each["ApproximateArrivalTimestamp"]) for each in read.records] if end >= 0 else []
+        cut = next((place for place, time in enumerate(times) if time >= end), len(read.records))
+        return list(read.records[:cut])
 
     def _at_once(self, names: list[str], at: Mapping[str, ShardPosition], rows: int) -> list[Answer]:
         calls = [partial(self._one, name, at[name], rows) for name in names]

@@ -71,8 +71,11 @@ class KinesisSource:
     def plan(self, found: StreamExtent, before: ShardPositions | None) -> KinesisBatch | None:
         """All that is there, within `maxRows` and `maxBytes`; None where every shard was read to
         its end. Raises what `start` does."""
+        end = self.settings.end
+        if before is not None and end >= 0 and all(each.ended or each.time >= end for each in before.shards.values()):
+            return None  # What the stream no longer has was read.
         start = self.start(found, before)
-        if not found.readable(start.shards):
+        if not self.reader.readable(found, start.shards):
             return None
         return self.batch(found, start, Until(self.settings.max_rows, self.settings.max_bytes))
 

@@ -1,0 +1,190 @@
+"""`hudictl checkpoint set` of ingests that read no stream: what was set is gone on from, whoever
+did it stands in the commit, and what its source would not take is refused before anything is
+written."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_table import create_table, open_table
+from hudi_table.cli.program import main as hudictl
+from hudi_table.model.job.checkpoint import key_of
+from hudi_table.model.job.marks import Mark
+from hudi_table.services.setting_checkpoints.audit import SET_KEY
+from hudi_table.sources.checkpoints import current_checkpoint, held_any, held_mark, held_upstream
+from hudi_table.sources.custom import GROUP
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from tests.support import polled
+from tests.support.index_package import written_package
+from tests.support.polled import Polled
+
+
+@dataclass
+class Asked:
+    """What `hudictl checkpoint set` has said."""
+
+    code: int
+    said: str
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Iterator[None]:
+    with written_package(tmp_path / "package", "lines_package", polled.PACKAGE, "lines = lines_package:Lines", GROUP):
+        yield
+
+
+def changed(feed: Polled, capsys: pytest.CaptureFixture[str], text: str, *more: str, name: str = "feed") -> Asked:
+    capsys.readouterr()
+    code = hudictl(["checkpoint", "set", feed.location, name, text, *more])
+    return Asked(code, capsys.readouterr().err)
+
+
+def instants(feed: Polled) -> int:
+    return len(load_timeline(open_table(feed.location).context).commits)
+
+
+def audit(feed: Polled) -> dict[str, Any]:
+    context = open_table(feed.location).context
+    newest = commit_metadata(context, load_timeline(context).commits[-1])
+    found: dict[str, Any] = json.loads(newest.extra_metadata[SET_KEY])
+    return found
+
+
+def test_a_package_goes_on_at_the_position_that_was_set(
+    tmp_path: Path, package: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    feed = polled.of_package(tmp_path)
+    feed.put(range(10))
+    assert feed.run().outcome == "Succeeded"
+    before, count = held_any(open_table(feed.location).context, "feed"), instants(feed)
+    assert before is not None
+    refused = changed(feed, capsys, "lines 3")
+    assert (refused.code, instants(feed)) == (1, count), refused.said
+    assert "whether '3' lies before '10' only the package knows" in refused.said
+    assert "give --yes" in refused.said
+    assert changed(feed, capsys, "other 3", "--yes").said.count("is of source 'lines', and not of 'other'") == 1
+    assert changed(feed, capsys, "lines", "--yes").said.count("is not of the form NAME POSITION") == 1
+    assert instants(feed) == count
+    assert changed(feed, capsys, "lines 7", "--yes").code == 0
+    found = audit(feed)
+    assert (found["ingest"], found["before"]) == ("feed", before[1].checkpoint.to_text())
+    assert found["by"]
+    assert feed.run().figures["recordsInserted"] == 3
+    assert feed.numbers() == [*range(7), 7, 7, 8, 8, 9, 9], "it inserts without looking for keys"
+
+
+def test_a_statement_goes_on_at_the_value_that_was_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    feed = polled.of_statement(tmp_path)
+    feed.put(range(10))
+    assert feed.run().outcome == "Succeeded"
+    table = open_table(feed.location)
+    table.delete(polled.rows_of(range(10)))
+    assert feed.run().outcome == "NothingToDo"
+    count = instants(feed)
+    for text, said in (
+        ("n soon", "'soon' is neither a whole number nor a date or time"),
+        ("n 2026-01-01", "the checkpoint holds '9', which is of another type than '2026-01-01'"),
+        ("id 5", "the ingest goes by column 'n', and not by 'id'"),
+        ("5", "is not of the form COLUMN VALUE"),
+    ):
+        refused = changed(feed, capsys, text)
+        assert (refused.code, said in refused.said) == (1, True), refused.said
+    unknown = changed(feed, capsys, "n 5", "--type", "Jdbc")
+    assert "is of type Sql, and not of type Jdbc" in unknown.said
+    assert instants(feed) == count
+    assert changed(feed, capsys, "n 6").code == 0
+    assert feed.run().figures["recordsInserted"] == 4
+    assert feed.numbers() == [6, 7, 8, 9]
+
+
+def test_an_ingest_without_a_checkpoint_begins_at_what_was_set(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    feed = polled.of_folder(tmp_path)
+    create_table(feed.location, polled.SCHEMA, record_key="id").upsert(polled.rows_of([1]))
+    done = changed(feed, capsys, "updated_at 2026-01-31 12:00:00+00", "--type", "Jdbc", name="orders")
+    assert (done.code, "it had no checkpoint before" in done.said) == (0, True), done.said
+    held = held_mark(open_table(feed.location).context, "orders")
+    assert held is not None
+    assert (held.checkpoint.column, held.checkpoint.value) == ("updated_at", "2026-01-31 12:00:00+00")
+    text = open_table(feed.location).context
+    newest = commit_metadata(text, load_timeline(text).commits[-1]).extra_metadata[key_of("orders")]
+    assert Mark.from_text(newest) == held.checkpoint
+    refused = changed(feed, capsys, "orders,0:7", name="orders")
+    assert (refused.code, "is not of the form COLUMN VALUE" in refused.said) == (1, True)
+    lacks = changed(feed, capsys, "n 5", name="other")
+    assert lacks.code == 1, "no text of a stream"
+
+
+def test_files_before_a_moment_count_as_taken_and_the_others_wait(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    feed = polled.of_folder(tmp_path)
+    landing = tmp_path / "landing"
+    for number in range(4):
+        feed.put([number])
+        new = max(landing.glob("*.parquet"), key=lambda path: path.stat().st_ctime_ns)
+        at = datetime(2026, 1, 1 + number, tzinfo=UTC).timestamp()
+        os.utime(new, (at, at))
+    assert feed.run().figures["filesConsumed"] == 4
+    count, of = instants(feed), ("--of", str(landing))
+    for text, more, said in (
+        ("before 2026-01-03T00:00:00Z", (), "which files those are only their folder tells: give it (--of"),
+        ("before 2026-01-03", of, "is not of the form before MOMENT"),
+        ("2026-01-03T00:00:00Z", of, "is not of the form before MOMENT"),
+        ("before 2026-01-03T00:00:00Z", of, "2 files that are in the table would wait again"),
+    ):
+        refused = changed(feed, capsys, text, *more)
+        assert (refused.code, said in refused.said) == (1, True), refused.said
+    assert instants(feed) == count
+    assert changed(feed, capsys, "before 2026-01-03T00:00:00Z", *of, "--yes").code == 0
+    held = current_checkpoint(open_table(feed.location).context, "feed")
+    assert held is not None
+    assert len(held.consumed) == 2
+    assert feed.run().figures["filesConsumed"] == 2
+    assert feed.numbers() == [0, 1, 2, 2, 3, 3]
+    assert changed(feed, capsys, "before 2027-01-01T00:00:00Z", *of).code == 0, "forward nothing is taken twice"
+
+
+def test_another_table_is_gone_on_from_a_commit_that_its_timeline_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    above = create_table(str(tmp_path / "above"), polled.SCHEMA, record_key="id", version=9)
+    for number in range(3):
+        above.upsert(polled.rows_of([number]))
+    times = [each.time for each in load_timeline(above.context).commits][-3:]
+    source = {"type": "Hudi", "hudi": {"location": f"file://{tmp_path}/above"}}
+    feed = Polled(tmp_path / "work", source, lambda _: None)
+    feed.folder.mkdir()
+    assert feed.run().outcome == "Succeeded"
+    open_table(feed.location).delete(polled.rows_of(range(3)))
+    count, of = instants(feed), ("--of", f"file://{tmp_path}/above")
+    for text, more, said in (
+        (times[0], (), "give its location (--of"),
+        ("20200101000000000", of, "has no completed commit '20200101000000000'"),
+        (f"other {times[0]}", of, "is called above, and not other"),
+    ):
+        refused = changed(feed, capsys, text, *more)
+        assert (refused.code, said in refused.said) == (1, True), refused.said
+    assert instants(feed) == count
+    assert changed(feed, capsys, f"above {times[0]}", *of).code == 0
+    held = held_upstream(open_table(feed.location).context, "feed")
+    assert held is not None
+    assert held.checkpoint.instant == times[0]
+    assert feed.run().outcome == "Succeeded"
+    assert feed.numbers() == [1, 2]
+
+
+def test_what_belongs_to_set_is_refused_beside_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    feed = polled.of_folder(tmp_path)
+    create_table(feed.location, polled.SCHEMA, record_key="id").upsert(polled.rows_of([1]))
+    assert hudictl(["checkpoint", "show", feed.location, "--of", "x"]) == 2
+    assert "belong to checkpoint set" in capsys.readouterr().err
