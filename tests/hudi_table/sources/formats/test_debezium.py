@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -25,7 +26,7 @@ from hudi_table.sources.kafka import rows
 from hudi_table.sources.kafka.consume import Messages
 from hudi_table.sources.kafka.settings import KafkaSettings
 from hudi_table.sources.kafka.where import Where
-from tests.support.change_events import TYPES
+from tests.support.change_events import TYPES, Snapshots
 
 OWN = POSTGRESQL.own
 DATA = Path(__file__).parents[3] / "data" / "debezium"
@@ -55,14 +56,17 @@ def of_rows(name: str) -> list[bytes]:
 
 def decoder(columns: pa.Schema | None = None, **options: Any) -> DebeziumDecoder:
     return DebeziumDecoder(
-        JsonEnvelopes(columns, POSTGRESQL), POSTGRESQL, ["id"], columns, **{"fills": True, **options}
+        JsonEnvelopes(columns, POSTGRESQL), POSTGRESQL, ["id"], columns, **{"stored": Snapshots(), **options}
     )
 
 
-def settled(some: DebeziumDecoder, messages: list[bytes]) -> tuple[list[dict[str, Any]], list[tuple[int, str]]]:
+def settled(
+    some: DebeziumDecoder, messages: list[bytes], old_keys: list[bytes | None] | None = None, partitions: int = 1
+) -> tuple[list[dict[str, Any]], Sequence[tuple[int, str]]]:
     """Rows with what their markers stand for, and the rows of which nothing says it."""
-    found, refused = some.settled(some.decode(messages, None))
-    return found.to_pylist(), refused
+    rows = some.decode(messages, None)
+    found = some.settled(rows, pa.array(old_keys or [None] * len(rows), pa.binary()), partitions)
+    return found.rows.to_pylist(), found.bad
 
 
 @pytest.mark.parametrize(("name", "columns"), [("schema-orders", None), ("plain-orders", ORDERS)])
@@ -105,15 +109,16 @@ def test_a_column_has_the_type_that_is_asked_for_or_that_the_table_has_if_it_hol
         decoder(pa.schema([("amount", narrow)])).decode(first, None)
 
 
-def test_a_marker_takes_the_value_of_the_change_before_or_stays_for_the_table() -> None:
+def test_a_marker_takes_the_value_of_the_change_before_or_that_of_the_table() -> None:
     sample = of_rows("schema-orders")
     with_before = settled(decoder(), sample[:4])
     assert with_before[0][3]["big"] == with_before[0][0]["big"] == "A…10000"
-    alone = settled(decoder(), sample[3:4])
-    assert (alone[0][0]["big"], alone[1]) == ("__debezium_unavailable_value", [])
-    kept, refused = settled(decoder(fills=False), sample[2:4])
-    assert (len(kept), [row for row, _ in refused]) == (2, [1])
-    assert "leaves the large value of big alone, which the table does not keep" in refused[0][1]
+    kept = Snapshots(pa.table({"id": [1, 2], LSN: [5, 5], "big": ["kept", "other"]}))
+    alone = settled(decoder(stored=kept), sample[3:4])
+    assert (alone[0][0]["big"], alone[1]) == ("kept", [])
+    found, refused = settled(decoder(), sample[2:4])
+    assert (len(found), [row for row, _ in refused]) == (2, [1])
+    assert "leaves the large value of big alone, and the table has none of that row to keep" in refused[0][1]
 
 
 def test_every_type_has_its_value() -> None:
@@ -242,18 +247,17 @@ def change(key: int, op: str = "u", **values: Any) -> bytes:
     return of("plain-orders", 0, op=op, before=row if op == "d" else None, after=None if op == "d" else row)
 
 
-def test_a_marker_takes_its_value_over_other_markers_and_keys_and_never_over_a_delete() -> None:
+def test_a_marker_takes_its_value_over_other_markers_and_keys_and_over_a_delete_that_comes_again() -> None:
     messages = [
         change(1, a="x", b="QQ==", c=["p", "q"]), change(2, a="y", b="QUI=", c=[]), change(1), change(1, a="z"), change(1),
         change(2, "d"), change(2), change(3, a=None, b="QQ==", c=["r"]), change(3),
     ]  # fmt: skip
     found, refused = settled(decoder(MARKED), messages)
-    assert [row["a"] for row in found] == ["x", "y", "x", "z", "z", None, MARKER, None, MARKER]
+    assert [row["a"] for row in found] == ["x", "y", "x", "z", "z", None, "y", None, None]
     assert [row["b"] for row in found][:5] == [b"A", b"AB", b"A", b"A", b"A"]
     assert [row["c"] for row in found][:5] == [["p", "q"], [], ["p", "q"], ["p", "q"], ["p", "q"]]
-    # A table keeps text alone; null is sent as null, so that a marker never means it.
-    assert [row for row, _ in refused] == [6]
-    assert [row for row, _ in settled(decoder(MARKED, fills=False), messages)[1]] == [6, 8]
+    # Null is sent as null, so that a marker never means it.
+    assert [row for row, _ in refused] == [8]
 
 
 def test_a_marker_takes_its_value_from_anywhere_in_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +269,7 @@ def test_a_marker_takes_its_value_from_anywhere_in_its_commit(monkeypatch: pytes
     events, settings = decoder(MARKED), KafkaSettings("b:1", ("t",), tombstones="Ignore", debezium=True)
     strict = rows.Decoding(settings, events, None, ("id",), None, events.settled)
     with pytest.raises(
-        InvalidDataError, match=r"offset 1 cannot be read as json: it leaves the large value of b alone"
+        InvalidDataError, match=r"offset 1 cannot be read as json: it leaves the large value of a alone"
     ):
         strict.rows(messages, None, Where(messages))
     found = replace(strict, error_ratio=0.0).rows(messages, None, Where(messages))
@@ -277,7 +281,7 @@ MARIA = pa.schema([("id", pa.int64()), ("customer", pa.string()), ("amount", pa.
 
 
 def of_binlog(columns: pa.Schema | None = None) -> DebeziumDecoder:
-    return DebeziumDecoder(JsonEnvelopes(columns, MYSQL), MYSQL, ["id"], columns)
+    return DebeziumDecoder(JsonEnvelopes(columns, MYSQL), MYSQL, ["id"], columns, stored=Snapshots())
 
 
 @pytest.mark.parametrize(("name", "columns"), [("maria-schema-orders", None), ("maria-plain-orders", MARIA)])
