@@ -24,7 +24,7 @@ from hudi_table.model.table.merging import UNAVAILABLE
 from hudi_table.sources.formats.columns import BadValueError, fields_of, refuse
 from hudi_table.sources.formats.connect import Kind
 from hudi_table.sources.formats.decoder import Settled, UndecodableError
-from hudi_table.sources.formats.dialects import OPERATION, POSTGRESQL, Dialect, check_connectors
+from hudi_table.sources.formats.dialects import LSN, OPERATION, Dialect, check_connectors
 from hudi_table.sources.formats.envelopes import NO_EVENT, Envelopes, Group
 from hudi_table.sources.formats.markers import NO_MARKER, StoredRows, filled
 
@@ -95,7 +95,7 @@ class DebeziumDecoder:
     def _filled(self, rows: pa.Table, of: npt.NDArray[np.int64], old_keys: pa.Array) -> Settled:
         key = [name for name in self._key if name in rows.column_names]
         # Binlogs hold rows whole.
-        if self._dialect is not POSTGRESQL or not len(rows):
+        if self._dialect.order != LSN or not len(rows):
             return Settled(rows, of)
         found, bad = filled(rows, key, self._dialect.order, old_keys, self._stored)
         return Settled(found, of, bad)
