@@ -88,7 +88,8 @@ class DebeziumDecoder:
         if truncates.any():
             if self._on_truncate == "Delete" and partitions > 1:
                 why = _PARTED.format(count=partitions)
-                return Settled(rows, np.arange(len(rows)), [(row, why) for row in np.flatnonzero(truncates).tolist()])
+                bad = [(row, why) for row in np.flatnonzero(truncates).tolist()]
+                return Settled(rows, np.arange(len(rows)), bad, waits=False)
             return self._truncated(rows, old_keys, truncates)
         return self._filled(rows, np.arange(len(rows)), old_keys)
 

@@ -30,11 +30,12 @@ Raises InvalidSchemaError."""
 @dataclass(frozen=True, slots=True)
 class Settled:
     """Rows of one commit once all of them are known. `of`: of each the row that it was made of;
-    `bad`: (row, why) of those that cannot be."""
+    `bad`: (row, why) of those that cannot be; `waits`: what these lack may come soon."""
 
     rows: pa.Table
     of: npt.NDArray[np.int64]
     bad: Sequence[tuple[int, str]] = ()
+    waits: bool = True
 
 
 class Decoder(Protocol):

@@ -143,13 +143,13 @@ class _Sought:
     takes: Places
     values: list[pa.Array] = field(default_factory=list)
 
-    def give(self, which: Places, values: pa.Array) -> None:
+    def give(self, which: Places, values: pa.Array, newer: Mask) -> None:
         """What the table has for some of `rows`; of those for which that is no value nothing has
-        one."""
+        one, unless the table has `newer` rows, to which these lose."""
         self.open[which] = False
         good = values.is_valid().to_numpy(zero_copy_only=False)
         marks = _marked(pa.chunked_array([values]))
-        good &= ~marks if marks is not None else True
+        good = newer | (good if marks is None else good & ~marks)
         self.lost[which[~good]] = True
         start = len(self.takes) + sum(map(len, self.values))
         self.values.append(values)
@@ -250,7 +250,7 @@ def _give(chains: _Chains, sought: _Sought, found: _Version, column: pa.ChunkedA
     chosen = np.where(own >= 0, own, before)
     got = chosen >= 0
     if got.any():
-        sought.give(which[got], column.take(pa.array(chosen[got])).combine_chunks())
+        sought.give(which[got], column.take(pa.array(chosen[got])).combine_chunks(), (own >= 0)[got])
 
 
 class _Version:

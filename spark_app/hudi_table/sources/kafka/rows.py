@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_table.codec.conform import conform
-from hudi_table.errors import InvalidDataError
+from hudi_table.errors import InvalidDataError, UnsettledDataError
 from hudi_table.model.names import IS_DELETED
 from hudi_table.sources.formats.decoder import Decoder, Settled, UndecodableError
 from hudi_table.sources.formats.values import Fault, Values, check_reserved, of_values
@@ -100,7 +100,8 @@ class Decoding:
         said = f"cannot be read as {self.settings.format}"
         row, why = bad[0]
         if self.error_ratio is None:
-            raise InvalidDataError(f"{where.name(int(order[row]))} {said}: {why}")
+            kind = UnsettledDataError if settled.waits else InvalidDataError
+            raise kind(f"{where.name(int(order[row]))} {said}: {why}")
         if len(faults) + len(bad) > self._values(where).most(len(where.messages.values)):
             raise self._values(where).too_many(int(order[row]), why)
         faults += [Fault(int(order[row]), f"the value {said}: {why}") for row, why in bad]

@@ -336,3 +336,26 @@ MARIA_TYPES = {
 def test_an_event_without_a_place_in_a_binlog_is_refused(source: dict[str, Any], words: str) -> None:
     with pytest.raises(UndecodableError, match=words):
         of_binlog().decode([of("maria-schema-orders", 0, source=source)], None)
+
+
+def test_a_row_that_loses_to_that_of_the_table_needs_no_value() -> None:
+    """An event that comes again: the table has a newer null by now."""
+    place = json.loads(change(1))["source"]["lsn"]
+    newer = pa.table({"id": [1], LSN: [place + 1], "a": pa.nulls(1, pa.string()), "b": [b"B"], "c": [["c"]]})
+    found, refused = settled(decoder(MARKED, stored=Snapshots(newer)), [change(1)])
+    assert (found[0]["a"], found[0]["b"], refused) == (None, b"B", [])
+    older = newer.set_column(1, LSN, pa.array([place - 1]))
+    _, refused = settled(decoder(MARKED, stored=Snapshots(older)), [change(1)])
+    assert "leaves the large value of a alone" in refused[0][1]
+
+
+def test_a_value_of_the_newest_snapshot_is_not_passed_by_for_one_before() -> None:
+    place = json.loads(change(1))["source"]["lsn"]
+    rows = {"id": [1], LSN: [place - 1], "b": [b"B"], "c": [["c"]]}
+    gone = pa.table({**rows, "a": pa.nulls(1, pa.string())})
+    before = pa.table({**rows, "a": ["x"]})
+    snapshots = Snapshots(gone, before)
+    assert settled(decoder(MARKED, stored=snapshots), [change(1)])[1]
+    deleted = Snapshots(gone.slice(0, 0), before)
+    found, refused = settled(decoder(MARKED, stored=deleted), [change(1)])
+    assert (found[0]["a"], refused, deleted.asked) == ("x", [], 2)
