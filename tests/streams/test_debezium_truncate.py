@@ -107,4 +107,8 @@ def test_a_truncate_amid_several_partitions_is_refused_for_rows_of_before_may_co
     assert refused.error_class == "InvalidData"
     assert "its events lie in 2 partitions" in refused.message
     assert set(orders(feed)) == {1, 2, 3}
-    assert taken(feed, "Ignore").outcome == "Succeeded"
+    broker.produce(feed.topic, [SAMPLE[3]], partition=0)
+    work = {"onUndecodable": "Quarantine", "maxErrorRatio": 0.5}
+    aside = run(feed, work, source={**WIDE, "debezium": {"onTruncate": "Delete"}})
+    assert (aside.outcome, aside.figures["recordsRefused"]) == ("Succeeded", 1), aside.message
+    assert orders(feed)[1][2] == "A…10000", "the others are as ever"

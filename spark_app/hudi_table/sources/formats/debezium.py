@@ -10,7 +10,9 @@ is a delete and a create.
 from __future__ import annotations
 
 import base64
+import functools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +28,12 @@ from hudi_table.sources.formats.connect import Kind
 from hudi_table.sources.formats.decoder import Settled, UndecodableError
 from hudi_table.sources.formats.dialects import LSN, OPERATION, Dialect, check_connectors
 from hudi_table.sources.formats.envelopes import NO_EVENT, Envelopes, Group
-from hudi_table.sources.formats.markers import NO_MARKER, StoredRows, filled
+from hudi_table.sources.formats.markers import NO_MARKER, StoredRows, filled, is_untold
 
 _MARKERS = pa.array([UNAVAILABLE, base64.b64encode(UNAVAILABLE.encode()).decode()])
+_CHANGES = "_lakeops_changes"
+"""Boolean column of rows that `settled` takes away: which do not tell what was before them, where a
+null may mean that."""
 _ROWS = pa.array(["r", "c", "u", "d", "t"])
 _TRUNCATED = "the table was truncated, which a stream of rows cannot express: give source.debezium.onTruncate Delete to delete its rows here, too, or Ignore to keep them"
 _PARTED = (
@@ -78,7 +83,8 @@ class DebeziumDecoder:
             raise UndecodableError(last, f"its columns do not fit those before it: {error}") from error
         order = np.argsort(np.concatenate([group.places for group in groups]), kind="stable")
         joined = self._as_wanted(joined.take(pa.array(order)), known)
-        return joined.select([*(name for name in joined.column_names if name not in self._own.names), *self._own.names])
+        own = [*self._own.names, *(name for name in joined.column_names if name == _CHANGES)]
+        return joined.select([*(name for name in joined.column_names if name not in own), *own])
 
     def settled(self, rows: pa.Table, old_keys: pa.Array, partitions: int) -> Settled:
         """Rows of one commit, in their order, with what their markers stand for and without what a
@@ -88,17 +94,22 @@ class DebeziumDecoder:
         if truncates.any():
             if self._on_truncate == "Delete" and partitions > 1:
                 why = _PARTED.format(count=partitions)
+                left = self._filled(rows, np.arange(len(rows)), old_keys)
                 bad = [(row, why) for row in np.flatnonzero(truncates).tolist()]
-                return Settled(rows, np.arange(len(rows)), bad, waits=False)
+                return replace(left, bad=[*bad, *left.bad], waits=False)
             return self._truncated(rows, old_keys, truncates)
         return self._filled(rows, np.arange(len(rows)), old_keys)
 
     def _filled(self, rows: pa.Table, of: npt.NDArray[np.int64], old_keys: pa.Array) -> Settled:
         key = [name for name in self._key if name in rows.column_names]
         # Binlogs hold rows whole.
+        changes = None
+        if _CHANGES in rows.column_names:
+            changes = rows.column(_CHANGES).fill_null(False).to_numpy()
+            rows = rows.drop_columns(_CHANGES)
         if self._dialect.order != LSN or not len(rows):
             return Settled(rows, of)
-        found, bad = filled(rows, key, self._dialect.order, old_keys, self._stored)
+        found, bad = filled(rows, key, self._dialect.order, old_keys, self._stored, changes)
         return Settled(found, of, bad)
 
     def _truncated(self, rows: pa.Table, old_keys: pa.Array, truncates: npt.NDArray[np.bool_]) -> Settled:
@@ -125,7 +136,7 @@ class DebeziumDecoder:
             else pa.nulls(len(gone), field.type)
             for field in rows.schema
         ]
-        deletes = pa.Table.from_arrays(columns, schema=rows.schema)
+        deletes = pa.Table.from_arrays(columns, schema=rows.schema).select(left.rows.column_names)
         return Settled(
             pa.concat_tables([deletes, left.rows]),
             np.concatenate([np.full(len(deletes), by), left.of]),
@@ -179,7 +190,13 @@ class DebeziumDecoder:
             if name not in rows:
                 refuse(deleted, operations, f"it has no {name}")
         own = self._dialect.columns(operations, origin, deleted)
-        return pa.Table.from_arrays([*arrays, *own], schema=pa.schema([*fields, *self._own]))
+        found = pa.Table.from_arrays([*arrays, *own], schema=pa.schema([*fields, *self._own]))
+        untold = [name for name, kind in group.shape.items() if is_untold(kind.type) and rows[name].null_count]
+        if untold and self._dialect.order == LSN:
+            changes = pc.and_(pc.invert(deleted), before.is_null())
+            if pc.any(pc.and_(changes, functools.reduce(pc.or_, [rows[name].is_null() for name in untold]))).as_py():
+                found = found.append_column(_CHANGES, changes)
+        return found
 
     def _checked(self, operations: pa.Array, before: pa.Array, after: pa.Array) -> pa.Array:
         """Which events delete. Raises BadValueError for one that is of no row."""

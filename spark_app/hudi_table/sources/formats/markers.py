@@ -46,7 +46,13 @@ KEY_BEFORE_STANDS = (
     "its key has changed, and it leaves the large value of {name} alone, and the delete of the key before has not come yet: "
     "it lies in another partition, so read again, or give the topic one partition"
 )
+UNTOLD = (
+    "its {name} is null, and large in the row before: Debezium sends null, too, where a change leaves a large value of that type alone; "
+    "give the table at the database REPLICA IDENTITY FULL, and take a new snapshot of the row"
+)
 _BYTES = UNAVAILABLE.encode()
+_SMALL_BYTES = 128
+"""PostgreSQL moves values out of a row only where they make it large."""
 _HSTORE = f'{{"{UNAVAILABLE}":"{UNAVAILABLE}"}}'
 _CREATES = pa.array(["c", "r"])
 _UUID = "b68a35a7-17ad-35b3-af2a-ae46edb4545a"
@@ -67,13 +73,23 @@ class StoredRows(Protocol):
         ...
 
 
+def is_untold(kind: pa.DataType) -> bool:
+    """Whether null comes for a large value of this type that a change leaves alone."""
+    item = kind.value_type if pt.is_list(kind) else None
+    return item is not None and (
+        pt.is_floating(item) or pt.is_decimal(item) or pt.is_boolean(item) or pt.is_timestamp(item)
+    )
+
+
 def filled(
-    rows: pa.Table, key: Sequence[str], order: str, old_keys: pa.Array, stored: StoredRows
+    rows: pa.Table, key: Sequence[str], order: str, old_keys: pa.Array, stored: StoredRows, changes: Mask | None = None
 ) -> tuple[pa.Table, list[tuple[int, str]]]:
     """Rows in which a marker has the value that it stands for; and (row, why) of those whose value
     is nowhere. `order`: the column of the place in the log; `old_keys`: what the events' headers
-    say of the keys before. A row that loses to another one of its key keeps what it has."""
-    marks = {}
+    say of the keys before; `changes`: which rows do not tell what was before them. A row that loses
+    to another one of its key keeps what it has."""
+    nulls = _nulls(rows, changes, old_keys)
+    marks = dict(nulls)
     for name in rows.column_names:
         mask = _marked(rows.column(name))
         if mask is not None:
@@ -85,12 +101,39 @@ def filled(
     _look(chains, sought, stored)
     bad: dict[int, str] = {}
     for name, found in sought.items():
+        if name in nulls:
+            for row in _large(rows.column(name), found, np.flatnonzero(nulls[name] & ~chains.loses)):
+                bad.setdefault(row, UNTOLD.format(name=name))
+            continue
         place = rows.schema.get_field_index(name)
         values = pa.chunked_array([*rows.column(name).chunks, *found.values])
         rows = rows.set_column(place, rows.schema.field(place), values.take(pa.array(found.takes)))
         for row in found.rows[(found.open | found.lost) & ~chains.loses[found.rows]].tolist():
             bad.setdefault(row, chains.why(row).format(name=name))
     return rows, sorted(bad.items())
+
+
+def _nulls(rows: pa.Table, changes: Mask | None, old_keys: pa.Array) -> dict[str, Mask]:
+    """By column which nulls of changes may be values that are left alone."""
+    if changes is None:
+        return {}
+    asked = changes & (
+        ~pc.is_in(rows.column(OPERATION), _CREATES).to_numpy() | old_keys.is_valid().to_numpy(zero_copy_only=False)
+    )
+    found = {
+        field.name: asked & rows.column(field.name).is_null().to_numpy()
+        for field in rows.schema
+        if is_untold(field.type)
+    }
+    return {name: mask for name, mask in found.items() if mask.any()}
+
+
+def _large(column: pa.ChunkedArray, found: _Sought, rows: Places) -> list[int]:
+    """Those of these rows before which the value was a large one."""
+    values = pa.chunked_array([*column.chunks, *found.values], column.type).take(pa.array(found.takes[rows]))
+    sizes = pc.list_value_length(values).fill_null(0).to_numpy() * max(1, column.type.value_type.bit_width // 8)
+    large: list[int] = rows[sizes > _SMALL_BYTES].tolist()
+    return large
 
 
 def _marked(column: pa.ChunkedArray) -> Mask | None:

@@ -359,3 +359,30 @@ def test_a_value_of_the_newest_snapshot_is_not_passed_by_for_one_before() -> Non
     deleted = Snapshots(gone.slice(0, 0), before)
     found, refused = settled(decoder(MARKED, stored=deleted), [change(1)])
     assert (found[0]["a"], refused, deleted.asked) == ("x", [], 2)
+
+
+VECTORS = pa.schema([("id", pa.int64()), ("v", pa.list_(pa.float64()))])
+
+
+def vector(op: str, value: list[float] | None, **more: Any) -> bytes:
+    return of("plain-orders", 0, op=op, after={"id": 1, "v": value}, **more)
+
+
+def test_a_null_in_place_of_a_large_value_that_debezium_has_no_marker_for_is_refused() -> None:
+    """It sends null where a change leaves the value alone, and where it is null."""
+    large, small = [1.5] * 1000, [1.5]
+    some = decoder(VECTORS)
+    assert settled(some, [vector("c", small), vector("u", None)])[1] == []
+    assert settled(some, [vector("c", None), vector("u", None)])[1] == []
+    found, refused = settled(some, [vector("c", large), vector("u", None)])
+    assert ([row for row, _ in refused], list(found[1])[-1]) == ([1], "_hoodie_is_deleted")
+    assert "its v is null, and large in the row before" in refused[0][1]
+    whole = vector("u", None, before={"id": 1, "v": large})
+    assert settled(some, [vector("c", large), whole])[1] == [], "the replica identity is full"
+    assert settled(some, [vector("c", large), vector("u", None), vector("u", small)])[1] == []
+    place = json.loads(vector("u", None))["source"]["lsn"]
+    rows = pa.table({"id": [1], LSN: [place - 1], "v": pa.array([large], VECTORS.field("v").type)})
+    kept, gone = Snapshots(rows), Snapshots(rows.slice(0, 0), rows)
+    assert settled(decoder(VECTORS, stored=kept), [vector("u", None)])[1]
+    assert settled(decoder(VECTORS, stored=kept), [vector("c", None)])[1] == []
+    assert settled(decoder(VECTORS, stored=gone), [vector("c", None)], [b'{"id":1}'])[1], "the key has changed"
