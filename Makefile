@@ -25,7 +25,7 @@ demo-streaming: setup setup-kafka setup-connect ## Follow a PostgreSQL through D
 
 ##@ Develop
 .PHONY: test test-one test-full check format mutants bench bench-operator acceptance-clustering mirror interop-env setup-s3a setup-k8s setup-kafka setup-mariadb setup-connect setup-registry setup-flink setup-streamer setup-schedulers setup-vale
-test: setup interop-env setup-k8s setup-kafka setup-mariadb setup-vale ## Run every test (TESTS="tests/tidy -k name" runs some of them)
+test: setup interop-env setup-k8s setup-kafka setup-mariadb setup-connect setup-vale ## Run every test (TESTS="tests/tidy -k name" runs some of them)
 	@$(WITH_JAVA) $(COMPILED) $(BIN)/pytest --numprocesses 4 --durations 15 $(TESTS)
 
 test-one: setup ## Run some tests with no other set-up (TESTS="tests/hudi_table/read -k pruning"): what one lacks, it names
@@ -72,7 +72,7 @@ setup-s3a: setup ## Fetch what lets Apache Hudi's Spark write to S3, for the mir
 setup-mariadb: setup ## Fetch a MariaDB server, for tests of ingests from it (instant when done)
 	@$(WITH_JAVA) $(BIN)/python scripts/setup_env.py mariadb
 
-setup-connect: setup ## Fetch the jars of Kafka Connect with Debezium, for the demo of streams and long tests (instant when done)
+setup-connect: setup ## Fetch the jars of Kafka Connect with Debezium, for the demo of streams and tests of live databases (instant when done)
 	@$(WITH_JAVA) $(BIN)/python scripts/setup_env.py connect
 
 setup-registry: setup ## Fetch a schema registry with Maven, for the long tests (instant when done)

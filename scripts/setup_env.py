@@ -6,7 +6,7 @@ when done.
     python scripts/setup_env.py docs    .venv-docs: what builds the site of docs/
     python scripts/setup_env.py schedulers  .venv-schedulers: Airflow and Dagster, for the long tests of their sensors
     python scripts/setup_env.py kafka   .cache/kafka: the jars of a Kafka broker, fetched by .venv's Spark
-    python scripts/setup_env.py connect     .cache/connect: the jars of Kafka Connect with Debezium's connector for PostgreSQL, likewise
+    python scripts/setup_env.py connect     .cache/connect, .cache/connect-mariadb: the jars of Kafka Connect with Debezium's connectors, likewise
     python scripts/setup_env.py registry    .cache/registry: a schema registry for the long tests, fetched by Maven
     python scripts/setup_env.py s3a     .cache/s3a: what lets the Spark of .venv-hudi write to S3, for the mirror, likewise
     python scripts/setup_env.py mariadb     .cache/mariadb: a MariaDB server for tests of ingests from it, fetched by .venv's Spark
@@ -44,6 +44,9 @@ KAFKA_PACKAGES = "org.apache.kafka:kafka_2.13:4.1.1,org.slf4j:slf4j-simple:1.7.3
 CONNECT_PINS = ROOT / "requirements" / "connect.sha256"
 CONNECT = ROOT / ".cache" / "connect"
 CONNECT_PACKAGES = "org.apache.kafka:connect-runtime:4.1.1,io.debezium:debezium-connector-postgres:3.3.1.Final,org.slf4j:slf4j-simple:1.7.36"
+CONNECT_MARIADB_PINS = ROOT / "requirements" / "connect-mariadb.sha256"
+CONNECT_MARIADB = ROOT / ".cache" / "connect-mariadb"
+CONNECT_MARIADB_PACKAGES = "org.apache.kafka:connect-runtime:4.1.1,io.debezium:debezium-connector-mariadb:3.5.0.Final,org.slf4j:slf4j-simple:1.7.36"
 S3A_PINS = ROOT / "requirements" / "s3a.sha256"
 S3A = ROOT / ".cache" / "s3a"
 # Of the release of Hadoop that Spark 3.5 brings.
@@ -289,6 +292,8 @@ def main() -> None:
         return
     if which == "connect":
         fetch_servers(CONNECT_PINS, CONNECT, CONNECT_PACKAGES, "setup-connect")
+        # The connectors are of two releases, each with jars of its own.
+        fetch_servers(CONNECT_MARIADB_PINS, CONNECT_MARIADB, CONNECT_MARIADB_PACKAGES, "setup-connect")
         return
     if which == "main":
         declared = [folder / name for folder in OWN for name in ("pyproject.toml", "version.py")]

@@ -58,6 +58,7 @@ from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.engine.progress import TaskReport, reporting
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
+from hudi_table.write.checks.follows import Follows, check_follows
 from hudi_table.write.checks.request import Prepared
 from hudi_table.write.checks.reserved_columns import own_columns
 from hudi_table.write.checks.row_values import refuse_unsound
@@ -66,10 +67,8 @@ from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.metadata_enable import keep_metadata_for
 from hudi_table.write.operations import (
     BATCH_KEY,
-    Follows,
     WriteRequest,
     begin,
-    check_follows,
     with_retries,
     write_rows,
 )
@@ -161,7 +160,7 @@ def _attempt(
         if done is not None:
             attempt.give_up(None)
             return CommitResult(done, request.operation, replayed=True)
-        check_follows(attempt, request.follows)
+        check_follows(ctx, attempt.timeline, attempt.instant, request.follows)
         # To the end of the commit: the table's lock may be waited for.
         with attempt.txn.signs_of_life():
             with as_hudi_errors():

@@ -98,6 +98,13 @@ class InvalidDataError(InvalidRequestError):
     """Rows that cannot be written: null keys, keys of the wrong partition, and the like."""
 
 
+class UnsettledDataError(InvalidDataError):
+    """Rows lack something that others may bring which come soon."""
+
+    internal = True
+    retryable = True
+
+
 class TableNotFoundError(InvalidRequestError):
     """There is no Hudi table at the location."""
 

@@ -8,12 +8,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from hudi_table.api import open_table
 from hudi_table.model.job.jobspec import JobResult
-from hudi_table.model.table.merging import UNAVAILABLE
 from tests.support.feeds import Feed
 from tests.support.kafka import Broker
 
@@ -115,27 +113,6 @@ def test_events_that_come_again_behind_newer_ones_change_nothing(feed: Feed) -> 
     assert orders(feed) == BEFORE_TRUNCATE
 
 
-@pytest.mark.parametrize("alone", [True, False], ids=["in a commit of its own", "behind the row before"])
-def test_a_row_whose_key_changes_and_whose_large_value_does_not_is_refused(feed: Feed, alone: bool) -> None:
-    """The connector sends a marker, and what it stands for lies under the key before."""
-    sample = messages("schema-orders")[:17]
-    place = next(
-        i for i, (_, value) in enumerate(sample) if value and json.loads(value)["payload"]["op"] == "c" and i > 2
-    )
-    key, value = sample[place]
-    assert value is not None
-    event = json.loads(value)
-    event["payload"]["after"]["big"] = UNAVAILABLE
-    changed = (key, json.dumps(event).encode())
-    feed.broker.produce(feed.topic, sample[:place])
-    if alone:
-        assert run(feed).outcome == "Succeeded"
-    feed.broker.produce(feed.topic, [changed])
-    failed = run(feed)
-    assert failed.error_class == "InvalidData"
-    assert "its key has changed, and it leaves the large value of big alone" in failed.message
-
-
 def test_a_column_that_the_database_widens_past_the_tables_is_refused_until_its_type_is_said(feed: Feed) -> None:
     sample = messages("schema-orders")[:17]
     feed.broker.produce(feed.topic, sample[:11])
@@ -144,18 +121,6 @@ def test_a_column_that_the_database_widens_past_the_tables_is_refused_until_its_
     failed = run(feed)
     assert failed.error_class == "InvalidSchema"
     assert "column 'amount' is decimal128(14, 4) in the data and decimal128(12, 2) in the table" in failed.message
-
-
-def test_a_truncate_ends_the_ingest_or_goes_to_the_error_table(feed: Feed) -> None:
-    feed.broker.produce(feed.topic, messages("schema-orders"))
-    failed = run(feed)
-    assert failed.error_class == "InvalidData"
-    assert "offset 17 cannot be read as json: the table was truncated" in failed.message
-    done = run(feed, {"onUndecodable": "Quarantine", "maxErrorRatio": 0.05})
-    assert done.figures["recordsRefused"] == 1
-    kept: pa.Table = open_table(f"file://{feed.location}_errors").scan(columns=["offset"]).to_arrow()
-    assert kept["offset"].to_pylist() == [17]
-    assert set(orders(feed)) == {1, 20, 5, 6}
 
 
 def test_messages_without_schemas_need_types_and_give_the_same_rows(feed: Feed) -> None:
@@ -181,18 +146,6 @@ def test_every_type_is_stored(feed: Feed) -> None:
         4,
     )
     assert (second["f4"], second["d"]) == (float("inf"), None)
-
-
-def test_a_merge_on_read_table_is_right_too_where_no_large_value_is_left_alone(broker: Broker, tmp_path: Path) -> None:
-    feed = Feed(tmp_path, broker, broker.topic(partitions=1), {"orderingFields": ["_event_lsn"], "type": "MergeOnRead"})
-    sample = messages("schema-orders")[:17]
-    for message in (sample[:3], sample[4:7], sample[7:11], sample[11:]):
-        broker.produce(feed.topic, message)
-        done = run(feed, source=WIDE)
-        assert done.outcome == "Succeeded", done.message
-    assert orders(feed) == BEFORE_TRUNCATE
-    broker.produce(feed.topic, [sample[3]])
-    assert "leaves the large value of big alone, which the table does not keep" in run(feed, source=WIDE).message
 
 
 def test_transforms_and_expectations_go_with_change_events(feed: Feed) -> None:

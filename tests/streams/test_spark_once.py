@@ -193,14 +193,22 @@ def test_a_commit_of_tasks_says_what_it_passes_over(broker: Broker, pair: Pair) 
 
 def test_change_events_of_a_database_make_the_same_table(broker: Broker, tmp_path: Path) -> None:
     pair = Pair(broker, tmp_path, partitions=1, table={"orderingFields": ["_event_lsn"]})
-    sample = messages("schema-orders")[:17]
-    for step in (slice(0, 4), slice(4, 17)):
+    sample = messages("schema-orders")
+    source = {**WIDE, "debezium": {"onTruncate": "Delete"}}
+    for step in (slice(0, 3), slice(3, 4), slice(4, 17)):
         broker.produce(pair.topic, sample[step])
         for feed in (pair.here, pair.tasks):
-            done = run_events(feed, source=WIDE)
+            done = run_events(feed, source=source)
             assert done.outcome == "Succeeded", done.message
         pair.assert_equal()
     assert orders(pair.tasks) == BEFORE_TRUNCATE
+    # The database empties its table.
+    broker.produce(pair.topic, sample[17:])
+    for feed in (pair.here, pair.tasks):
+        done = run_events(feed, source=source)
+        assert (done.outcome, done.figures["messagesRead"]) == ("Succeeded", 2), done.message
+    pair.assert_equal()
+    assert orders(pair.tasks).keys() == {6}
 
 
 def test_partitions_and_topics_that_come_later_are_read_from_their_beginning(broker: Broker, pair: Pair) -> None:

@@ -1,7 +1,8 @@
-"""Kafka Connect with Debezium's connector for PostgreSQL, in one process: it writes each change of
-a database to topics of a broker.
+"""Kafka Connect with Debezium's connectors for PostgreSQL and MariaDB, in one process: it writes
+each change of a database to topics of a broker.
 
-Its jars are pinned in requirements/connect.sha256 and fetched by `make setup-connect`.
+Its jars are pinned in requirements/connect.sha256 and connect-mariadb.sha256, and fetched by
+`make setup-connect`.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from urllib.parse import urlparse
 
 import pytest
 
+from tests.support import mariadb, postgres
 from tests.support.kafka import Broker, java_of
-from tests.support.postgres import Server
 from tests.support.server_process import HOST, ServerProcess, free_ports
 
-JARS = Path(__file__).resolve().parents[2] / ".cache" / "connect" / "jars"
+_CACHE = Path(__file__).resolve().parents[2] / ".cache"
+JARS, MARIADB_JARS = _CACHE / "connect" / "jars", _CACHE / "connect-mariadb" / "jars"
+BINLOG = ("--log-bin=binlog", "--binlog-format=ROW", "--binlog-row-image=FULL", "--server-id=1")
+"""Settings of a MariaDB that is followed."""
 _WORKER = """
 bootstrap.servers={broker}
 key.converter=org.apache.kafka.connect.json.JsonConverter
@@ -31,61 +35,108 @@ offset.flush.interval.ms=1000
 plugin.discovery=service_load
 listeners=http://127.0.0.1:{port}
 """
+_MAIN = "org.apache.kafka.connect.cli.ConnectStandalone"
+
+
+class Connector:
+    """One connector in a process of its own. It goes on where it has been when it is started
+    again, and repeats what it had not noted yet."""
+
+    def __init__(self, folder: Path, jars: Path) -> None:
+        if not jars.is_dir():
+            pytest.fail("the jars of Kafka Connect are not there: make setup-connect")
+        (self._port,) = free_ports(1)
+        self._folder, self._jars = folder, jars
+        self._process = ServerProcess("Kafka Connect", folder / "log")
+
+    def make(self, broker: Broker, config: Mapping[str, str]) -> None:
+        """Its files, before it starts first."""
+        worker = _WORKER.format(broker=broker.address, folder=self._folder, port=self._port)
+        (self._folder / "worker.properties").write_text(worker)
+        (self._folder / "shop.json").write_text(json.dumps({"name": "shop", "config": dict(config)}))
+        (self._folder / "shop.json").chmod(0o600)
+
+    def start(self) -> None:
+        """Start it, and wait until it runs."""
+        files = [str(self._folder / name) for name in ("worker.properties", "shop.json")]
+        command = [*java_of(f"{self._jars}/*"), _MAIN, *files]
+        self._process.start(command, lambda _: self._streams(), cwd=self._folder, env=os.environ | {"TZ": "UTC"})
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+
+    def _streams(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://{HOST}:{self._port}/connectors/shop/status", timeout=2) as answer:
+                status: Mapping[str, list[Mapping[str, str]]] = json.load(answer)
+        except OSError:
+            return False
+        states = [task["state"] for task in status["tasks"]]
+        if "FAILED" in states:
+            raise RuntimeError(status["tasks"][0]["trace"])
+        return states == ["RUNNING"]
 
 
 @contextlib.contextmanager
-def following(broker: Broker, database: Server, tables: str, **config: str) -> Iterator[None]:
+def following(
+    broker: Broker, database: postgres.Server | mariadb.Server, tables: str, **config: str
+) -> Iterator[Connector]:
     """A connector that follows tables of a database (`public.orders,public.lines`): their topics
     are `shop.public.orders` and so on (`topic.prefix`). Gone at the end, with its slot."""
-    if not JARS.is_dir():
-        pytest.fail("the jars of Kafka Connect are not there: make setup-connect")
+    with tempfile.TemporaryDirectory(prefix="connect-") as name:
+        is_postgres = isinstance(database, postgres.Server)
+        of_database = _of_postgres(database) if isinstance(database, postgres.Server) else _of_mariadb(database, name)
+        connector = Connector(Path(name), JARS if is_postgres else MARIADB_JARS)
+        connector.make(
+            broker,
+            {
+                "tasks.max": "1",
+                "database.hostname": HOST,
+                "topic.prefix": "shop",
+                "table.include.list": tables,
+                "topic.creation.default.replication.factor": "1",
+                "topic.creation.default.partitions": "1",
+                "poll.interval.ms": "100",
+                **of_database,
+                **config,
+            },
+        )
+        try:
+            connector.start()
+            yield connector
+        finally:
+            connector.kill()
+            if isinstance(database, postgres.Server):
+                # A slot that nobody reads keeps the database's log for ever.
+                database.execute(
+                    "select pg_terminate_backend(active_pid) from pg_replication_slots where active",
+                    "select pg_drop_replication_slot(slot_name) from pg_replication_slots",
+                )
+
+
+def _of_postgres(database: postgres.Server) -> dict[str, str]:
     place = urlparse(database.uri)
-    connector = {
-        "name": "shop",
+    return {
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-        "tasks.max": "1",
         "plugin.name": "pgoutput",
         "publication.autocreate.mode": "filtered",
-        "database.hostname": HOST,
         "database.port": str(place.port),
         "database.user": str(place.username),
         "database.password": str(place.password),
         "database.dbname": place.path.strip("/"),
-        "topic.prefix": "shop",
-        "table.include.list": tables,
-        "topic.creation.default.replication.factor": "1",
-        "topic.creation.default.partitions": "1",
-        "poll.interval.ms": "100",
-        **config,
     }
-    with tempfile.TemporaryDirectory(prefix="connect-") as name:
-        folder, (port,) = Path(name), free_ports(1)
-        worker = _WORKER.format(broker=broker.address, folder=folder, port=port)
-        (folder / "worker.properties").write_text(worker)
-        (folder / "shop.json").write_text(json.dumps({"name": connector.pop("name"), "config": connector}))
-        (folder / "shop.json").chmod(0o600)
-        process = ServerProcess("Kafka Connect", folder / "log")
-        main = "org.apache.kafka.connect.cli.ConnectStandalone"
-        command = [*java_of(f"{JARS}/*"), main, str(folder / "worker.properties"), str(folder / "shop.json")]
-        try:
-            process.start(command, lambda _: _streams(port), cwd=folder, env=os.environ | {"TZ": "UTC"})
-            yield
-        finally:
-            process.kill()
-            # A slot that nobody reads keeps the database's log for ever.
-            database.execute(
-                "select pg_terminate_backend(active_pid) from pg_replication_slots where active",
-                "select pg_drop_replication_slot(slot_name) from pg_replication_slots",
-            )
 
 
-def _streams(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://{HOST}:{port}/connectors/shop/status", timeout=2) as answer:
-            status: Mapping[str, list[Mapping[str, str]]] = json.load(answer)
-    except OSError:
-        return False
-    states = [task["state"] for task in status["tasks"]]
-    if "FAILED" in states:
-        raise RuntimeError(status["tasks"][0]["trace"])
-    return states == ["RUNNING"]
+def _of_mariadb(database: mariadb.Server, folder: str) -> dict[str, str]:
+    return {
+        "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
+        "database.port": str(database.port),
+        "database.user": mariadb.USER,
+        "database.password": mariadb.PASSWORD,
+        "database.server.id": "5401",
+        "database.include.list": mariadb.DATABASE,
+        "database.ssl.mode": "disable",
+        "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+        "schema.history.internal.file.filename": f"{folder}/history",
+    }

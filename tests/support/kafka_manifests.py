@@ -79,7 +79,10 @@ KAFKA_GOOD += [
     debezium(),
     debezium(of={"orderingFields": ["_event_seq"]}),
     debezium(format="avro", kafka={"avro": {"registry": "http://registry:8081"}}, columns={"amount": "decimal(14,4)"}),
-    debezium({"mode": "Continuous", "freshness": "5m", "onUndecodable": "Quarantine"}, debezium={"infinite": "AsNull"}),
+    debezium(
+        {"mode": "Continuous", "freshness": "5m", "onUndecodable": "Quarantine"},
+        debezium={"infinite": "AsNull", "onTruncate": "Delete"},
+    ),
     debezium(columns={"amount": "decimal(14,4)"}, of={"partitionBy": [{"field": "id"}], "mergeMode": "EventTime"}),
 ]
 KAFKA_BAD = [
@@ -91,6 +94,7 @@ KAFKA_BAD = [
     (debezium(format="raw"), "needs kafka and format json"),
     (debezium(kafka={"tombstones": "Delete"}), "change events delete by themselves"),
     (debezium(debezium={"infinite": "Keep"}), "must be one of Refuse, AsNull"),
+    (debezium(debezium={"onTruncate": "Keep"}), "must be one of Refuse, Delete, Ignore"),
     (kafka(debezium={}), "debezium belongs to type Debezium"),
     (kafka(format="protobuf"), "format protobuf needs kafka.protobuf"),
     (kafka(protobuf={"registry": "http://r"}), "no other has it"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from scripts.setup_env import MARIADB_SERVER
 from tests.support.database_server import DatabaseServer, made
@@ -55,14 +57,24 @@ class Server(DatabaseServer):
 
     def execute(self, *statements: str) -> None:
         """Run statements, each a transaction of its own; several in one text are one."""
+        self._ask(";\n".join(statements) + ";")
+
+    def query(self, statement: str) -> list[Any]:
+        """Of each row its one column, which is JSON."""
+        return [
+            json.loads(line) for line in self._ask(statement, "--batch", "--raw", "--skip-column-names").splitlines()
+        ]
+
+    def _ask(self, text: str, *options: str) -> str:
         program = [str(self.binaries / "bin" / "mariadb"), "--no-defaults", "--skip-ssl-verify-server-cert"]
-        options = [f"--host={HOST}", f"--port={self.port}", f"--user={USER}", "--default-character-set=utf8mb4"]
+        place = [f"--host={HOST}", f"--port={self.port}", f"--user={USER}", "--default-character-set=utf8mb4"]
         done = subprocess.run(
-            [*program, *options, f"--password={PASSWORD}", DATABASE], input=";\n".join(statements) + ";", text=True,
+            [*program, *place, *options, f"--password={PASSWORD}", DATABASE], input=text, text=True,
             capture_output=True, check=False,
         )  # fmt: skip
         if done.returncode:
             raise RuntimeError(f"the server does not take it: {done.stderr}")
+        return done.stdout
 
     def _command(self) -> list[str]:
         # What is committed outlives the process, as it would with the default, which waits for the disk too.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from hudi_spark.jobs.target import find_table, has_unavailable, policy_of, storage_options
+from hudi_spark.jobs.target import opener_of, policy_of, storage_options
 from hudi_table.errors import InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.job.jobspec import JobSpec, SchemaPolicy
 from hudi_table.sources.formats.avro import AvroDecoder, RegistryDecoder
@@ -23,6 +23,7 @@ from hudi_table.sources.formats.raw import RawDecoder
 from hudi_table.sources.formats.registry import Registry
 from hudi_table.sources.kafka.rows import Decoding
 from hudi_table.sources.kafka.settings import KafkaSettings
+from hudi_table.sources.kafka.stored import StoredTable
 from hudi_table.sources.kinesis.settings import KinesisSettings
 from hudi_table.table.store.opening import open_storage
 from hudi_table.write.checks.schema_policy import check_alone
@@ -56,8 +57,9 @@ def decoding_of(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str
     needed = needed_of(spec)
     ratio = float(spec.work.get("maxErrorRatio", 0.0)) if spec.work.get("onUndecodable") == "Quarantine" else None
     if settings.debezium:
-        events = _events(spec, settings, environment, columns)
-        return Decoding(settings, events, None, tuple(needed), ratio, events.settled)
+        stored = StoredTable(opener_of(spec))
+        events = _events(spec, settings, environment, columns, stored)
+        return Decoding(settings, events, None, tuple(needed), ratio, events.settled, stored=stored)
     deletes = settings.tombstones == "Delete"
     if deletes and settings.key_format == "raw" and len(needed) != 1:
         raise InvalidRequestError(
@@ -73,7 +75,7 @@ def decoding_of(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str
 
 
 def _events(
-    spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, str], columns: pa.Schema
+    spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, str], columns: pa.Schema, stored: StoredTable
 ) -> DebeziumDecoder:
     dialect = dialect_of(spec)
     if settings.json_registry is not None:
@@ -89,7 +91,8 @@ def _events(
         spec.table["recordKey"],
         columns,
         infinite_is_null=settings.infinite_is_null,
-        fills=has_unavailable(spec, find_table(spec)),
+        on_truncate=settings.on_truncate,
+        stored=stored,
     )
 
 

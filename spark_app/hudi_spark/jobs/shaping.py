@@ -117,7 +117,7 @@ class Shaping:
         """Those rows that meet the expectations; the number is that of before. Raises
         InvalidDataError for one that ends the ingest."""
         assert rows.refused is not None
-        refused, dropped, messages = rows.refused, 0, rows.count + len(rows.refused)
+        refused, dropped, messages = rows.refused, 0, rows.taken + len(rows.refused)
         if self._expectations and rows.count:
             table = rows.batches.read_all()
             failures = self._failures(rows, table)

@@ -4,8 +4,9 @@ creating it."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -24,8 +25,6 @@ from hudi_table.model.options.write_options import (
 from hudi_table.model.table.config import MergeMode, TableType
 from hudi_table.model.table.index_properties import CONNECTION, INDEX_TYPE, index_properties
 from hudi_table.model.table.layouts import fills_unavailable
-from hudi_table.model.table.merge_settings import PartialUpdates
-from hudi_table.model.table.merging import payload_named
 from hudi_table.table.timeline.properties import remove_properties
 from hudi_table.write.checks.schema_policy import check_rows
 from hudi_table.write.checks.table_arguments import index_of
@@ -51,9 +50,18 @@ def arrival_decides(spec: JobSpec) -> bool:
 
 def find_table(spec: JobSpec) -> HudiTable | None:
     """The table at the job's location, or None if it is to be created."""
+    return opener_of(spec)()
+
+
+def opener_of(spec: JobSpec) -> Callable[[], HudiTable | None]:
+    """What finds it, also in tasks, where the environment is another one."""
     location = str(spec.table["location"])
+    return partial(_find, location, storage_options(spec, location), spec.table.get("lock"))
+
+
+def _find(location: str, options: Mapping[str, str], lock: Mapping[str, str] | None) -> HudiTable | None:
     try:
-        return open_table(location, storage_options=storage_options(spec, location), lock=spec.table.get("lock"))
+        return open_table(location, storage_options=options, lock=lock)
     except TableNotFoundError:
         return None
 
@@ -146,13 +154,8 @@ def _unmake(table: HudiTable, error: BaseException) -> None:
         error.add_note(f"the empty table at {table.base_path} could not be removed: {failure}")
 
 
-def has_unavailable(spec: JobSpec, stored: HudiTable | None = None) -> bool:
-    """Whether the table, or the one that a job makes, keeps a large value that a change event
-    leaves alone."""
-    if stored is not None:
-        config = stored.context.config
-        partial = payload_named(config.payload_class).partial if config.payload_class else None
-        return config.type is TableType.COPY_ON_WRITE and partial is PartialUpdates.FILL_UNAVAILABLE
+def has_unavailable(spec: JobSpec) -> bool:
+    """Whether the table that a job makes merges as Hudi's own tables of change events do."""
     table, from_debezium = spec.table, spec.work.get("source", {}).get("type") == "Debezium"
     return from_debezium and fills_unavailable(
         table.get("orderingFields", ()), table.get("type", TableType.COPY_ON_WRITE), table.get("tableVersion")

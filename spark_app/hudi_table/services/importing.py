@@ -36,9 +36,10 @@ from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.attempt import find_batch
 from hudi_table.write.checks.create_table import TableSpec, config_of, create
+from hudi_table.write.checks.follows import Follows
 from hudi_table.write.checks.table_arguments import names_of
 from hudi_table.write.keygen.table_keys import TableKeys
-from hudi_table.write.operations import BATCH_KEY, Follows, WriteRequest, write
+from hudi_table.write.operations import BATCH_KEY, WriteRequest, write
 from hudi_table.write.result import CommitResult
 
 SOURCE_KEY: Final = "lakeops.import.source"

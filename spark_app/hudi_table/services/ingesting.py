@@ -7,7 +7,7 @@ commit as the newest with a checkpoint. So a driver that slept, or a second one,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,8 @@ from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.archived import Holds, under
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.write.operations import Follows, WriteRequest, write
+from hudi_table.write.checks.follows import Follows
+from hudi_table.write.operations import WriteRequest, write
 from hudi_table.write.result import CommitResult
 
 MISSING_IS_NULL = {"hoodie.write.set.null.for.missing.columns": "true"}
@@ -39,10 +40,10 @@ class Behind:
     follows: Follows
 
 
-def behind(ingest: str, holds: Holds, instant: str | None) -> Behind:
+def behind(ingest: str, holds: Holds, instant: str | None, seen: frozenset[str] | None = None) -> Behind:
     """Of a write that goes on from the checkpoint of `instant`, None where there is none; `holds`
-    finds checkpoints of the ingest."""
-    return Behind(f"{ingest}@{instant or 'begin'}", Follows(holds, instant))
+    finds checkpoints of the ingest; `seen`: see `Follows`."""
+    return Behind(f"{ingest}@{instant or 'begin'}", Follows(holds, instant, seen))
 
 
 def behind_held(ingest: str, held: Held[Any] | None) -> Behind:
@@ -65,7 +66,8 @@ def commit_behind(ctx: TableContext, batches: Any, request: WriteRequest, engine
 class Ingest:
     """One ingest of a table: its name, its only topic if it has one, or its stream, what it does
     with rows, and the options of its writes. `index`: those that name its index to a table that
-    stores none. `shares`: its positions are told Hudi Streamer too."""
+    stores none. `shares`: its positions are told Hudi Streamer too. `seen`: the commits of the
+    moment when the rows of a batch were made of those of the table."""
 
     name: str
     topic: str | None
@@ -73,6 +75,7 @@ class Ingest:
     options: Mapping[str, str]
     index: Mapping[str, str] = field(default_factory=dict)
     shares: bool = True
+    seen: Callable[[], frozenset[str] | None] = lambda: None
 
     def commit(
         self,
@@ -100,7 +103,8 @@ class Ingest:
         """What such a write is to do and to record, whoever does it."""
         index = self.index if ctx.config.index is None else {}
         options = {**MISSING_IS_NULL, **index, **self.options, "hoodie.allow.empty.commit": "true"}
-        place = behind(self.name, positions_of(self.name, self.topic), held.instant if held is not None else None)
+        instant = held.instant if held is not None else None
+        place = behind(self.name, positions_of(self.name, self.topic), instant, self.seen())
         key = key_of(self.name)
         held_keys = {key: found.to_text()}
         if self.shares and isinstance(found, ShardPositions):

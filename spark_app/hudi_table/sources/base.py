@@ -29,7 +29,8 @@ class Rows(Generic[Held]):
     """What was read of a batch. `batches` is read once and to its end, in order; `checkpoint` says
     what is in the table once they are. `count`: the rows, -1 where they are known only at the end.
     `refused`: what could not be read, as rows of an error table, None where nothing is refused but
-    by an error; `origin` tells the same of rows that were read."""
+    by an error; `origin` tells the same of rows that were read. `read`: how many messages could be
+    read, -1 where each is a row."""
 
     schema: pa.Schema
     batches: pa.RecordBatchReader
@@ -37,6 +38,12 @@ class Rows(Generic[Held]):
     count: int = -1
     refused: pa.Table | None = None
     origin: Origin | None = None
+    read: int = -1
+
+    @property
+    def taken(self) -> int:
+        """How many of what the source holds were read."""
+        return self.count if self.read < 0 else self.read
 
 
 class Batch(Protocol[Held]):

@@ -43,7 +43,6 @@ from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import fetch_bodies, load_timeline, timeline_with
-from hudi_table.table.timeline.archived import Holds, newest_with
 from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.kept_properties import refuse_lost
@@ -54,6 +53,7 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write import incoming
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch, placing_as_of
+from hudi_table.write.checks.follows import Follows, check_follows
 from hudi_table.write.checks.request import Prepared, parse_operation, prepare, refuse_extra, refuse_unsupported
 from hudi_table.write.checks.table_state import (
     check_partitions,
@@ -75,15 +75,6 @@ DECODED = 8
 LEAST_HELD = 1 << 20
 _LOG = logging.getLogger("hudi_table.write")
 BATCH_KEY = "hoodie.lakeops.batch"
-
-
-@dataclass(frozen=True, slots=True)
-class Follows:
-    """What a write goes on from: `instant`, the newest commit with what `holds` looks for in its
-    extra metadata, None for none at all."""
-
-    holds: Holds
-    instant: str | None
 
 
 class Validators(Protocol):
@@ -266,7 +257,7 @@ def _attempt(
         attempt.give_up(None)
         return CommitResult(done, request.operation, replayed=True)
     try:
-        check_follows(attempt, request.follows)
+        check_follows(ctx, attempt.timeline, attempt.instant, request.follows)
         with attempt.txn.signs_of_life(), ExitStack() as kept:
             tagged = taken
             if not taken.tagged:
@@ -308,22 +299,6 @@ def _attempt(
     except (HudiError, pa.ArrowException, OSError, MemoryError, KeyboardInterrupt) as error:
         attempt.give_up(error)
         raise
-
-
-def check_follows(attempt: Attempt, follows: Follows | None) -> None:
-    """Raise WriteConflictError if the snapshot holds another checkpoint than the rows go on from.
-    Whoever goes on from the same one at the same time is excluded by the batch's name."""
-    if follows is None:
-        return
-    found = newest_with(attempt.ctx, attempt.timeline, follows.holds)
-    instant = found[0] if found is not None else None
-    if instant != follows.instant:
-        raise WriteConflictError(
-            f"the rows go on from the checkpoint of {follows.instant or 'no commit'}, and the newest is of {instant or 'no commit'}; "
-            "read on from there",
-            base_path=attempt.ctx.base_path,
-            instant=attempt.instant,
-        )
 
 
 def _partitions(taken: Taken, prepared: Prepared, request: WriteRequest) -> list[str] | None:

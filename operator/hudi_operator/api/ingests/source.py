@@ -155,11 +155,23 @@ class KafkaSpec:
     protobuf: ProtobufSpec | None = prop("where the definitions of format protobuf are", None)
 
 
+class OnTruncate(StrEnum):
+    """What becomes of rows whose table is emptied."""
+
+    REFUSE = "Refuse"
+    DELETE = "Delete"
+    IGNORE = "Ignore"
+
+
 @dataclass(frozen=True, slots=True)
 class DebeziumSpec:
     """Change events of a database."""
 
     infinite: Infinite = prop("a date or timestamp that is infinite cannot be read, or is null", Infinite.REFUSE)
+    on_truncate: OnTruncate = prop(
+        "where the database empties its table: end the ingest, delete all rows that are older, or keep them",
+        OnTruncate.REFUSE,
+    )
 
 
 def _holds_events(source: SourceSpec) -> bool:

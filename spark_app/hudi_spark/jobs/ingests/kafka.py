@@ -88,6 +88,10 @@ class _Here:
         return self.source.batch(start, replace(self.source.until, deadline=deadline, told=told))
 
     def read(self, batch: KafkaBatch, known: pa.Schema | None, before: tuple[int, int]) -> Shaped[Positions]:
+        stored = self.source.decoding.stored
+        if stored is not None:
+            # What a reading before this one has looked at, and committed nothing.
+            stored.seen()
         return self.shaping.shaped(batch.read(self.shaping.chain.read_as(known)), known, before)
 
     def commit(self, target: HudiTable, shaped: Shaped[Positions], held: HeldPositions | None) -> CommitResult:
@@ -149,6 +153,9 @@ class _Driver:
                 self._adopt(found, held)
                 return
             shaped = self._read(batch)
+            if not shaped.messages and shaped.rows.checkpoint.topics == batch.start.topics:
+                # The rest waits for what belongs to it and has not come yet.
+                return
             held = self._commit(shaped, held)
             # What only markers fill of a topic is passed over without a table, too.
             positions = held.positions if held is not None else shaped.rows.checkpoint
@@ -245,13 +252,16 @@ def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
     bounded = settings.end is not None
     # A range has a checkpoint of its own: that of Hudi Streamer is of the ingest beside it.
     topic = None if bounded else settings.only_topic
+    decoding = decoding_of(spec, settings, os.environ, shaping.chain.columns)
     ingest = Ingest(
         str(work["name"]), topic, operation_of(spec), ingest_options(spec), index_options(spec), shares=not bounded
     )
+    if decoding.stored is not None:
+        ingest = replace(ingest, seen=decoding.stored.seen)
     source = KafkaSource(
         settings,
         os.environ,
-        decoding_of(spec, settings, os.environ, shaping.chain.columns),
+        decoding,
         spec.attempt,
         ingest.name,
         _elsewhere(spec),

@@ -195,7 +195,7 @@ def _fitting(rows: Rows[Positions], asked: Asked) -> Rows[Positions]:
         assert rows.refused is not None
         kept = asked.known.empty_table().to_reader()
         return replace(
-            rows, schema=asked.known, batches=kept, count=0, refused=pa.concat_tables([rows.refused, refused])
+            rows, schema=asked.known, batches=kept, count=0, read=0, refused=pa.concat_tables([rows.refused, refused])
         )
 
 

@@ -107,6 +107,11 @@ class SparkWay:
     def read(self, batch: KafkaBatch, known: pa.Schema | None, before: tuple[int, int]) -> Shaped[Positions]:
         """See `Way`."""
         self._kept.close()
+        stored = self.source.decoding.stored
+        if stored is not None:
+            # Tasks may look at rows of the table, and tell nobody.
+            stored.seen()
+            stored.note()
         wanted = self.shaping.chain.read_as(known)
         bounds = Bounds(
             batch.until.rows,
@@ -228,9 +233,11 @@ class SparkWay:
         return SparkShaped(counting(rows, refused), messages, refused, dropped, frame)
 
     def _newest(self, frame: DataFrame, target: HudiTable) -> DataFrame:
-        """Where of two rows with one key the later one wins: the last of each key. Rows lose their
-        order on the way to the tasks that write them."""
-        if self.ingest.operation != "upsert" or not arrival_decides(self.spec):
+        """Where of two rows with one key the later one wins, and of change events where both are of
+        one place in the log: the last of each key. Rows lose their order on the way to the tasks
+        that write them."""
+        last_wins = arrival_decides(self.spec)
+        if self.ingest.operation != "upsert" or not (last_wins or self.source.settings.debezium):
             return frame
         config = target.context.config
         names = frame.columns
@@ -241,7 +248,10 @@ class SparkWay:
                 _RANK + "_path": partition_path_column(frame, config),
             }
         )
-        same = Window.partitionBy(_RANK + "_key", _RANK + "_path").orderBy(sf.col(_ARRIVAL).desc())
+        same = Window.partitionBy(_RANK + "_key", _RANK + "_path").orderBy(
+            *(() if last_wins else [sf.col(name).desc() for name in self.spec.table["orderingFields"]]),
+            sf.col(_ARRIVAL).desc(),
+        )
         last = numbered.withColumn(_RANK, sf.row_number().over(same))
         return last.where(sf.col(_RANK) == 1).select(*(f"`{name.replace('`', '``')}`" for name in names))
 

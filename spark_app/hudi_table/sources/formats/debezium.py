@@ -10,30 +10,42 @@ is a delete and a create.
 from __future__ import annotations
 
 import base64
+import functools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_table.errors import InvalidDataError
+from hudi_table.model.names import IS_DELETED
 from hudi_table.model.table.merging import UNAVAILABLE
 from hudi_table.sources.formats.columns import BadValueError, fields_of, refuse
 from hudi_table.sources.formats.connect import Kind
-from hudi_table.sources.formats.decoder import UndecodableError
-from hudi_table.sources.formats.dialects import Dialect, check_connectors
+from hudi_table.sources.formats.decoder import Settled, UndecodableError
+from hudi_table.sources.formats.dialects import LSN, OPERATION, Dialect, check_connectors
 from hudi_table.sources.formats.envelopes import NO_EVENT, Envelopes, Group
-from hudi_table.sources.formats.markers import NOT_KEPT, filled
+from hudi_table.sources.formats.markers import NO_MARKER, StoredRows, filled, is_untold
 
 _MARKERS = pa.array([UNAVAILABLE, base64.b64encode(UNAVAILABLE.encode()).decode()])
-_ROWS = pa.array(["r", "c", "u", "d"])
+_CHANGES = "_lakeops_changes"
+"""Boolean column of rows that `settled` takes away: which do not tell what was before them, where a
+null may mean that."""
+_ROWS = pa.array(["r", "c", "u", "d", "t"])
+_TRUNCATED = "the table was truncated, which a stream of rows cannot express: give source.debezium.onTruncate Delete to delete its rows here, too, or Ignore to keep them"
+_PARTED = (
+    "the table was truncated, and its events lie in {count} partitions, so that some from before may come behind: "
+    "give the topic one partition, or source.debezium.onTruncate Ignore, and delete the rows of the table here"
+)
 
 
 class DebeziumDecoder:
     """`key`: columns of the record key. `columns`: types that are asked for. `infinite_is_null`:
-    what becomes of dates without an end. `fills`: the table keeps what a marker stands for, so that
-    markers may go on to it."""
+    what becomes of dates without an end. `on_truncate`: Refuse, Delete or Ignore. `stored`: the
+    rows of the table."""
 
     def __init__(
         self,
@@ -43,7 +55,8 @@ class DebeziumDecoder:
         columns: pa.Schema | None,
         *,
         infinite_is_null: bool = False,
-        fills: bool = False,
+        on_truncate: str = "Refuse",
+        stored: StoredRows,
     ) -> None:
         self._envelopes = envelopes
         self._dialect = dialect
@@ -51,11 +64,12 @@ class DebeziumDecoder:
         self._key = tuple(key)
         self._columns = columns
         self._infinite_is_null = infinite_is_null
-        self._fills = fills
+        self._on_truncate = on_truncate
+        self._stored = stored
 
     def decode(self, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
-        """See `Decoder`. The columns of the dialect come behind those of the rows. Markers are left
-        for `settled`."""
+        """See `Decoder`. The columns of the dialect come behind those of the rows. Markers and
+        truncates are left for `settled`."""
         groups = self._envelopes.groups(messages)
         found = [self._table(group) for group in groups]
         if not found:
@@ -69,12 +83,65 @@ class DebeziumDecoder:
             raise UndecodableError(last, f"its columns do not fit those before it: {error}") from error
         order = np.argsort(np.concatenate([group.places for group in groups]), kind="stable")
         joined = self._as_wanted(joined.take(pa.array(order)), known)
-        return joined.select([*(name for name in joined.column_names if name not in self._own.names), *self._own.names])
+        own = [*self._own.names, *(name for name in joined.column_names if name == _CHANGES)]
+        return joined.select([*(name for name in joined.column_names if name not in own), *own])
 
-    def settled(self, rows: pa.Table) -> tuple[pa.Table, list[tuple[int, str]]]:
-        """Rows of one commit, in their order, with what their markers stand for; and (row, why) of
-        those where nothing says."""
-        return filled(rows, [name for name in self._key if name in rows.column_names], fills=self._fills)
+    def settled(self, rows: pa.Table, old_keys: pa.Array, partitions: int) -> Settled:
+        """Rows of one commit, in their order, with what their markers stand for and without what a
+        truncate has taken. `old_keys`: of each what its header says of the key before;
+        `partitions`: over how many events are spread."""
+        truncates = pc.equal(rows.column(OPERATION), "t").to_numpy()
+        if truncates.any():
+            if self._on_truncate == "Delete" and partitions > 1:
+                why = _PARTED.format(count=partitions)
+                left = self._filled(rows, np.arange(len(rows)), old_keys)
+                bad = [(row, why) for row in np.flatnonzero(truncates).tolist()]
+                return replace(left, bad=[*bad, *left.bad], waits=False)
+            return self._truncated(rows, old_keys, truncates)
+        return self._filled(rows, np.arange(len(rows)), old_keys)
+
+    def _filled(self, rows: pa.Table, of: npt.NDArray[np.int64], old_keys: pa.Array) -> Settled:
+        key = [name for name in self._key if name in rows.column_names]
+        # Binlogs hold rows whole.
+        changes = None
+        if _CHANGES in rows.column_names:
+            changes = rows.column(_CHANGES).fill_null(False).to_numpy()
+            rows = rows.drop_columns(_CHANGES)
+        if self._dialect.order != LSN or not len(rows):
+            return Settled(rows, of)
+        found, bad = filled(rows, key, self._dialect.order, old_keys, self._stored, changes)
+        return Settled(found, of, bad)
+
+    def _truncated(self, rows: pa.Table, old_keys: pa.Array, truncates: npt.NDArray[np.bool_]) -> Settled:
+        """Without what was before the last truncate, in the order of the log: rows of the commit
+        are left out, and those of the table come as deletes of that place."""
+        order = self._dialect.order
+        if self._on_truncate != "Delete":
+            kept = np.flatnonzero(~truncates)
+            return self._filled(rows.take(pa.array(kept)), kept, old_keys.take(pa.array(kept)))
+        places = np.flatnonzero(truncates)
+        last = pc.max(rows.column(order).take(pa.array(places)))
+        by = int(places[pc.equal(rows.column(order).take(pa.array(places)), last).to_numpy()][-1])
+        behind = pc.greater_equal(rows.column(order), last).to_numpy() & ~truncates
+        kept = np.flatnonzero(behind)
+        left = self._filled(rows.take(pa.array(kept)), kept, old_keys.take(pa.array(kept)))
+        gone = self._stored.older(order, last, self._key)
+        told = {name: rows.column(name)[by] for name in (order, *self._dialect.own.names)}
+        told |= {OPERATION: pa.scalar("d"), IS_DELETED: pa.scalar(True)}
+        columns = [
+            gone.column(field.name).cast(field.type)
+            if field.name in self._key
+            else pa.repeat(told[field.name], len(gone)).cast(field.type)
+            if field.name in told
+            else pa.nulls(len(gone), field.type)
+            for field in rows.schema
+        ]
+        deletes = pa.Table.from_arrays(columns, schema=rows.schema).select(left.rows.column_names)
+        return Settled(
+            pa.concat_tables([deletes, left.rows]),
+            np.concatenate([np.full(len(deletes), by), left.of]),
+            [(row + len(deletes), why) for row, why in left.bad],
+        )
 
     def _as_wanted(self, rows: pa.Table, known: pa.Schema | None) -> pa.Table:
         """In the types that are asked for, and else in the table's where those hold every value: a
@@ -123,20 +190,23 @@ class DebeziumDecoder:
             if name not in rows:
                 refuse(deleted, operations, f"it has no {name}")
         own = self._dialect.columns(operations, origin, deleted)
-        return pa.Table.from_arrays([*arrays, *own], schema=pa.schema([*fields, *self._own]))
+        found = pa.Table.from_arrays([*arrays, *own], schema=pa.schema([*fields, *self._own]))
+        untold = [name for name, kind in group.shape.items() if is_untold(kind.type) and rows[name].null_count]
+        if untold and self._dialect.order == LSN:
+            changes = pc.and_(pc.invert(deleted), before.is_null())
+            if pc.any(pc.and_(changes, functools.reduce(pc.or_, [rows[name].is_null() for name in untold]))).as_py():
+                found = found.append_column(_CHANGES, changes)
+        return found
 
-    @staticmethod
-    def _checked(operations: pa.Array, before: pa.Array, after: pa.Array) -> pa.Array:
+    def _checked(self, operations: pa.Array, before: pa.Array, after: pa.Array) -> pa.Array:
         """Which events delete. Raises BadValueError for one that is of no row."""
-        refuse(
-            pc.equal(operations, "t"),
-            operations,
-            "the table was truncated, which a stream of rows cannot express: delete the rows of the table here, and pass over the message",
-        )
+        truncates = pc.equal(operations, "t")
+        if self._on_truncate == "Refuse":
+            refuse(truncates, operations, _TRUNCATED)
         refuse(pc.invert(pc.is_in(operations, _ROWS)), operations, "its op is {}, which is of no row")
         deleted = pc.equal(operations, "d")
         refuse(
-            pc.if_else(deleted, before.is_null(), after.is_null()),
+            pc.and_not(pc.if_else(deleted, before.is_null(), after.is_null()), truncates),
             operations,
             "it says not which row it is of: give the table a replica identity",
         )
@@ -144,7 +214,7 @@ class DebeziumDecoder:
 
     def _values(self, name: str, kind: Kind, raw: pa.Array) -> pa.Array:
         if pt.is_string(raw.type) and not (pt.is_string(kind.type) or pt.is_binary(kind.type)):
-            refuse(pc.is_in(raw, _MARKERS), raw, NOT_KEPT.format(name=name))
+            refuse(pc.is_in(raw, _MARKERS), raw, NO_MARKER.format(name=name))
         try:
             return kind.read(raw, self._infinite_is_null)
         except BadValueError as error:

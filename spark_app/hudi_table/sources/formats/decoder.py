@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -24,6 +25,17 @@ class UndecodableError(ValueError):
 Judge = Callable[[str, pa.Schema, pa.Schema], None]
 """Of the columns of one schema of several, by its name, against those of the table that are known.
 Raises InvalidSchemaError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Rows of one commit once all of them are known. `of`: of each the row that it was made of;
+    `bad`: (row, why) of those that cannot be; `waits`: what these lack may come soon."""
+
+    rows: pa.Table
+    of: npt.NDArray[np.int64]
+    bad: Sequence[tuple[int, str]] = ()
+    waits: bool = True
 
 
 class Decoder(Protocol):

@@ -24,13 +24,18 @@ from hudi_table.table.store.clock import SystemClock
 CALL_ROWS_FIRST, CALL_ROWS_MAX = 10, 20_000
 CALL_SECONDS = 0.25
 SILENCE_SECONDS_MAX = 60.0
+HALVES_MAX = 2
+"""A delete and its tombstone."""
+OLD_KEY, NEW_KEY = "__debezium.oldkey", "__debezium.newkey"
 Offsets = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
 class Messages:
     """What was read, in the order in which it came: of a partition in the order of its offsets.
-    `places`: the number of each message's (topic, partition) in `names`."""
+    `places`: the number of each message's (topic, partition) in `names`. `old_keys`: of change
+    events the keys before, as their headers say them; empty where another event tells the row of
+    the key that comes in this one's place."""
 
     names: list[Place]
     values: list[bytes | None] = field(default_factory=list)
@@ -40,6 +45,7 @@ class Messages:
     keys: list[bytes | None] = field(default_factory=list)
     headers: list[Any] = field(default_factory=list)
     size: int = 0
+    old_keys: list[bytes | None] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +187,8 @@ class Consumer:
             found.keys += keys
         if "headers" in wanted.metadata:
             found.headers += [message.headers() for message in good]
+        if wanted.debezium:
+            found.old_keys += [_old_key(message.headers()) for message in good]
         found.size += size
         self._row_bytes = max(1.0, size / len(good))
 
@@ -206,3 +214,41 @@ class Consumer:
         if worst is not None:
             return as_hudi(worst, self._settings.brokers, self._complaints)
         return UnavailableError(f"the brokers at {self._settings.brokers} sent nothing for {SILENCE_SECONDS_MAX:.0f} s")
+
+
+def _old_key(headers: list[tuple[str, bytes | None]] | None) -> bytes | None:
+    for name, value in headers or ():
+        if name == OLD_KEY:
+            return value
+        if name == NEW_KEY:
+            return b""
+    return None
+
+
+def without_halves(found: Messages, at: Mapping[Place, int]) -> tuple[Messages, dict[Place, int]]:
+    """Messages up to the halves of changes of keys whose others have not come yet, and the
+    positions there. A delete whose create another commit takes would take a large value along that
+    the create does not tell. Topics of several partitions have no order between the two."""
+    reached = dict(at)
+    if b"" not in found.old_keys:
+        return found, reached
+    topics = [topic for topic, _ in found.names]
+    places, offsets = np.concatenate(found.places), np.concatenate(found.offsets)
+    kept = np.ones(len(places), bool)
+    for number, (topic, partition) in enumerate(found.names):
+        own = np.flatnonzero(places == number)[-HALVES_MAX:].tolist() if topics.count(topic) == 1 else []
+        while own and found.old_keys[own[-1]] == b"":
+            kept[own[-1]] = False
+            reached[topic, partition] = int(offsets[own.pop()])
+    left = np.flatnonzero(kept).tolist()
+    return Messages(
+        found.names,
+        [found.values[row] for row in left],
+        [places[kept]],
+        [offsets[kept]],
+        [np.concatenate(found.times)[kept]],
+        [found.keys[row] for row in left] if found.keys else [],
+        [found.headers[row] for row in left] if found.headers else [],
+        found.size,
+        [found.old_keys[row] for row in left],
+    ), reached

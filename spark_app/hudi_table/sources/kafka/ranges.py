@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_table.sources.kafka.brokers import Place
-from hudi_table.sources.kafka.consume import Consumer, Messages, Until
+from hudi_table.sources.kafka.consume import Consumer, Messages, Until, without_halves
 from hudi_table.sources.kafka.settings import KafkaSettings
 from hudi_table.sources.kafka.where import METADATA_TYPES
 from hudi_table.table.store.clock import SystemClock
@@ -28,13 +28,15 @@ CHUNK_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Offsets `start` to `stop` of a partition, as far as `bytes` go; one message in any case."""
+    """Offsets `start` to `stop` of a partition, as far as `bytes` go; one message in any case.
+    `alone`: its topic has no other partition."""
 
     topic: str
     partition: int
     start: int
     stop: int
     bytes: int
+    alone: bool = False
 
     @property
     def place(self) -> Place:
@@ -74,7 +76,8 @@ def ranges_of(start: Mapping[Place, int], stops: Mapping[Place, int], bounds: Bo
         cuts = [start[place] + taken * number // pieces for number in range(pieces + 1)]
         for begin, end in itertools.pairwise(cuts):
             if end > begin:
-                found.append(Range(*place, begin, end, max(1, bounds.bytes * (end - begin) // wanted)))
+                alone = sum(topic == place[0] for topic, _ in start) == 1
+                found.append(Range(*place, begin, end, max(1, bounds.bytes * (end - begin) // wanted), alone))
     return found
 
 
@@ -86,8 +89,12 @@ def read_range(
     try:
         consumer.assign({wanted.place: wanted.start})
         stops = {wanted.place: wanted.stop}
-        found = consumer.read(Until(wanted.stop - wanted.start, wanted.bytes, stops, strict=True))
-        return _cut(found, wanted.bytes, consumer.positions[wanted.place])
+        read = consumer.read(Until(wanted.stop - wanted.start, wanted.bytes, stops, strict=True))
+        found, reached = _cut(read, wanted.bytes, consumer.positions[wanted.place])
+        if wanted.alone:
+            found, at = without_halves(found, {wanted.place: reached})
+            reached = at[wanted.place]
+        return found, reached
     finally:
         consumer.close()
 
@@ -112,6 +119,7 @@ def _cut(found: Messages, most: int, reached: int) -> tuple[Messages, int]:
         found.keys[:count],
         found.headers[:count],
         int(ends[count - 1]),
+        found.old_keys[:count],
     )
     return kept, int(offsets[count])
 
@@ -136,6 +144,8 @@ def packed(found: Messages) -> list[pa.RecordBatch]:
     if found.headers:
         pairs = [None if h is None else [{"key": k, "value": v} for k, v in h] for h in found.headers]
         columns["headers"] = pa.array(pairs, METADATA_TYPES["headers"])
+    if found.old_keys:
+        columns["old_key"] = pa.array(found.old_keys, pa.binary())
     whole = pa.record_batch(columns)
     rows = max(1, len(offsets) * CHUNK_BYTES // max(1, found.size))
     return [whole.slice(start, rows) for start in range(0, len(offsets), rows)]
@@ -152,6 +162,8 @@ def unpacked(batches: Sequence[pa.RecordBatch], place: Place) -> Messages:
         found.times.append(batch.column("time").to_numpy())
         if "key" in batch.schema.names:
             found.keys += batch.column("key").to_pylist()
+        if "old_key" in batch.schema.names:
+            found.old_keys += batch.column("old_key").to_pylist()
         if "headers" in batch.schema.names:
             found.headers += [
                 None if pairs is None else [(each["key"], each["value"]) for each in pairs]

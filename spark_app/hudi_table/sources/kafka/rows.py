@@ -10,22 +10,25 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_table.codec.conform import conform
-from hudi_table.errors import InvalidDataError
+from hudi_table.errors import InvalidDataError, UnsettledDataError
 from hudi_table.model.names import IS_DELETED
-from hudi_table.sources.formats.decoder import Decoder, UndecodableError
+from hudi_table.sources.formats.decoder import Decoder, Settled, UndecodableError
 from hudi_table.sources.formats.values import Fault, Values, check_reserved, of_values
 from hudi_table.sources.kafka.consume import Messages
 from hudi_table.sources.kafka.settings import KafkaSettings
+from hudi_table.sources.kafka.stored import StoredTable
 from hudi_table.sources.kafka.where import METADATA_TYPES, PREFIX, Where
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Rows, the place of each row's message, and the messages that cannot be read."""
+    """Rows, the place of each row's message, and the messages that cannot be read. `read`: how many
+    messages were, where rows are not one each."""
 
     table: pa.Table
     order: npt.NDArray[np.int64]
     faults: tuple[Fault, ...]
+    read: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +37,18 @@ class Decoding:
     that a delete needs, the partition's among them. `keys` decodes the keys of tombstones; None: a
     key is the text of the record key's one column. `error_ratio`: a message that cannot be read is
     reported instead of raised, up to this part of those of one commit; None: it is raised.
-    `settle`: what is left to do with the rows of all values of a commit, and (row, why) of those
-    with which it cannot be done. `most`: how many messages a commit may have of which these are a
-    part; None: these are all."""
+    `settle`: what is left to do with the rows of all values of a commit, given the keys before that
+    headers tell, and the number of partitions; `stored`: the table that it looks at. `most`: how
+    many messages a commit may have of which these are a part; None: these are all."""
 
     settings: KafkaSettings
     values: Decoder
     keys: Decoder | None
     needed: tuple[str, ...]
     error_ratio: float | None = None
-    settle: Callable[[pa.Table], tuple[pa.Table, list[tuple[int, str]]]] | None = None
+    settle: Callable[[pa.Table, pa.Array, int], Settled] | None = None
     most: int | None = None
+    stored: StoredTable | None = None
 
     def rows(self, messages: Messages, known: pa.Schema | None, where: Where) -> Decoded:
         """One row for each message that is one. Raises InvalidDataError that names topic, partition
@@ -57,11 +61,15 @@ class Decoding:
             )
         kept = np.flatnonzero(~gone)
         wanted = of_values(known, PREFIX)
-        table, order = self._settled(*self._decoded(messages, kept, wanted, where, faults), where, faults)
+        table, order = self._decoded(messages, kept, wanted, where, faults)
+        read = len(table) + len(faults)
+        table, order = self._settled(table, order, where, faults)
+        read -= len(faults)
         if self.settings.tombstones == "Delete":
             flagged = self._with_keys(messages, np.flatnonzero(gone), faults)
             table, order = self._with_deletes(table, order, flagged, wanted, where, faults)
-        return Decoded(self._with_metadata(table, order, where), order, tuple(faults))
+            read = len(table)
+        return Decoded(self._with_metadata(table, order, where), order, tuple(faults), read)
 
     def _decoded(
         self,
@@ -85,13 +93,15 @@ class Decoding:
     ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
         if self.settle is None or not len(table):
             return table, order
-        table, bad = self.settle(table)
+        settled = self.settle(table, where.old_keys(order), where.partitions)
+        table, order, bad = settled.rows, order[settled.of], settled.bad
         if not bad:
             return table, order
         said = f"cannot be read as {self.settings.format}"
         row, why = bad[0]
         if self.error_ratio is None:
-            raise InvalidDataError(f"{where.name(int(order[row]))} {said}: {why}")
+            kind = UnsettledDataError if settled.waits else InvalidDataError
+            raise kind(f"{where.name(int(order[row]))} {said}: {why}")
         if len(faults) + len(bad) > self._values(where).most(len(where.messages.values)):
             raise self._values(where).too_many(int(order[row]), why)
         faults += [Fault(int(order[row]), f"the value {said}: {why}") for row, why in bad]

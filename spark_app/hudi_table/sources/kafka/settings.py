@@ -31,7 +31,8 @@ class KafkaSettings:
     a definition of Protocol Buffers, of which `message` names one. `json_registry`: that of the
     schemas of JSON, None where it comes without ids. `keeps_keys`: keys are wanted in
     any case, as those of messages that are refused. `debezium`: messages are change events, whose
-    dates without an end are null if `infinite_is_null`."""
+    dates without an end are null if `infinite_is_null`; `on_truncate`: what becomes of rows when
+    their table is truncated."""
 
     brokers: str
     topics: tuple[str, ...] = ()
@@ -58,6 +59,7 @@ class KafkaSettings:
     keeps_keys: bool = False
     debezium: bool = False
     infinite_is_null: bool = False
+    on_truncate: str = "Refuse"
     end: End | None = None
 
     @property
@@ -122,6 +124,9 @@ class KafkaSettings:
             debezium=debezium,
             infinite_is_null=_one_of("debezium.infinite", str(events.get("infinite", "Refuse")), ("Refuse", "AsNull"))
             == "AsNull",
+            on_truncate=_one_of(
+                "debezium.onTruncate", str(events.get("onTruncate", "Refuse")), ("Refuse", "Delete", "Ignore")
+            ),
         )
 
 

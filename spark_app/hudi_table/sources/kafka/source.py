@@ -20,7 +20,7 @@ from hudi_table.model.job.positions import (
 from hudi_table.sources.base import Rows
 from hudi_table.sources.kafka.beginnings import GIVEN, Elsewhere, beginning_of
 from hudi_table.sources.kafka.brokers import Brokers, Place, by_place
-from hudi_table.sources.kafka.consume import Consumer, Messages, Until
+from hudi_table.sources.kafka.consume import Consumer, Messages, Until, without_halves
 from hudi_table.sources.kafka.refusing import KafkaOrigin
 from hudi_table.sources.kafka.rows import Decoding
 from hudi_table.sources.kafka.settings import KafkaSettings
@@ -47,10 +47,10 @@ class KafkaBatch:
         """Their rows, and the positions that were come to."""
         source = self.source
         source.consumer.assign(by_place(self.start))
-        messages = source.consumer.read(self.until)
+        messages, at = without_halves(source.consumer.read(self.until), source.consumer.positions)
         source.confirm(self.start)
         newest = max([int(np.max(times)) for times in messages.times if len(times)], default=-1)
-        reached = self.reached(source.consumer.positions, newest)
+        reached = self.reached(at, newest)
         return rows_of(messages, source.decoding, known, (source.ingest, source.attempt), reached)
 
     def reached(self, at: Mapping[Place, int], newest: int) -> Positions:
@@ -67,13 +67,13 @@ def rows_of(
 ) -> Rows[Positions]:
     """The rows of messages, and those of the error table. `who`: names of the ingest and of its
     attempt. Raises what `Decoding.rows` does."""
-    where = Where(messages)
+    where = Where(messages, len(by_place(reached)))
     found = decoding.rows(messages, known, where)
     ids = {name: topic.id for name, topic in reached.topics.items()}
     origin = KafkaOrigin(messages, where, found.order, *who, ids)
     faults = found.faults
     refused = origin.table([each.place for each in faults], [each.why for each in faults], [None] * len(faults))
-    return Rows(found.table.schema, found.table.to_reader(), reached, len(found.table), refused, origin)
+    return Rows(found.table.schema, found.table.to_reader(), reached, len(found.table), refused, origin, found.read)
 
 
 @dataclass(slots=True)

@@ -22,10 +22,12 @@ METADATA_TYPES = {
 
 
 class Where:
-    """Where messages stand, and what is known of them beside their values."""
+    """Where messages stand, and what is known of them beside their values. `partitions`: how many
+    the source has."""
 
-    def __init__(self, messages: Messages) -> None:
+    def __init__(self, messages: Messages, partitions: int = 1) -> None:
         self.messages = messages
+        self.partitions = partitions
         self.places = np.concatenate(messages.places) if messages.places else np.zeros(0, np.int32)
         self.offsets = np.concatenate(messages.offsets) if messages.offsets else np.zeros(0, np.int64)
 
@@ -33,6 +35,12 @@ class Where:
         """A message in words."""
         topic, partition = self.messages.names[int(self.places[row])]
         return f"the message of topic {topic}, partition {partition}, offset {self.offsets[row]}"
+
+    def old_keys(self, order: npt.NDArray[np.int64]) -> pa.Array:
+        """What the headers of messages in this order say of the keys before."""
+        if not self.messages.old_keys:
+            return pa.nulls(len(order), pa.binary())
+        return pa.array(self.messages.old_keys, pa.binary()).take(pa.array(order))
 
     def column(self, name: str, order: npt.NDArray[np.int64]) -> pa.Array:
         """A metadata column of the messages in this order."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -25,7 +26,7 @@ from hudi_table.sources.kafka import rows
 from hudi_table.sources.kafka.consume import Messages
 from hudi_table.sources.kafka.settings import KafkaSettings
 from hudi_table.sources.kafka.where import Where
-from tests.support.change_events import TYPES
+from tests.support.change_events import TYPES, Snapshots
 
 OWN = POSTGRESQL.own
 DATA = Path(__file__).parents[3] / "data" / "debezium"
@@ -55,14 +56,17 @@ def of_rows(name: str) -> list[bytes]:
 
 def decoder(columns: pa.Schema | None = None, **options: Any) -> DebeziumDecoder:
     return DebeziumDecoder(
-        JsonEnvelopes(columns, POSTGRESQL), POSTGRESQL, ["id"], columns, **{"fills": True, **options}
+        JsonEnvelopes(columns, POSTGRESQL), POSTGRESQL, ["id"], columns, **{"stored": Snapshots(), **options}
     )
 
 
-def settled(some: DebeziumDecoder, messages: list[bytes]) -> tuple[list[dict[str, Any]], list[tuple[int, str]]]:
+def settled(
+    some: DebeziumDecoder, messages: list[bytes], old_keys: list[bytes | None] | None = None, partitions: int = 1
+) -> tuple[list[dict[str, Any]], Sequence[tuple[int, str]]]:
     """Rows with what their markers stand for, and the rows of which nothing says it."""
-    found, refused = some.settled(some.decode(messages, None))
-    return found.to_pylist(), refused
+    rows = some.decode(messages, None)
+    found = some.settled(rows, pa.array(old_keys or [None] * len(rows), pa.binary()), partitions)
+    return found.rows.to_pylist(), found.bad
 
 
 @pytest.mark.parametrize(("name", "columns"), [("schema-orders", None), ("plain-orders", ORDERS)])
@@ -105,15 +109,16 @@ def test_a_column_has_the_type_that_is_asked_for_or_that_the_table_has_if_it_hol
         decoder(pa.schema([("amount", narrow)])).decode(first, None)
 
 
-def test_a_marker_takes_the_value_of_the_change_before_or_stays_for_the_table() -> None:
+def test_a_marker_takes_the_value_of_the_change_before_or_that_of_the_table() -> None:
     sample = of_rows("schema-orders")
     with_before = settled(decoder(), sample[:4])
     assert with_before[0][3]["big"] == with_before[0][0]["big"] == "A…10000"
-    alone = settled(decoder(), sample[3:4])
-    assert (alone[0][0]["big"], alone[1]) == ("__debezium_unavailable_value", [])
-    kept, refused = settled(decoder(fills=False), sample[2:4])
-    assert (len(kept), [row for row, _ in refused]) == (2, [1])
-    assert "leaves the large value of big alone, which the table does not keep" in refused[0][1]
+    kept = Snapshots(pa.table({"id": [1, 2], LSN: [5, 5], "big": ["kept", "other"]}))
+    alone = settled(decoder(stored=kept), sample[3:4])
+    assert (alone[0][0]["big"], alone[1]) == ("kept", [])
+    found, refused = settled(decoder(), sample[2:4])
+    assert (len(found), [row for row, _ in refused]) == (2, [1])
+    assert "leaves the large value of big alone, and the table has none of that row to keep" in refused[0][1]
 
 
 def test_every_type_has_its_value() -> None:
@@ -242,18 +247,17 @@ def change(key: int, op: str = "u", **values: Any) -> bytes:
     return of("plain-orders", 0, op=op, before=row if op == "d" else None, after=None if op == "d" else row)
 
 
-def test_a_marker_takes_its_value_over_other_markers_and_keys_and_never_over_a_delete() -> None:
+def test_a_marker_takes_its_value_over_other_markers_and_keys_and_over_a_delete_that_comes_again() -> None:
     messages = [
         change(1, a="x", b="QQ==", c=["p", "q"]), change(2, a="y", b="QUI=", c=[]), change(1), change(1, a="z"), change(1),
         change(2, "d"), change(2), change(3, a=None, b="QQ==", c=["r"]), change(3),
     ]  # fmt: skip
     found, refused = settled(decoder(MARKED), messages)
-    assert [row["a"] for row in found] == ["x", "y", "x", "z", "z", None, MARKER, None, MARKER]
+    assert [row["a"] for row in found] == ["x", "y", "x", "z", "z", None, "y", None, None]
     assert [row["b"] for row in found][:5] == [b"A", b"AB", b"A", b"A", b"A"]
     assert [row["c"] for row in found][:5] == [["p", "q"], [], ["p", "q"], ["p", "q"], ["p", "q"]]
-    # A table keeps text alone; null is sent as null, so that a marker never means it.
-    assert [row for row, _ in refused] == [6]
-    assert [row for row, _ in settled(decoder(MARKED, fills=False), messages)[1]] == [6, 8]
+    # Null is sent as null, so that a marker never means it.
+    assert [row for row, _ in refused] == [8]
 
 
 def test_a_marker_takes_its_value_from_anywhere_in_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +269,7 @@ def test_a_marker_takes_its_value_from_anywhere_in_its_commit(monkeypatch: pytes
     events, settings = decoder(MARKED), KafkaSettings("b:1", ("t",), tombstones="Ignore", debezium=True)
     strict = rows.Decoding(settings, events, None, ("id",), None, events.settled)
     with pytest.raises(
-        InvalidDataError, match=r"offset 1 cannot be read as json: it leaves the large value of b alone"
+        InvalidDataError, match=r"offset 1 cannot be read as json: it leaves the large value of a alone"
     ):
         strict.rows(messages, None, Where(messages))
     found = replace(strict, error_ratio=0.0).rows(messages, None, Where(messages))
@@ -277,7 +281,7 @@ MARIA = pa.schema([("id", pa.int64()), ("customer", pa.string()), ("amount", pa.
 
 
 def of_binlog(columns: pa.Schema | None = None) -> DebeziumDecoder:
-    return DebeziumDecoder(JsonEnvelopes(columns, MYSQL), MYSQL, ["id"], columns)
+    return DebeziumDecoder(JsonEnvelopes(columns, MYSQL), MYSQL, ["id"], columns, stored=Snapshots())
 
 
 @pytest.mark.parametrize(("name", "columns"), [("maria-schema-orders", None), ("maria-plain-orders", MARIA)])
@@ -332,3 +336,53 @@ MARIA_TYPES = {
 def test_an_event_without_a_place_in_a_binlog_is_refused(source: dict[str, Any], words: str) -> None:
     with pytest.raises(UndecodableError, match=words):
         of_binlog().decode([of("maria-schema-orders", 0, source=source)], None)
+
+
+def test_a_row_that_loses_to_that_of_the_table_needs_no_value() -> None:
+    """An event that comes again: the table has a newer null by now."""
+    place = json.loads(change(1))["source"]["lsn"]
+    newer = pa.table({"id": [1], LSN: [place + 1], "a": pa.nulls(1, pa.string()), "b": [b"B"], "c": [["c"]]})
+    found, refused = settled(decoder(MARKED, stored=Snapshots(newer)), [change(1)])
+    assert (found[0]["a"], found[0]["b"], refused) == (None, b"B", [])
+    older = newer.set_column(1, LSN, pa.array([place - 1]))
+    _, refused = settled(decoder(MARKED, stored=Snapshots(older)), [change(1)])
+    assert "leaves the large value of a alone" in refused[0][1]
+
+
+def test_a_value_of_the_newest_snapshot_is_not_passed_by_for_one_before() -> None:
+    place = json.loads(change(1))["source"]["lsn"]
+    rows = {"id": [1], LSN: [place - 1], "b": [b"B"], "c": [["c"]]}
+    gone = pa.table({**rows, "a": pa.nulls(1, pa.string())})
+    before = pa.table({**rows, "a": ["x"]})
+    snapshots = Snapshots(gone, before)
+    assert settled(decoder(MARKED, stored=snapshots), [change(1)])[1]
+    deleted = Snapshots(gone.slice(0, 0), before)
+    found, refused = settled(decoder(MARKED, stored=deleted), [change(1)])
+    assert (found[0]["a"], refused, deleted.asked) == ("x", [], 2)
+
+
+VECTORS = pa.schema([("id", pa.int64()), ("v", pa.list_(pa.float64()))])
+
+
+def vector(op: str, value: list[float] | None, **more: Any) -> bytes:
+    return of("plain-orders", 0, op=op, after={"id": 1, "v": value}, **more)
+
+
+def test_a_null_in_place_of_a_large_value_that_debezium_has_no_marker_for_is_refused() -> None:
+    """It sends null where a change leaves the value alone, and where it is null."""
+    large, small = [1.5] * 1000, [1.5]
+    some = decoder(VECTORS)
+    assert settled(some, [vector("c", small), vector("u", None)])[1] == []
+    assert settled(some, [vector("c", None), vector("u", None)])[1] == []
+    found, refused = settled(some, [vector("c", large), vector("u", None)])
+    assert ([row for row, _ in refused], list(found[1])[-1]) == ([1], "_hoodie_is_deleted")
+    assert "its v is null, and large in the row before" in refused[0][1]
+    whole = vector("u", None, before={"id": 1, "v": large})
+    assert settled(some, [vector("c", large), whole])[1] == [], "the replica identity is full"
+    assert settled(some, [vector("c", large), vector("u", None), vector("u", small)])[1] == []
+    place = json.loads(vector("u", None))["source"]["lsn"]
+    rows = pa.table({"id": [1], LSN: [place - 1], "v": pa.array([large], VECTORS.field("v").type)})
+    kept, gone = Snapshots(rows), Snapshots(rows.slice(0, 0), rows)
+    assert settled(decoder(VECTORS, stored=kept), [vector("u", None)])[1]
+    assert settled(decoder(VECTORS, stored=kept), [vector("c", None)])[1] == []
+    assert settled(decoder(VECTORS, stored=gone), [vector("c", None)], [b'{"id":1}'])[1], "the key has changed"

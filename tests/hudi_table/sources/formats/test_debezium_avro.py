@@ -21,6 +21,7 @@ from hudi_table.sources.formats.debezium import DebeziumDecoder
 from hudi_table.sources.formats.decoder import UndecodableError
 from hudi_table.sources.formats.dialects import LSN, MYSQL, OPERATION, POSTGRESQL, ROW, SEQUENCE
 from tests.support.change_events import TYPES as SAMPLE
+from tests.support.change_events import Snapshots
 
 DATA = Path(__file__).parents[3] / "data" / "debezium"
 SCHEMAS: dict[str, Any] = json.loads((DATA / "avro-schemas.json").read_text())
@@ -38,7 +39,9 @@ def schema_of(number: int) -> str:
 
 
 def decoder(columns: pa.Schema | None = None, **options: Any) -> DebeziumDecoder:
-    return DebeziumDecoder(AvroEnvelopes(schema_of, POSTGRESQL), POSTGRESQL, ["id"], columns, **options)
+    return DebeziumDecoder(
+        AvroEnvelopes(schema_of, POSTGRESQL), POSTGRESQL, ["id"], columns, **{"stored": Snapshots(), **options}
+    )
 
 
 def test_each_event_is_a_row_with_its_kind_and_its_place_in_the_log() -> None:
@@ -111,7 +114,7 @@ def test_events_of_a_binlog_and_types_of_avro_alone_are_read() -> None:
     )
     events = AvroEnvelopes(lambda number: json.dumps(EVENT), MYSQL)
     message = b"\0" + struct.pack(">I", 1) + out.getvalue()
-    found = DebeziumDecoder(events, MYSQL, ["id"], None).decode([message], None).to_pylist()[0]
+    found = DebeziumDecoder(events, MYSQL, ["id"], None, stored=Snapshots()).decode([message], None).to_pylist()[0]
     assert {name: found[name] for name in row} == {
         **row,
         "at": datetime(2026, 2, 3, 4, tzinfo=UTC).replace(tzinfo=None),

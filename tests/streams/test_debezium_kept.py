@@ -1,0 +1,167 @@
+"""Large values that a change of a real PostgreSQL leaves alone: each table has what the database
+has, whatever holds it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_table.model.table.merging import UNAVAILABLE
+from hudi_table.sources.kafka.stored import StoredTable
+from tests.streams.test_debezium import BEFORE_TRUNCATE, LARGE, WIDE, messages, orders, run
+from tests.support.feeds import Feed
+from tests.support.kafka import Broker
+
+SAMPLE = messages("schema-orders")[:17]
+DELETED, CREATED = 5, 7
+"""The places of the two events of a key that changes, from 2 to 20; a tombstone lies between."""
+OLD_KEY, NEW_KEY = [("__debezium.oldkey", b'{"id":2}')], [("__debezium.newkey", b'{"id":20}')]
+KINDS = [(kind, version) for kind in ("CopyOnWrite", "MergeOnRead") for version in (6, 8, 9)]
+
+
+@pytest.fixture(params=KINDS, ids=lambda each: f"{each[0]} {each[1]}")
+def feed(broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Feed:
+    kind, version = request.param
+    table = {"orderingFields": ["_event_lsn"], "type": kind, "tableVersion": version}
+    return Feed(tmp_path, broker, broker.topic(partitions=1), table)
+
+
+def with_large(place: int, value: str | None) -> tuple[bytes | None, bytes]:
+    """An event of the sample with another large value."""
+    key, text = SAMPLE[place]
+    event = json.loads(text or b"")
+    event["payload"]["after"]["big"] = value
+    return key, json.dumps(event).encode()
+
+
+def large(feed: Feed) -> dict[int, Any]:
+    return {each["id"]: each["big"] for each in feed.rows("id", "big")}
+
+
+def test_a_large_value_that_a_change_leaves_alone_stays_in_the_table(feed: Feed) -> None:
+    for number, message in enumerate(SAMPLE):
+        feed.broker.produce(feed.topic, [message])
+        done = run(feed, source=WIDE)
+        assert done.outcome in ("Succeeded", "NothingToDo"), done.message
+        if number + 1 in LARGE:
+            assert large(feed)[1] == LARGE[number + 1]
+    assert orders(feed) == BEFORE_TRUNCATE
+
+
+@pytest.mark.parametrize("cut", [None, CREATED, DELETED], ids=["in one commit", "between delete and create", "before"])
+def test_a_large_value_goes_along_with_a_row_whose_key_changes(feed: Feed, cut: int | None) -> None:
+    feed.broker.produce(feed.topic, [SAMPLE[0], with_large(1, "kept"), *SAMPLE[2:DELETED]])
+    for place in (DELETED, CREATED):
+        if cut == place:
+            done = run(feed, source=WIDE)
+            assert (done.outcome, large(feed)[2]) == ("Succeeded", "kept"), "the delete waits for the create"
+        key_changes(feed, place)
+    done = run(feed, source=WIDE)
+    assert done.outcome == "Succeeded", done.message
+    assert (large(feed)[20], 2 in large(feed)) == ("kept", False)
+    # The connector repeats both, and what the table has stays.
+    key_changes(feed, DELETED)
+    key_changes(feed, CREATED)
+    assert run(feed, source=WIDE).outcome == "Succeeded"
+    assert (large(feed)[20], 2 in large(feed)) == ("kept", False)
+
+
+def key_changes(feed: Feed, place: int) -> None:
+    """The two halves of such a change, as the connector sends them."""
+    if place == DELETED:
+        feed.broker.produce(feed.topic, SAMPLE[DELETED:CREATED], headers=NEW_KEY)
+    else:
+        feed.broker.produce(feed.topic, [with_large(CREATED, UNAVAILABLE)], headers=OLD_KEY)
+
+
+def test_a_delete_whose_create_does_not_come_waits_and_ends_the_run(feed: Feed) -> None:
+    feed.broker.produce(feed.topic, SAMPLE[:DELETED])
+    assert run(feed, source=WIDE).outcome == "Succeeded"
+    key_changes(feed, DELETED)
+    assert run(feed, source=WIDE).outcome == "NothingToDo"
+    assert 2 in large(feed)
+    feed.broker.produce(feed.topic, [SAMPLE[8]])
+    assert run(feed, source=WIDE).outcome == "Succeeded"
+    assert large(feed).keys() == {1}
+
+
+def test_a_change_that_comes_again_behind_the_delete_of_its_row_has_the_value_of_before(feed: Feed) -> None:
+    created, deleted = SAMPLE[2], SAMPLE[8]
+    change = json.loads(created[1] or b"")
+    change["payload"]["op"] = "u"
+    change["payload"]["source"]["lsn"] += 8
+    change["payload"]["after"]["big"] = UNAVAILABLE
+    key, text = created
+    first = json.loads(text or b"")
+    first["payload"]["after"]["big"] = "kept"
+    again = (key, json.dumps(change).encode())
+    for message in ((key, json.dumps(first).encode()), again, deleted):
+        feed.broker.produce(feed.topic, [message])
+        assert run(feed, source=WIDE).outcome == "Succeeded"
+    assert large(feed) == {}
+    feed.broker.produce(feed.topic, [again])
+    assert run(feed, source=WIDE).outcome == "Succeeded"
+    # Logs of later versions keep the place of a delete, and with it what comes again is older.
+    is_late = feed.table["type"] == "MergeOnRead" and feed.table["tableVersion"] > 6
+    assert large(feed) == ({} if is_late else {3: "kept"})
+    feed.broker.produce(feed.topic, [deleted])
+    assert run(feed, source=WIDE).outcome == "Succeeded"
+    assert large(feed) == {}
+
+
+def test_a_value_that_is_nowhere_is_refused_by_the_name_of_its_column(feed: Feed) -> None:
+    feed.broker.produce(feed.topic, [SAMPLE[0]])
+    assert run(feed, source=WIDE).outcome == "Succeeded"
+    feed.broker.produce(feed.topic, [with_large(CREATED, UNAVAILABLE)])
+    refused = run(feed, source=WIDE)
+    assert refused.error_class == "InvalidData"
+    assert "its key has changed, and it leaves the large value of big alone, and nothing tells the key before" in (
+        refused.message
+    )
+    assert large(feed).keys() == {1}
+    done = run(feed, {"onUndecodable": "Quarantine", "maxErrorRatio": 0.5}, source=WIDE)
+    assert (done.outcome, done.figures["recordsRefused"]) == ("Succeeded", 1), done.message
+
+
+def test_a_key_that_changes_waits_for_the_delete_of_the_key_before(broker: Broker, tmp_path: Path) -> None:
+    """The two lie in different partitions, and changes of the old key may come still."""
+    feed = Feed(tmp_path, broker, broker.topic(partitions=2), {"orderingFields": ["_event_lsn"]})
+    broker.produce(feed.topic, [SAMPLE[0], with_large(1, "kept")], partition=0)
+    assert run(feed, source=WIDE).outcome == "Succeeded"
+    broker.produce(feed.topic, [with_large(CREATED, UNAVAILABLE)], partition=1, headers=OLD_KEY)
+    refused = run(feed, source=WIDE)
+    assert "the delete of the key before has not come yet" in refused.message
+    broker.produce(feed.topic, [SAMPLE[DELETED]], partition=0)
+    done = run(feed, source=WIDE)
+    assert done.outcome == "Succeeded", done.message
+    assert large(feed)[20] == "kept"
+
+
+def test_a_value_that_another_writer_changes_meanwhile_is_read_again(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = Feed(tmp_path, broker, broker.topic(partitions=1), {"orderingFields": ["_event_lsn"]})
+    broker.produce(feed.topic, SAMPLE[:2])
+    assert run(feed, source=WIDE).outcome == "Succeeded"
+    broker.produce(feed.topic, [SAMPLE[3]])
+    looked_up = StoredTable.versions
+
+    def and_another_writes(self: StoredTable, *asked: Any) -> Any:
+        for version in looked_up(self, *asked):
+            if not others:
+                others.append(feed.open())
+                rows = others[0].scan(filter="id = 1").to_arrow()
+                place = rows.schema.get_field_index("big")
+                others[0].upsert(rows.set_column(place, rows.schema.field(place), pa.array(["newer"])))
+            yield version
+
+    others: list[Any] = []
+    monkeypatch.setattr(StoredTable, "versions", and_another_writes)
+    refused = run(feed, source=WIDE)
+    assert (refused.error_class, "has changed rows since: read again" in refused.message) == ("WriteConflict", True)
+    assert run(feed, source=WIDE).outcome == "Succeeded"
+    assert large(feed)[1] == "newer"
