@@ -1,8 +1,8 @@
 """Two to eight writers, a service runner and two readers, each a process, on one table, with clocks
 two hours apart; some are killed, some stopped.
 
-Requests to the server go by a proxy that loses answers, keeps and doubles requests and refuses some.
-A third kind of place is a small disk which is full from time to time.
+Requests to the server go by a proxy that loses answers, keeps and doubles requests and refuses
+some. A third kind of place is a small disk which is full from time to time.
 
 Whatever happens to them: every acknowledged row is there, nothing comes twice, no write that failed
 is visible, nobody meets an error but a conflict or a store that rests, and in the end no pending

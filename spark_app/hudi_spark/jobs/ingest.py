@@ -15,8 +15,8 @@ from typing import cast
 
 from hudi_spark.jobs.batch import Batch, commit_rows, next_batch, told_by_queue
 from hudi_spark.jobs.ingests.polled import Polling, Taken, check_range, run_polled
-from hudi_spark.jobs.ingests.sifting import Sifting, refuse_on_spark
 from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.sifting.rows import Sifting, refuse_on_spark
 from hudi_spark.jobs.target import policy_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.codec.arrow_types import normalise
@@ -169,7 +169,7 @@ def _commit(spec: JobSpec, table: HudiTable | None, batch: Batch, sifting: Sifti
         refuse_on_spark(spec)
         # Spark is started only by jobs that need it.
         from hudi_spark.jobs.ingest_spark import write_spark
-        from hudi_spark.jobs.ingests.sifting_tasks import judging
+        from hudi_spark.jobs.sifting.tasks import judging
 
         with judging(sifting, batch.taken.name, batch.files) as judge:
             commit = write_spark(spec, table, batch, progress, judge)

@@ -23,7 +23,6 @@ from hudi_table.api import open_table
 from hudi_table.errors import WriteConflictError
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.model.table.config import IndexType
-from tests.support.golden import unpack
 
 ROWS = pa.table(
     {
@@ -385,22 +384,3 @@ def test_an_attempt_that_looked_before_another_committed_takes_no_file_twice(
     assert (code, result.error_class) == (WriteConflictError.exit_code, "WriteConflict"), result.message
     assert [row["id"] for row in job.rows()] == ([] if not before else ["k0"]) + ["k1", "k2", "k3", "k4", "k5"]
     assert job.run(job.spec("again", **changes))[1].outcome == "NothingToDo"
-
-
-def test_a_table_that_stores_no_index_is_written_by_that_of_the_manifest(job: Job) -> None:
-    """Apache Hudi stores none with version 6: each of its writers is told."""
-    golden = unpack("bktcow", job.folder / "golden")
-    job.location.parent.mkdir(parents=True)
-    golden.base.rename(job.location)
-    before = {row["id"]: row for row in job.rows()}
-    some = next(iter(before.values()))
-    changed = {**some, "name": "by a job", "ts": some["ts"] + 1}
-    job.land("one.parquet", pa.Table.from_pylist([changed], open_table(str(job.location)).schema()))
-
-    code, result = job.run(
-        job.spec(table={"partitionBy": ["city"], "index": {"type": "Bucket", "buckets": 4}, "options": {}})
-    )
-
-    assert code == 0, result
-    assert {row["id"]: row for row in job.rows()} == {**before, some["id"]: changed}
-    assert open_table(str(job.location)).context.config.index is None

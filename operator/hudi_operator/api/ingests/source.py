@@ -8,9 +8,10 @@ from typing import ClassVar
 
 from hudi_operator.api.fields.brokers import BROKERS, TOPIC_LENGTH_MAX, SaslMechanism, SecurityProtocol
 from hudi_operator.api.fields.patterns import LOCATION, QUANTITY, is_pattern
+from hudi_operator.api.ingests.change_events import DebeziumSpec
 from hudi_operator.api.ingests.codecs import AvroSpec, CsvSpec, JsonSpec, ProtobufSpec
 from hudi_operator.api.ingests.custom import CustomSpec
-from hudi_operator.api.ingests.databases import Infinite, JdbcSpec
+from hudi_operator.api.ingests.databases import JdbcSpec
 from hudi_operator.api.ingests.kinesis import KinesisSpec
 from hudi_operator.api.ingests.notifications import NotificationsSpec
 from hudi_operator.api.ingests.ranges import RANGE_RULES, EndAtSpec, RangeSpec, StartFromSpec
@@ -153,25 +154,6 @@ class KafkaSpec:
     )
     avro: AvroSpec | None = prop("where the schemas of format avro are", None)
     protobuf: ProtobufSpec | None = prop("where the definitions of format protobuf are", None)
-
-
-class OnTruncate(StrEnum):
-    """What becomes of rows whose table is emptied."""
-
-    REFUSE = "Refuse"
-    DELETE = "Delete"
-    IGNORE = "Ignore"
-
-
-@dataclass(frozen=True, slots=True)
-class DebeziumSpec:
-    """Change events of a database."""
-
-    infinite: Infinite = prop("a date or timestamp that is infinite cannot be read, or is null", Infinite.REFUSE)
-    on_truncate: OnTruncate = prop(
-        "where the database empties its table: end the ingest, delete all rows that are older, or keep them",
-        OnTruncate.REFUSE,
-    )
 
 
 def _holds_events(source: SourceSpec) -> bool:

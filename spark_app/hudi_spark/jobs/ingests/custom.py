@@ -16,8 +16,8 @@ import pyarrow as pa
 from hudi_spark.jobs.batch import commit_rows, refuse_taken
 from hudi_spark.jobs.ingests.following import interval_of, is_continuous
 from hudi_spark.jobs.ingests.polled import Polling, Taken, refuse_range, run_polled
-from hudi_spark.jobs.ingests.sifting import Sifting, refuse_on_spark
 from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.sifting.rows import Sifting, refuse_on_spark
 from hudi_spark.jobs.target import arrival_decides
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidRequestError
@@ -73,7 +73,7 @@ class _Asking:
         # Spark is started only by jobs that need it.
         from hudi_spark.jobs.ingest_spark import Recorded
         from hudi_spark.jobs.ingests.custom_tasks import write_parts
-        from hudi_spark.jobs.ingests.sifting_tasks import judging
+        from hudi_spark.jobs.sifting.tasks import judging
 
         ingest = str(self.spec.work["name"])
         held = held_custom(table.context, ingest) if table is not None else None

@@ -31,8 +31,8 @@ def write_parts(
     progress: Progress,
     judge: Judge | None = None,
 ) -> CommitResult:
-    """Read, transform, write. `judge`: which rows are taken. Raises HudiError. What a task reads is kept on its disk, as the write
-    looks at rows more than once."""
+    """Read, transform, write. `judge`: which rows are taken. Raises HudiError. What a task reads is
+    kept on its disk, as the write looks at rows more than once."""
     spark = started(spec, progress, short=False)
     with data_errors():
         kept = _frame(spark, spec.work["source"]["custom"], parts).persist(StorageLevel.DISK_ONLY)

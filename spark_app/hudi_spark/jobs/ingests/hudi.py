@@ -17,8 +17,8 @@ from hudi_spark.jobs.batch import commit_rows, operation_of, refuse_taken
 from hudi_spark.jobs.decoding import needed_of
 from hudi_spark.jobs.ingests.following import follow, interval_of, is_continuous
 from hudi_spark.jobs.ingests.polled import check_range
-from hudi_spark.jobs.ingests.sifting import Sifting, refuse_on_spark
 from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.sifting.rows import Sifting, refuse_on_spark
 from hudi_spark.jobs.stopping import Stopping
 from hudi_spark.jobs.tally import Tally
 from hudi_spark.jobs.target import arrival_decides, find_table, storage_options
@@ -195,7 +195,7 @@ def _write(
         refuse_on_spark(spec)
         # Spark is started only by jobs that need it.
         from hudi_spark.jobs.ingest_spark import Recorded, write_upstream
-        from hudi_spark.jobs.ingests.sifting_tasks import judging
+        from hudi_spark.jobs.sifting.tasks import judging
 
         with judging(sifting, batch.name) as judge:
             return write_upstream(spec, table, above, batch, Recorded(metadata, place), run.progress, judge=judge)

@@ -9,8 +9,8 @@ import os
 
 from hudi_spark.jobs.batch import commit_rows, refuse_taken
 from hudi_spark.jobs.ingests.polled import Polling, Taken, check_grows, check_range, run_polled
-from hudi_spark.jobs.ingests.sifting import Sifting, refuse_on_spark, window
 from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.sifting.rows import Sifting, refuse_on_spark, window
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.counts import counted
@@ -78,7 +78,7 @@ def _take_in_tasks(
     # Spark is started only by jobs that need it.
     from hudi_spark.jobs.ingest_spark import Recorded
     from hudi_spark.jobs.ingests.jdbc_tasks import write_parts
-    from hudi_spark.jobs.ingests.sifting_tasks import judging
+    from hudi_spark.jobs.sifting.tasks import judging
 
     refuse_on_spark(spec)
     for each in spec.work.get("transform", ()):

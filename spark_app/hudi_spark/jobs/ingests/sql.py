@@ -9,8 +9,8 @@ from functools import partial
 
 from hudi_spark.jobs.batch import commit_rows, refuse_taken
 from hudi_spark.jobs.ingests.polled import Polling, Taken, check_grows, refuse_range, refuse_spark, run_polled
-from hudi_spark.jobs.ingests.sifting import Sifting, window
 from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.sifting.rows import Sifting, window
 from hudi_spark.jobs.target import storage_options
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidRequestError, TableNotFoundError

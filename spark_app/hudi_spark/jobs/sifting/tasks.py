@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from hudi_spark.jobs.ingest_spark import FILE, NUMBER, Judge, arrow_schema
 from hudi_spark.jobs.ingests.kafka_parts import KEPT, Batches, answer, packet, told_of
 from hudi_spark.jobs.ingests.kafka_tasks import frame_of
-from hudi_spark.jobs.ingests.sifting import Judged, Judging, Sifting
+from hudi_spark.jobs.sifting.rows import Judged, Judging, Sifting
 from hudi_spark.worker import set_up_worker
 from hudi_table.model.job.checkpoint import SourceFile
 from hudi_table.model.job.jobspec import JobSpec
