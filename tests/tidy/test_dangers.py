@@ -35,6 +35,7 @@ MAY_UNPICKLE = {
     "spark_app/hudi_spark/writer.py": "the same",
     "spark_app/hudi_spark/jobs/ingest_spark.py": "the same",
     "spark_app/hudi_spark/jobs/ingests/kafka_parts.py": "the same",
+    "spark_app/hudi_spark/jobs/sifting/parts.py": "the same",
 }
 
 

@@ -6,16 +6,16 @@ from __future__ import annotations
 import functools
 import itertools
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from hudi_spark.jobs.shaping import Shaping
+from hudi_spark.jobs.sifting.parts import Batches, answer, packet, packets
 from hudi_spark.worker import set_up_worker
 from hudi_table.codec.conform import conform
 from hudi_table.errors import HudiError, InvalidDataError, UnavailableError
@@ -27,10 +27,7 @@ from hudi_table.sources.kafka.rows import Decoding
 from hudi_table.sources.kafka.source import rows_of
 from hudi_table.table.store.clock import SystemClock
 
-KEPT = "ordinal int, told binary, data binary"
-"""Of what tasks keep: their part's number, and what they say of it or, each in a row, its data."""
 _CHUNK_ROWS = 65_536
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,28 +90,6 @@ def _tools_of(tools: bytes) -> Tools:
     """Kept by a worker from task to task: a registry is asked once for a schema."""
     found: Tools = pickle.loads(tools)  # noqa: S301 - the driver's own, see tests/tidy/test_dangers.py
     return found
-
-
-def packets(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Sequence[pa.RecordBatch]]]:
-    """(number of the range, batches) of what is kept of it, part by part."""
-    for batch in batches:
-        for ordinal, data in zip(batch.column("ordinal").to_pylist(), batch.column("data"), strict=True):
-            with pa.ipc.open_stream(data.as_buffer()) as stream:
-                yield ordinal, list(stream)
-
-
-def packet(ordinal: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Data of a part, as tasks keep it."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    return answer(ordinal, None, sink.getvalue().to_pybytes())
-
-
-def answer(ordinal: int, told: bytes | None, data: bytes | None) -> pa.RecordBatch:
-    """A row of what tasks keep."""
-    arrays = [pa.array([ordinal], pa.int32()), pa.array([told], pa.binary()), pa.array([data], pa.binary())]
-    return pa.record_batch(arrays, names=["ordinal", "told", "data"])
 
 
 def read_part(batches: Batches, *, asked: Asked) -> Batches:
@@ -197,9 +172,3 @@ def _fitting(rows: Rows[Positions], asked: Asked) -> Rows[Positions]:
         return replace(
             rows, schema=asked.known, batches=kept, count=0, read=0, refused=pa.concat_tables([rows.refused, refused])
         )
-
-
-def told_of(frame: DataFrame) -> dict[int, Any]:
-    """What tasks say, by the number of their range."""
-    answers = frame.select("ordinal", "told").where("told is not null").collect()
-    return {row["ordinal"]: pickle.loads(row["told"]) for row in answers}  # noqa: S301 - of our own tasks, see tests/tidy/test_dangers.py

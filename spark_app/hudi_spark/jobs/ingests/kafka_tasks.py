@@ -28,27 +28,15 @@ from pyspark.sql import functions as sf
 
 import hudi_spark
 from hudi_spark.jobs.batch import operation_of
-from hudi_spark.jobs.ingest_spark import arrow_schema, data_errors, in_spark_types, report_tasks, started, transformed
-from hudi_spark.jobs.ingests.kafka_parts import (
-    KEPT,
-    Asked,
-    Batches,
-    MadeRows,
-    ReadRange,
-    Tools,
-    make_part,
-    packets,
-    read_part,
-    told_of,
-)
+from hudi_spark.jobs.ingest_spark import arrow_schema, data_errors, report_tasks, started, transformed
+from hudi_spark.jobs.ingests.kafka_parts import Asked, MadeRows, ReadRange, Tools, make_part, read_part
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, counting
+from hudi_spark.jobs.sifting.parts import KEPT, frame_of, told_of
 from hudi_spark.jobs.target import arrival_decides
 from hudi_spark.routing.key_columns import partition_path_column, record_key_column
-from hudi_spark.worker import set_up_worker
 from hudi_table import errors
 from hudi_table.api import CommitResult, HudiTable
-from hudi_table.codec.conform import conform
 from hudi_table.errors import HudiError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.positions import Positions
@@ -267,16 +255,3 @@ def _raised(name: str, message: str) -> HudiError:
     kind = getattr(errors, name)
     found: HudiError = kind(message)
     return found
-
-
-def frame_of(made: DataFrame, schema: pa.Schema) -> DataFrame:
-    """The rows that tasks have kept, in Spark's types."""
-    spark_schema, target = in_spark_types(schema)
-
-    def rows(batches: Batches) -> Batches:
-        set_up_worker()
-        for _, found in packets(batches):
-            for each in found:
-                yield conform(each, target)
-
-    return made.select("ordinal", "data").where("data is not null").mapInArrow(rows, spark_schema)

@@ -15,8 +15,7 @@ from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from hudi_spark.jobs.ingest_spark import FILE, NUMBER, Judge, arrow_schema
-from hudi_spark.jobs.ingests.kafka_parts import KEPT, Batches, answer, packet, told_of
-from hudi_spark.jobs.ingests.kafka_tasks import frame_of
+from hudi_spark.jobs.sifting.parts import KEPT, Batches, answer, frame_of, packet, told_of
 from hudi_spark.jobs.sifting.rows import Judged, Judging, Sifting
 from hudi_spark.worker import set_up_worker
 from hudi_table.model.job.checkpoint import SourceFile
