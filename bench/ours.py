@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -79,7 +79,7 @@ class Spark:
 
     table_type = "CopyOnWrite"
 
-    def __init__(self, *, bloom: bool, tasks: int = CORES, version: int = 6, more_jars: Sequence[Path] = ()) -> None:
+    def __init__(self, *, bloom: bool, tasks: int = CORES, version: int = 6) -> None:
         from pyspark.sql import SparkSession
 
         os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -87,8 +87,6 @@ class Spark:
         builder = SparkSession.builder.master(f"local[{tasks}]").appName("bench")
         for name, value in SPARK_CONF.items():
             builder = builder.config(name, value)
-        if more_jars:
-            builder = builder.config("spark.driver.extraClassPath", os.pathsep.join(map(str, more_jars)))
         builder = builder.config("spark.python.daemon.module", "hudi_spark.daemon")
         self._spark = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "65536").getOrCreate()
         self._spark.sparkContext.setLogLevel("ERROR")

@@ -1,5 +1,5 @@
-"""What both Sparks do with a topic: Spark's own source of Kafka, and a table as the sink. This
-module runs in two Pythons."""
+"""What Apache Hudi's Spark does with a topic: Spark's own source of Kafka, and a table as the sink.
+This module runs in its Python."""
 
 from __future__ import annotations
 
