@@ -1,17 +1,19 @@
-"""`import_table`: a new table with the rows of a folder of Parquet, of a Delta table or of an
-Iceberg table."""
+"""`import_table`: a new table with the rows of a folder of Parquet, of a Delta table, of an Iceberg
+table or of another Hudi table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from hudi_table.arguments import MergeModeName, TableTypeName
 from hudi_table.model.given import checked_call
 from hudi_table.model.progress import ProgressFunction
-from hudi_table.model.table.config import IndexSpec, PartitionFields
+from hudi_table.model.table.config import IndexSpec, PartitionFields, TableConfig
 from hudi_table.services.importing import ImportRequest, ImportResult, import_snapshot
+from hudi_table.sources.imports.hudi import HudiSnapshot, like, payload_of
 from hudi_table.sources.imports.opening import open_snapshot
 from hudi_table.table.commit.beside.locking import locked, with_lock
 from hudi_table.table.engine.local_engine import LocalEngine
@@ -30,7 +32,7 @@ def import_table(
     uri: str | Path,
     source: Any,
     *,
-    format: Literal["parquet", "delta", "iceberg"] | None = None,  # noqa: A002 - as of an export
+    format: Literal["parquet", "delta", "iceberg", "hudi"] | None = None,  # noqa: A002 - as of an export
     source_version: str | int | None = None,
     catalog: str | None = None,
     source_options: Mapping[str, str] | None = None,
@@ -63,7 +65,8 @@ def import_table(
     the largest ordering value stays instead. Left out, it is the identifier fields of an Iceberg
     table; `partition_by` is what the source is divided by, `[]` for nothing.
 
-    What else describes the table is as for `create_table`, `max_memory`, `options`, `engine` and
+    What else describes the table is as for `create_table`; where it is left out, a copy of a Hudi
+    table is as that one. `max_memory`, `options`, `engine` and
     `progress` as for `write_hudi`. The same import again changes nothing (`replayed`), and one that
     was killed is run again. Raises InvalidRequestError if `uri` holds another table or other
     rows, InvalidDataError that names what cannot be read or comes twice, InvalidOptionError,
@@ -87,6 +90,14 @@ def import_table(
     def with_lock_of(ctx: TableContext) -> TableContext:
         return locked(ctx if lock is None else with_lock(ctx, lock), spec.options)
 
+    if isinstance(snapshot, HudiSnapshot):
+        spec = _as_there(snapshot.context.config, spec)
     request = ImportRequest(spec, duplicates, max_memory, with_lock_of)
     working = reporting(engine or LocalEngine(), "import", progress)
     return import_snapshot(open_storage(str(uri), storage_options), snapshot, request, working)
+
+
+def _as_there(config: TableConfig, spec: TableSpec) -> TableSpec:
+    """The spec with what another Hudi table says where the spec leaves it out."""
+    told = {name: value for name, value in like(config).items() if getattr(spec, name) is None}
+    return replace(spec, **told, options={**payload_of(config), **spec.options})

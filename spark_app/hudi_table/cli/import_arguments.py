@@ -10,7 +10,7 @@ def import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source", metavar="SOURCE", help="path or URI of the folder or table, or of an Iceberg table's metadata file"
     )
-    parser.add_argument("--format", choices=("parquet", "delta", "iceberg"), help="of SOURCE (what lies there)")
+    parser.add_argument("--format", choices=("parquet", "delta", "iceberg", "hudi"), help="of SOURCE (what lies there)")
     parser.add_argument(
         "--source-version", metavar="N", help="version of a Delta table, snapshot of an Iceberg table (newest)"
     )

@@ -42,7 +42,7 @@ VERBS = {
     "files": "its file groups: slices, sizes, newest instant",
     "read": "its rows, now or as of an instant",
     "query": "the answer of one SELECT over tables",
-    "export": "its rows as files of Parquet, CSV or JSON lines, all or what changed",
+    "export": "its rows as files of Parquet, CSV or JSON lines, or as another table, all or what changed",
     "import": "a new table with the rows of Parquet files, a Delta table or an Iceberg table",
     "bootstrap": "a new table of Parquet files, which stay where they are",
     **{name: verb.help for name, verb in SERVICE_VERBS.items()},
@@ -280,9 +280,14 @@ def _read_arguments(parser: argparse.ArgumentParser) -> None:
 def _export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="path or URI of a folder that is empty or not there")
     parser.add_argument(
-        "--format", choices=("parquet", "csv", "jsonl"), default="parquet", help="of the files (parquet)"
+        "--format",
+        choices=("parquet", "csv", "jsonl", "hudi"),
+        default="parquet",
+        help="of the files (parquet); hudi: a table like BASE",
     )
-    parser.add_argument("--partition-by", metavar="A,B", help="columns that become folders A=…/B=…")
+    parser.add_argument(
+        "--partition-by", metavar="A,B", help="columns that become folders A=…/B=…, of hudi the partitions"
+    )
     parser.add_argument(
         "--target-storage", metavar="KEY=VALUE", action="append", default=[], help="option of the target's store, as --storage of the table's",
     )  # fmt: skip

@@ -54,6 +54,11 @@ class Scan(ArrowResult):
         self._planned = Replanned(context, lambda: make_plan(context, request))
 
     @property
+    def context(self) -> TableContext:
+        """The table."""
+        return self._context
+
+    @property
     def plan(self) -> ScanPlan:
         """The files and columns that will be read."""
         return self._planned.plan

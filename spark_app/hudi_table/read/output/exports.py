@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -84,10 +84,15 @@ class ArrowResult(ABC):
         from hudi_table.read.output.export import export
         from hudi_table.table.store.opening import open_storage
 
-        # Asked before the rows are chosen: what is stable then is among them.
-        stable = self._stable()
+        next_since = self.next_since()
         rows, opened = self.to_batches(), open_storage(str(target), storage_options)
-        return export(rows, opened, format, partition_by, self._said(), lambda: min(stable, self._newest()))
+        return export(rows, opened, format, partition_by, self._said(), next_since)
+
+    def next_since(self) -> Callable[[], str]:
+        """Where an export of these rows goes on, to be asked once all of them have come; this is
+        called before the rows are chosen, so that what is stable now is among them."""
+        stable = self._stable()
+        return lambda: min(stable, self._newest())
 
     @abstractmethod
     def _said(self) -> dict[str, Any]:

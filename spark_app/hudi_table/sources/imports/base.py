@@ -21,7 +21,7 @@ class Snapshot(Protocol):
 
     @property
     def form(self) -> str:
-        """`parquet`, `delta` or `iceberg`."""
+        """`parquet`, `delta`, `iceberg` or `hudi`."""
         ...
 
     @property
