@@ -84,7 +84,8 @@ def test_an_index_that_lies_beside_the_files_is_not_copied(tmp_path: Path) -> No
     table.use_index("RecordIndex")
     import_table(tmp_path / "copy", tmp_path / "source")
     index = open_table(tmp_path / "copy").context.config.index
-    assert index is not None and index.type.value == "GlobalSimple"
+    assert index is not None
+    assert index.type.value == "GlobalSimple"
 
 
 def test_the_command_exports_a_table_and_says_where_the_next_one_goes_on(
