@@ -20,15 +20,21 @@ def server() -> Iterator[Server]:
         yield found
 
 
+def pair(server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Database, Database]:
+    """Ingests of one table of the database: by one process, and by tasks."""
+    monkeypatch.setenv("DATABASE_USERNAME", USER)
+    monkeypatch.setenv("DATABASE_PASSWORD", PASSWORD)
+    here = Database(server, POSTGRES, folder / "here")
+    tasks = Database(server, POSTGRES, folder / "tasks", name=here.name, engine="Spark")
+    for each in (here, tasks):
+        each.folder.mkdir()
+    return here, tasks
+
+
 def test_parts_are_read_in_tasks_and_make_the_table_of_one_process(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DATABASE_USERNAME", USER)
-    monkeypatch.setenv("DATABASE_PASSWORD", PASSWORD)
-    here = Database(server, POSTGRES, tmp_path / "here")
-    tasks = Database(server, POSTGRES, tmp_path / "tasks", name=here.name, engine="Spark")
-    for each in (here, tasks):
-        each.folder.mkdir()
+    here, tasks = pair(server, tmp_path, monkeypatch)
     here.do(
         "create table $t (id int, at timestamptz, price numeric(12,3), d date, tags text[], j jsonb)",
         "insert into $t select i, '2026-01-01Z'::timestamptz + i * interval '1 s', i / 8.0, '2026-01-01', '{a,b}', '{\"a\": 1}'"
@@ -55,12 +61,7 @@ def test_parts_are_read_in_tasks_and_make_the_table_of_one_process(
 def test_tasks_keep_the_same_rows_apart_as_one_process(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DATABASE_USERNAME", USER)
-    monkeypatch.setenv("DATABASE_PASSWORD", PASSWORD)
-    here = Database(server, POSTGRES, tmp_path / "here")
-    tasks = Database(server, POSTGRES, tmp_path / "tasks", name=here.name, engine="Spark")
-    for each in (here, tasks):
-        each.folder.mkdir()
+    here, tasks = pair(server, tmp_path, monkeypatch)
     here.do(
         "create table $t (id int, at timestamptz, n int)",
         "insert into $t select i, '2026-01-01Z'::timestamptz + i * interval '1 s', i % 100 from generate_series(1, 1000) i",

@@ -3,9 +3,7 @@ its own."""
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from hudi_spark.jobs.__main__ import main
 from hudi_table import HudiTable, create_table, open_table
 from hudi_table.arguments import TableTypeName
 from hudi_table.model.job.jobspec import MEMORY_BYTES, JobResult, JobSpec
-from tests.support.feeds import drivers
+from tests.support.feeds import driver_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
 
@@ -85,14 +83,7 @@ class Chain:
         """An attempt in a process of its own; see `feeds.end_drivers`."""
         asked, answer = self.folder / f"{attempt}.spec.json", self.folder / f"{attempt}.result.json"
         asked.write_text(self.spec(attempt, **changes).to_json())
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-        with (self.folder / f"{attempt}.log").open("wb") as log:
-            driver = subprocess.Popen(
-                [sys.executable, "-m", "hudi_spark.jobs", str(asked), str(answer)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
-            )  # fmt: skip
-        drivers.append(driver)
-        return driver
+        return driver_of(asked, answer, self.folder / f"{attempt}.log")
 
     def log(self, attempt: str) -> str:
         return (self.folder / f"{attempt}.log").read_text()

@@ -30,6 +30,18 @@ def end_drivers() -> None:
         driver.wait()
 
 
+def driver_of(asked: Path, answer: Path, log: Path) -> subprocess.Popen[bytes]:
+    """An attempt in a process of its own; see `end_drivers`."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with log.open("wb") as said:
+        driver = subprocess.Popen(
+            [sys.executable, "-m", "hudi_spark.jobs", str(asked), str(answer)],
+            stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=environment,
+        )  # fmt: skip
+    drivers.append(driver)
+    return driver
+
+
 def spark(master: str = "local[2]") -> dict[str, Any]:
     """What a job is told of its session."""
     return {"conf": {"spark.master": master, "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}}
@@ -105,14 +117,7 @@ class Feed:
         """An attempt in a process of its own."""
         self.runs += 1
         asked, answer = self.files(self.spec(f"run-{self.runs}", work=work, **kafka))
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-        with (asked.parent / "log").open("wb") as log:
-            driver = subprocess.Popen(
-                [sys.executable, "-m", "hudi_spark.jobs", str(asked), str(answer)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
-            )  # fmt: skip
-        drivers.append(driver)
-        return driver
+        return driver_of(asked, answer, asked.parent / "log")
 
     def result(self) -> JobResult:
         """Of the newest attempt."""

@@ -5,11 +5,16 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SOURCE = Path(__file__).parents[1] / "data" / "index_package"
 
@@ -39,6 +44,22 @@ def written_package(
     (metadata / "entry_points.txt").write_text(f"[{group}]\n{entry_points}\n")
     with on_the_path(folder, module):
         yield
+
+
+@contextlib.contextmanager
+def shipped_package(
+    spark: SparkSession, folder: Path, module: str, source: str, entry_points: str, group: str
+) -> Iterator[None]:
+    """A package as `written_package` makes it, in this process and in every task of Spark."""
+    with written_package(folder / "package", module, source, entry_points, group):
+        before = list(sys.path)
+        spark.sparkContext.addPyFile(shutil.make_archive(str(folder / module), "zip", folder / "package"))
+        try:
+            yield
+        finally:
+            # Spark leaves it on the path, and with it names that packages of other tests have.
+            sys.path[:] = before
+            importlib.invalidate_caches()
 
 
 @contextlib.contextmanager

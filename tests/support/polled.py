@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from hudi_table import create_table, open_table
 from hudi_table.errors import HudiError
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from tests.support import postgres
-from tests.support.feeds import drivers, spark
+from tests.support.feeds import driver_of, spark
 from tests.support.s3 import ACCESS, S3Server
 
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64())])
@@ -110,14 +109,7 @@ class Polled:
     def start(self, **changes: Any) -> subprocess.Popen[bytes]:
         """An attempt of mode Continuous in a process of its own; see `feeds.end_drivers`."""
         asked, answer = self._files(**{**AT_ONCE, **changes})
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-        with (asked.parent / "log").open("wb") as log:
-            driver = subprocess.Popen(
-                [sys.executable, "-m", "hudi_spark.jobs", str(asked), str(answer)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
-            )  # fmt: skip
-        drivers.append(driver)
-        return driver
+        return driver_of(asked, answer, asked.parent / "log")
 
     def log(self, run: int | None = None) -> str:
         """Of an attempt, the newest unless told."""

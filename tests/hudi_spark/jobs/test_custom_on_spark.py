@@ -3,9 +3,6 @@ single process makes, each position is taken once, and what has no parts is refu
 
 from __future__ import annotations
 
-import importlib
-import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,13 +10,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from hudi_spark.jobs.session import FIXED
 from hudi_table.api import open_table
 from hudi_table.sources.custom import GROUP
-from tests.support.index_package import written_package
+from tests.support.index_package import shipped_package
 from tests.support.polled import Polled
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("session_as_it_was")]
 
 PACKAGE = """
 import pyarrow as pa
@@ -74,26 +70,13 @@ class Mute(Numbers):
 NAMES = ("Numbers", "Whole", "Torn", "Away", "Mute")
 
 
-@pytest.fixture(autouse=True)
-def session_as_it_was(spark: SparkSession) -> Iterator[None]:
-    before = {key: spark.conf.get(key) for key in FIXED}
-    yield
-    for key, value in before.items():
-        spark.conf.set(key, value or "")
-
-
 @pytest.fixture(autouse=True, scope="module")
 def package(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """In the driver, and in every task."""
     folder = tmp_path_factory.mktemp("parts")
     entries = "\n".join(f"{name.lower()} = parts_package:{name}" for name in NAMES)
-    with written_package(folder / "package", "parts_package", PACKAGE, entries, GROUP):
-        before = list(sys.path)
-        spark.sparkContext.addPyFile(shutil.make_archive(str(folder / "parts_package"), "zip", folder / "package"))
+    with shipped_package(spark, folder, "parts_package", PACKAGE, entries, GROUP):
         yield
-        # Spark leaves it on the path, and with it names that packages of other tests have.
-        sys.path[:] = before
-        importlib.invalidate_caches()
 
 
 def of(folder: Path, name: str = "numbers", engine: str = "Spark", upto: int = 25) -> Polled:

@@ -7,7 +7,6 @@ would.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from hudi_spark.jobs import ingest
 from hudi_spark.jobs.__main__ import main
 from hudi_spark.jobs.batch import next_batch
-from hudi_spark.jobs.session import FIXED
 from hudi_table.api import create_table, open_table, write_hudi
 from hudi_table.arguments import TableTypeName
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from tests.support.s3 import ACCESS, running_s3
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("session_as_it_was")]
 
 AT = [datetime(2013, month, 1, 23, 30, tzinfo=UTC) for month in (1, 1, 2, 3)]
 ROWS = pa.table(
@@ -39,15 +36,6 @@ ROWS = pa.table(
     }
 )
 SELECT = "select concat_ws('-', carrier, flight, date_format(at, 'yyyyMMddHH')) id, * from source"
-
-
-@pytest.fixture(autouse=True)
-def session_as_it_was(spark: SparkSession) -> Iterator[None]:
-    """A job sets properties of the session that it finds; other tests have their own."""
-    before = {key: spark.conf.get(key) for key in FIXED}
-    yield
-    for key, value in before.items():
-        spark.conf.set(key, value or "")
 
 
 def spec(folder: Path, sql: str | None = SELECT, **changes: Any) -> JobSpec:

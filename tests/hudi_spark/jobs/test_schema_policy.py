@@ -3,30 +3,24 @@ no commit and no step of the checkpoint, whatever the source."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from pyspark.sql import SparkSession
 
 from hudi_spark.jobs import ingest
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.session import FIXED
 from hudi_table import open_table
 from hudi_table.errors import InvalidSchemaError
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.sources.checkpoints import held_files
 from hudi_table.sources.custom import GROUP
-from hudi_table.sources.files import notified
 from tests.hudi_spark.jobs.test_ingest import ROWS, Job
 from tests.hudi_spark.jobs.test_ingest_notified import Landing
-from tests.hudi_spark.jobs.test_ingest_notified import _environment as of_store
 from tests.support.chained import Chain, rows_of
 from tests.support.index_package import written_package
-from tests.support.s3 import running_s3
 
 NULLS = {"hoodie.write.set.null.for.missing.columns": "true"}
 MORE = ROWS.append_column("more", pa.array(range(6), pa.int32()))
@@ -210,15 +204,6 @@ def test_a_table_that_another_follows_stops_it_where_its_columns_change(
     ]
 
 
-@pytest.fixture
-def session_as_it_was(spark: SparkSession) -> Iterator[None]:
-    """A job sets properties of the session that it finds; other tests have their own."""
-    before = {key: spark.conf.get(key) for key in FIXED}
-    yield
-    for key, value in before.items():
-        spark.conf.set(key, value or "")
-
-
 @pytest.mark.spark
 @pytest.mark.usefixtures("session_as_it_was")
 def test_tasks_of_spark_write_nothing_that_the_policy_refuses(job: Job) -> None:
@@ -238,25 +223,14 @@ def test_tasks_of_spark_write_nothing_that_the_policy_refuses(job: Job) -> None:
     assert {row["one"] for row in job.rows()} == {1}
 
 
-@pytest.fixture
-def landing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Landing]:
-    for name, value in of_store().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(notified, "WAIT_SECONDS", 0)
-    with running_s3() as store:
-        found = Landing(store, tmp_path / "lake")
-        found.subscribe()
-        yield found
-
-
 @pytest.mark.s3
-def test_a_file_that_the_policy_refuses_stops_the_ingest_and_is_not_set_aside(landing: Landing) -> None:
-    landing.land("1.parquet", ROWS)
-    landing.good(policy="Refuse")
-    before = landing.commits()
-    landing.land("2.parquet", MORE)
-    landing.land("3.parquet", ROWS)
-    refused = landing.run(policy="Refuse")
+def test_a_file_that_the_policy_refuses_stops_the_ingest_and_is_not_set_aside(told_landing: Landing) -> None:
+    told_landing.land("1.parquet", ROWS)
+    told_landing.good(policy="Refuse")
+    before = told_landing.commits()
+    told_landing.land("2.parquet", MORE)
+    told_landing.land("3.parquet", ROWS)
+    refused = told_landing.run(policy="Refuse")
     assert (refused.error_class, "2.parquet: the columns" in refused.message) == ("InvalidSchema", True)
-    assert landing.commits() == before
-    assert landing.good(policy="AddColumns").figures["filesConsumed"] == 2
+    assert told_landing.commits() == before
+    assert told_landing.good(policy="AddColumns").figures["filesConsumed"] == 2

@@ -19,19 +19,15 @@ from hudi_table.errors import TableNotFoundError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.services.transforming.steps import GROUP as TRANSFORMS
 from hudi_table.sources.custom import GROUP as SOURCES
-from hudi_table.sources.files import notified
 from tests.hudi_spark.jobs.test_ingest import Job
 from tests.hudi_spark.jobs.test_ingest_notified import Landing
-from tests.hudi_spark.jobs.test_ingest_notified import _environment as of_store
 from tests.hudi_spark.jobs.test_ingest_sql import PLAIN
 from tests.hudi_spark.jobs.test_ingest_sql import Job as SqlJob
 from tests.hudi_spark.jobs.test_ingest_sql import job as sql_job
-from tests.hudi_spark.jobs.test_schema_policy import session_as_it_was
 from tests.support.chained import Chain, rows_of
 from tests.support.index_package import written_package
-from tests.support.s3 import running_s3
 
-__all__ = ["session_as_it_was", "sql_job"]
+__all__ = ["sql_job"]
 PACKAGE = """
 import pyarrow as pa
 
@@ -354,26 +350,15 @@ def test_rows_of_a_package_are_kept_with_its_position_and_counted_over_the_run(t
     assert sorted(each["place"] for each in errors(tmp_path / "made")) == ["position 20", "position 30"]
 
 
-@pytest.fixture
-def landing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Landing]:
-    for name, value in of_store().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(notified, "WAIT_SECONDS", 0)
-    with running_s3() as store:
-        found = Landing(store, tmp_path / "lake")
-        found.subscribe()
-        yield found
-
-
 @pytest.mark.s3
-def test_files_that_a_queue_tells_of_are_judged_by_row_and_none_is_set_aside_for_it(landing: Landing) -> None:
-    landing.land("1.parquet", rows(0, -1, 2).drop_columns(["ts"]))
-    landing.land("2.parquet", rows(3, begin=3).drop_columns(["ts"]))
-    failed = landing.run(asked=expects("n >= 0", "Fail"))
+def test_files_that_a_queue_tells_of_are_judged_by_row_and_none_is_set_aside_for_it(told_landing: Landing) -> None:
+    told_landing.land("1.parquet", rows(0, -1, 2).drop_columns(["ts"]))
+    told_landing.land("2.parquet", rows(3, begin=3).drop_columns(["ts"]))
+    failed = told_landing.run(asked=expects("n >= 0", "Fail"))
     assert failed.error_class == "InvalidData"
     assert "row 2 of file 1.parquet does not meet expectation 'sound'" in failed.message
-    done = landing.good(asked=expects("n >= 0", "Quarantine"))
+    done = told_landing.good(asked=expects("n >= 0", "Quarantine"))
     assert (done.figures["filesConsumed"], done.figures["recordsRefused"]) == (2, 1)
     assert "set aside" not in done.message
-    assert [(each["place"], each["row"]) for each in errors(f"{landing.lake}/orders")] == [("1.parquet", 2)]
-    assert len(open_table(f"{landing.lake}/orders").scan().to_arrow()) == 3
+    assert [(each["place"], each["row"]) for each in errors(f"{told_landing.lake}/orders")] == [("1.parquet", 2)]
+    assert len(open_table(f"{told_landing.lake}/orders").scan().to_arrow()) == 3

@@ -3,7 +3,6 @@ makes, and what is wrong with a function is said by its name."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from hudi_spark.jobs.session import FIXED
 from hudi_table.api import open_table
 from hudi_table.services.transforming.steps import GROUP
 from tests.support import polled
-from tests.support.index_package import written_package
+from tests.support.index_package import shipped_package
 from tests.support.polled import Polled
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("session_as_it_was")]
 
 PACKAGE = """
 import pyarrow as pa
@@ -54,21 +52,12 @@ ROWS = pa.table(
 )
 
 
-@pytest.fixture(autouse=True)
-def session_as_it_was(spark: SparkSession) -> Iterator[None]:
-    before = {key: spark.conf.get(key) for key in FIXED}
-    yield
-    for key, value in before.items():
-        spark.conf.set(key, value or "")
-
-
 @pytest.fixture(autouse=True, scope="module")
 def package(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """In the driver, and in every task."""
     folder = tmp_path_factory.mktemp("steps")
     entries = "\n".join(f"{name} = steps_package:{name}" for name in NAMES)
-    with written_package(folder / "package", "steps_package", PACKAGE, entries, GROUP):
-        spark.sparkContext.addPyFile(shutil.make_archive(str(folder / "steps_package"), "zip", folder / "package"))
+    with shipped_package(spark, folder, "steps_package", PACKAGE, entries, GROUP):
         yield
 
 
