@@ -98,7 +98,7 @@ MUTANTS = (
         name="an index of keys is told the places of rows by a clustering's old file groups",
         bug="#13996",
         file="metadata/record_index/delta.py",
-        old="whole=metadata.operation_type == CLUSTER) for stat",
+        old="whole=whole) for stat",
         new="whole=False) for stat",
         test="hudi_table/metadata/test_indexes.py::test_the_record_index_knows_every_row_after_every_operation",
     ),
