@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hudi_table.errors import HudiError
+from hudi_table.errors import HudiError, UnavailableError
 from hudi_table.sources.kafka import topic_keys
 from hudi_table.sources.kafka.settings import KafkaSettings
 from hudi_table.sources.kafka.topic_keys import columns_of
@@ -40,7 +41,12 @@ def key(broker: Broker, *messages: tuple[bytes | None, bytes | None], **source: 
     """The columns of the key of a topic that holds these."""
     topic = broker.topic(partitions=2)
     broker.produce(topic, messages)
+    until = time.monotonic() + 60
     found = columns_of(settings(broker, **source), {}, SystemClock(), (topic,))[topic]
+    while isinstance(found, UnavailableError) and time.monotonic() < until:
+        # A broker leads a new partition a moment after it has told of it; who asks asks again.
+        time.sleep(0.2)
+        found = columns_of(settings(broker, **source), {}, SystemClock(), (topic,))[topic]
     if isinstance(found, HudiError):
         raise found
     return found

@@ -149,31 +149,13 @@ class Broker:
         return self._admin
 
     def topic(self, name: str | None = None, partitions: int = 2, **config: str) -> str:
-        """A new topic, whose partitions can be asked; its name."""
+        """A new topic; its name."""
         import confluent_kafka.admin as admin
 
         name = name or f"t-{uuid.uuid4().hex[:12]}"
         made = self.admin.create_topics([admin.NewTopic(name, partitions, 1, config=config)])  # type: ignore[attr-defined]
         made[name].result(30)
-        self._wait_for(name, partitions)
         return name
-
-    def _wait_for(self, topic: str, partitions: int) -> None:
-        """A broker makes the log of a partition a moment after it has told of the topic."""
-        import confluent_kafka as kafka
-        import confluent_kafka.admin as admin
-
-        asked = {kafka.TopicPartition(topic, number): admin.OffsetSpec.latest() for number in range(partitions)}  # type: ignore[attr-defined]
-        until = time.monotonic() + 30
-        while True:
-            try:
-                for future in self.admin.list_offsets(asked).values():
-                    future.result(30)
-                return
-            except kafka.KafkaException:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(0.02)
 
     def delete(self, topic: str) -> None:
         """Delete a topic, and wait until it is gone."""

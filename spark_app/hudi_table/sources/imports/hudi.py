@@ -1,4 +1,4 @@
-"""Another Hudi table, or what a scan of one gives: how a table is copied, or exported as a table."""
+"""Another Hudi table, or what a scan of one gives: how a table is copied, or exported as one."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ def open_snapshot(
     """The rows of `source` as of now, or as of a version.
 
     `source`: a path or URI, a `deltalake.DeltaTable`, a `pyiceberg` table, a scan of a Hudi table,
-    or with `catalog` the name of a table there. `form`: one of `FORMS`, None to look what it is. `options`: of the store.
-    Raises InvalidRequestError, InvalidOptionError, InvalidDataError.
+    or with `catalog` the name of a table there. `form`: one of `FORMS`, None to look what it is.
+    `options`: of the store. Raises InvalidRequestError, InvalidOptionError, InvalidDataError.
     """
     if form is not None and form not in FORMS:
         raise InvalidOptionError(f"format is {form!r}: give one of {', '.join(FORMS)}, or leave it out")

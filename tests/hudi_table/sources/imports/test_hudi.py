@@ -1,5 +1,5 @@
-"""A Hudi table that is copied, or exported as a table: the same rows in one commit, and what merges,
-is keyed and lies like the other one."""
+"""A Hudi table that is copied, or exported as a table: the same rows in one commit, and what
+merges, is keyed and lies like the other one."""
 
 from __future__ import annotations
 
