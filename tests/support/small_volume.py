@@ -36,14 +36,17 @@ def filled(folder: Path, free: int) -> Iterator[None]:
 
 
 def _take(descriptor: int, folder: Path, free: int) -> None:
-    while True:
+    """In steps, and smaller ones where somebody else took of the room meanwhile."""
+    size, step = 0, 64 << 20
+    while step >= 4096:
         volume = os.statvfs(folder)
-        room = volume.f_bavail * volume.f_frsize - free
+        room = min(step, volume.f_bavail * volume.f_frsize - free)
         if room <= 0:
-            return None
+            return
         try:
-            return os.posix_fallocate(descriptor, 0, room)
+            os.posix_fallocate(descriptor, size, room)
+            size += room
         except OSError as error:
-            # Somebody else took of it between the two calls.
             if error.errno != errno.ENOSPC:
                 raise
+            step //= 2
