@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from hudi_operator.api.fields.bootstrap import BootstrapSpec
-from hudi_operator.api.fields.shaping import OnUndecodable
+from hudi_operator.api.fields.shaping import OnError
 from hudi_operator.api.ingests.ingest import COMMIT_INTERVAL, MAX_ERROR_RATIO, IngestMode, IngestSpec
 from hudi_operator.api.ingests.source import SourceType
 from hudi_operator.api.schema import to_document
@@ -165,7 +165,7 @@ def _checks(ingest: IngestSpec, body: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if ingest.expectations:
         found["expectations"] = body["expectations"]
-    if ingest.on_undecodable is OnUndecodable.QUARANTINE:
+    if ingest.on_undecodable is OnError.QUARANTINE:
         found["onUndecodable"] = ingest.on_undecodable.value
     if ingest.quarantines:
         found["maxErrorRatio"] = float(ingest.max_error_ratio or MAX_ERROR_RATIO)

@@ -10,15 +10,8 @@ from hudi_operator.api.fields.patterns import NAME
 from hudi_operator.api.schema import Rule, prop
 
 
-class OnUndecodable(StrEnum):
-    """What becomes of a message that cannot be read."""
-
-    FAIL = "Fail"
-    QUARANTINE = "Quarantine"
-
-
-class OnRowError(StrEnum):
-    """What becomes of a row that a transform cannot take."""
+class OnError(StrEnum):
+    """What becomes of a message that cannot be read, or of a row that a transform cannot take."""
 
     FAIL = "Fail"
     QUARANTINE = "Quarantine"
@@ -60,7 +53,7 @@ class TransformSpec:
         min_length=1,
         max_length=128,
     )
-    on_fail: OnRowError | None = prop(
+    on_fail: OnError | None = prop(
         "a row that the step cannot take ends the ingest, or goes to the error table; Fail if absent. Quarantine needs that each row comes out of it by itself",
         None,
     )
@@ -68,7 +61,7 @@ class TransformSpec:
     @property
     def quarantines(self) -> bool:
         """Whether rows may go to the error table."""
-        return self.on_fail is OnRowError.QUARANTINE
+        return self.on_fail is OnError.QUARANTINE
 
 
 class OnFail(StrEnum):

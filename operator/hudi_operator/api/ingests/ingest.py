@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from hudi_operator.api.fields import patterns
 from hudi_operator.api.fields.patterns import DURATION, NAME
-from hudi_operator.api.fields.shaping import ExpectationSpec, OnFail, OnUndecodable, TransformSpec
+from hudi_operator.api.fields.shaping import ExpectationSpec, OnError, OnFail, TransformSpec
 from hudi_operator.api.ingests.ranges import StartPosition, is_bounded
 from hudi_operator.api.ingests.source import FOLLOWED, MESSAGES, STREAMS, SourceSpec, SourceType
 from hudi_operator.api.schema import Rule, prop
@@ -108,7 +108,7 @@ class IngestSpec:
             "self.source.type in ['Kafka', 'Debezium', 'Kinesis'] || self.onUndecodable == 'Fail'",
             "onUndecodable Quarantine goes with a source of type Kafka, Debezium or Kinesis: rows of others are not decoded one by one",
             "onUndecodable",
-            lambda i: i.source.type in MESSAGES or i.on_undecodable is OnUndecodable.FAIL,
+            lambda i: i.source.type in MESSAGES or i.on_undecodable is OnError.FAIL,
         ),
         Rule(
             "!has(self.maxErrorRatio) || self.onUndecodable == 'Quarantine' || self.expectations.exists(e, e.onFail == 'Quarantine') || self.transform.exists(t, has(t.onFail) && t.onFail == 'Quarantine')",
@@ -204,8 +204,8 @@ class IngestSpec:
     expectations: tuple[ExpectationSpec, ...] = prop(
         "what the rows of the source must hold, before any transform", (), max_items=32, list_key="name"
     )
-    on_undecodable: OnUndecodable = prop(
-        "a message that cannot be read ends the ingest, or goes to the error table", OnUndecodable.FAIL
+    on_undecodable: OnError = prop(
+        "a message that cannot be read ends the ingest, or goes to the error table", OnError.FAIL
     )
     max_error_ratio: str | None = prop(
         "the part of the messages or rows of a commit, and of all that a run has read, that may go to the error table, 0.05 if absent; 10 of a run may in any case",
@@ -240,7 +240,7 @@ class IngestSpec:
     def quarantines(self) -> bool:
         """Whether messages or rows may go to the error table."""
         return (
-            self.on_undecodable is OnUndecodable.QUARANTINE
+            self.on_undecodable is OnError.QUARANTINE
             or any(each.on_fail is OnFail.QUARANTINE for each in self.expectations)
             or self.sifts
         )
