@@ -16,7 +16,8 @@ from typing import cast
 from hudi_spark.jobs.batch import Batch, commit_rows, next_batch, told_by_queue
 from hudi_spark.jobs.ingests.polled import Polling, Taken, check_range, run_polled
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.sifting.rows import Sifting, refuse_on_spark
+from hudi_spark.jobs.shaping import refuse_apart
+from hudi_spark.jobs.sifting.rows import Sifting
 from hudi_spark.jobs.target import policy_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.codec.arrow_types import normalise
@@ -166,7 +167,7 @@ def _commit(spec: JobSpec, table: HudiTable | None, batch: Batch, sifting: Sifti
     if spec.engine == "Local":
         commit = _write_local(spec, table, batch, sifting, progress)
     else:
-        refuse_on_spark(spec)
+        refuse_apart(spec.work.get("transform", ()))
         # Spark is started only by jobs that need it.
         from hudi_spark.jobs.ingest_spark import write_spark
         from hudi_spark.jobs.sifting.tasks import judging

@@ -30,6 +30,7 @@ from hudi_spark.jobs.batch import Batch, operation_of, write_options
 from hudi_spark.jobs.decoding import needed_of
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.session import session
+from hudi_spark.jobs.shaping import refuse_apart
 from hudi_spark.jobs.target import storage_options, target_of
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import CommitResult, HudiTable
@@ -40,7 +41,6 @@ from hudi_table.model.names import IS_DELETED
 from hudi_table.model.table.cdc import BEFORE, DELETE, OP
 from hudi_table.services.ingesting import Behind
 from hudi_table.services.select_check import SOURCE
-from hudi_table.services.transforming.chain_check import APART
 from hudi_table.services.transforming.steps import table_step
 from hudi_table.sources.files.reading import file_batches, file_schema, parquet_batches, unified_schema
 from hudi_table.sources.hudi.source import HudiBatch
@@ -250,11 +250,8 @@ def _numbered(rows: pa.RecordBatch, file: int, before: int) -> pa.RecordBatch:
 
 def refuse_other_steps(chain: Sequence[Mapping[str, Any]]) -> None:
     """Raise InvalidRequestError, before anything is read, for a step that Spark does not do."""
+    refuse_apart(chain)
     for number, step in enumerate(chain):
-        if step.get("onFail") == APART:
-            raise InvalidRequestError(
-                f"transform {number + 1} has onFail {APART}, and Spark tells no row that a statement fails on: leave it out, or let the engine be Local"
-            )
         if step.get("sql") is None:
             kind = next(iter(step), "nothing")
             raise InvalidRequestError(

@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from hudi_spark.jobs.target import storage_options
 from hudi_table.api import create_table, write_hudi
-from hudi_table.errors import InvalidDataError
+from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.positions import Positions
 from hudi_table.model.job.shards import ShardPositions
+from hudi_table.services.transforming.chain_check import APART
 from hudi_table.services.transforming.duckdb import Database
 from hudi_table.services.transforming.expectations import Expectations, Failure, OnFail
 from hudi_table.services.transforming.steps import Chain, Fault, Transforms
@@ -199,3 +200,12 @@ def keep_refused(spec: JobSpec, rows: pa.Table, errors: ErrorTable = ERRORS) -> 
         if_exists="open",
     )
     write_hudi(table, rows, operation="upsert", options=_OPTIONS)
+
+
+def refuse_apart(chain: Sequence[Mapping[str, Any]]) -> None:
+    """Raise InvalidRequestError for what only one process does, before anything is read."""
+    for number, step in enumerate(chain):
+        if step.get("onFail") == APART:
+            raise InvalidRequestError(
+                f"transform {number + 1} has onFail {APART}, and Spark tells no row that a statement fails on: leave it out, or let the engine be Local"
+            )

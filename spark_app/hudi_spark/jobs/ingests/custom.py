@@ -17,7 +17,8 @@ from hudi_spark.jobs.batch import commit_rows, refuse_taken
 from hudi_spark.jobs.ingests.following import interval_of, is_continuous
 from hudi_spark.jobs.ingests.polled import Polling, Taken, refuse_range, run_polled
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.sifting.rows import Sifting, refuse_on_spark
+from hudi_spark.jobs.shaping import refuse_apart
+from hudi_spark.jobs.sifting.rows import Sifting
 from hudi_spark.jobs.target import arrival_decides
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidRequestError
@@ -61,7 +62,7 @@ class _Asking:
         if is_continuous(self.spec.work):
             gathered, checkpoint, more = self._gathered(stream.read_all(), checkpoint)
             stream = gathered.to_reader()
-        self.sifting.place = Place(f"position {rows.checkpoint.position[:POSITION_SHOWN]}")
+        self.sifting.place = Place(f"position {checkpoint.position[:POSITION_SHOWN]}")
         found = self.sifting.through(stream, table.schema() if table is not None else None, checkpoint.batch)
         place = behind_held(ingest, held)
         commit = commit_rows(self.spec, table, found, {key_of(ingest): checkpoint.to_text()}, place)
@@ -123,7 +124,7 @@ def run_custom(spec: JobSpec, progress: Progress) -> JobResult:
         return driver.tally.result(spec, counted(commits, "commit"), driver.checkpoint, seconds, figures)
 
     if spec.engine != "Local":
-        refuse_on_spark(spec)
+        refuse_apart(spec.work.get("transform", ()))
         _check_parts(spec)
     with contextlib.closing(Sifting(spec) if spec.engine != "Local" else Sifting.checked(spec)) as sifting:
         source = custom_source(name, dict(custom.get("options", {})))

@@ -18,7 +18,8 @@ from hudi_spark.jobs.decoding import needed_of
 from hudi_spark.jobs.ingests.following import follow, interval_of, is_continuous
 from hudi_spark.jobs.ingests.polled import check_range
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.sifting.rows import Sifting, refuse_on_spark
+from hudi_spark.jobs.shaping import refuse_apart
+from hudi_spark.jobs.sifting.rows import Sifting
 from hudi_spark.jobs.stopping import Stopping
 from hudi_spark.jobs.tally import Tally
 from hudi_spark.jobs.target import arrival_decides, find_table, storage_options
@@ -192,7 +193,7 @@ def _write(
     metadata = {key_of(str(spec.work["name"])): rows.checkpoint.to_text()}
     sifting.place = Place(f"commit {rows.checkpoint.instant} of {rows.checkpoint.table}")
     if spec.engine != "Local" and not batch.is_start:
-        refuse_on_spark(spec)
+        refuse_apart(spec.work.get("transform", ()))
         # Spark is started only by jobs that need it.
         from hudi_spark.jobs.ingest_spark import Recorded, write_upstream
         from hudi_spark.jobs.sifting.tasks import judging

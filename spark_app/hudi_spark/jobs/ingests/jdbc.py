@@ -10,7 +10,8 @@ import os
 from hudi_spark.jobs.batch import commit_rows, refuse_taken
 from hudi_spark.jobs.ingests.polled import Polling, Taken, check_grows, check_range, run_polled
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.sifting.rows import Sifting, refuse_on_spark, window
+from hudi_spark.jobs.shaping import refuse_apart
+from hudi_spark.jobs.sifting.rows import Sifting, window
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.counts import counted
@@ -80,7 +81,7 @@ def _take_in_tasks(
     from hudi_spark.jobs.ingests.jdbc_tasks import write_parts
     from hudi_spark.jobs.sifting.tasks import judging
 
-    refuse_on_spark(spec)
+    refuse_apart(spec.work.get("transform", ()))
     for each in spec.work.get("transform", ()):
         if each.get("sql") is not None:
             check_select(each["sql"])

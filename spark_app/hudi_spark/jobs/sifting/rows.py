@@ -19,7 +19,6 @@ from hudi_spark.jobs.shaping import ErrorTable, keep_refused, told_of_fault
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobSpec
-from hudi_table.services.transforming.chain_check import APART
 from hudi_table.services.transforming.duckdb import Database
 from hudi_table.services.transforming.expectations import Expectations, Failure, OnFail
 from hudi_table.services.transforming.steps import Chain, Transforms
@@ -312,12 +311,3 @@ def window(column: str, last: str, upto: str) -> str:
     if not column:
         return "all rows"
     return f"rows with {column} from {last} to {upto}" if last else f"rows with {column} up to {upto}"
-
-
-def refuse_on_spark(spec: JobSpec) -> None:
-    """Raise InvalidRequestError for what only this process does, before anything is read."""
-    for number, step in enumerate(spec.work.get("transform", ())):
-        if step.get("onFail") == APART:
-            raise InvalidRequestError(
-                f"transform {number + 1} has onFail {APART}, and Spark tells no row that a statement fails on: leave it out, or let the engine be Local"
-            )
