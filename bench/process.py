@@ -104,11 +104,15 @@ class _Watch:
         self._root = psutil.Process(pid)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._spent: dict[psutil.Process, float] = {}
+        """Of each process that was there, as it was seen last: one that nobody waits for, such as a
+        JVM, leaves its time to no other."""
         self.cpu = 0.0
         self.peak = self.worker_peak = 0
 
     def __enter__(self) -> Self:
-        self._before = self._seconds()
+        self._take_sample()
+        self._before = sum(self._spent.values())
         self._thread.start()
         return self
 
@@ -116,21 +120,12 @@ class _Watch:
         self._stop.set()
         self._thread.join()
         self._take_sample()  # a step may be shorter than a pause between two samples
-        self.cpu = self._seconds() - self._before
+        self.cpu = sum(self._spent.values()) - self._before
 
     def _tree(self) -> list[psutil.Process]:
         with contextlib.suppress(psutil.NoSuchProcess):
             return [self._root, *self._root.children(recursive=True)]
         return []
-
-    def _seconds(self) -> float:
-        total = 0.0
-        for process in self._tree():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                # The times of children count only once they are waited for, so nothing counts twice.
-                times = process.cpu_times()
-                total += times.user + times.system + times.children_user + times.children_system
-        return total
 
     def _sample(self) -> None:
         while not self._stop.wait(SAMPLE_SECONDS):
@@ -140,7 +135,8 @@ class _Watch:
         total = largest = 0
         for process in self._tree():
             with contextlib.suppress(psutil.NoSuchProcess):
-                size = process.memory_info().rss
+                times, size = process.cpu_times(), process.memory_info().rss
+                self._spent[process] = times.user + times.system
                 total += size
                 if process != self._root and "python" in process.name():
                     largest = max(largest, size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,13 @@ class Resolving(Protocol):
     def begin(self, messages: Sequence[bytes]) -> None:
         """All messages of a commit, before parts of them are decoded."""
         ...
+
+
+@runtime_checkable
+class Independent(Protocol):
+    """A format of which parts may be decoded at once: a part leaves nothing behind for the next."""
+
+    independent: ClassVar[bool]
 
 
 def joined(found: Sequence[pa.Table], places: Sequence[npt.NDArray[np.int64]]) -> pa.Table:

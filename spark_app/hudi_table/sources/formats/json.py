@@ -9,6 +9,7 @@ pyarrow 26.)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,8 @@ _FRAMED = "it begins with a zero byte, as the id of a schema in a registry does:
 
 class JsonDecoder:
     """Objects. A column that is null in every message is left out: it has no type yet."""
+
+    independent: ClassVar[bool] = True
 
     def decode(self, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
         """See `Decoder`. Dates and times are ISO 8601 text. Raises InvalidSchemaError for a known

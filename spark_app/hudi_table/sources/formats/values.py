@@ -4,7 +4,7 @@ are reported."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from hudi_table.errors import InvalidDataError, InvalidSchemaError
 from hudi_table.model.names import ALL_META_COLUMNS, IS_DELETED
-from hudi_table.sources.formats.decoder import Decoder, Resolving, UndecodableError, without_bad
+from hudi_table.sources.formats.decoder import Decoder, Independent, Resolving, UndecodableError, without_bad
+from hudi_table.table.engine.local_engine import LocalEngine
 
 CHUNK_BYTES = 16 << 20
 ERRORS_FREE = 10
@@ -53,25 +54,38 @@ class Values:
     ) -> tuple[pa.Table, Places]:
         """The rows of the values at `kept`, and the place of each."""
         found, read = [], []
-        places = kept.tolist()
+        some = [value for place in kept.tolist() if (value := values[place]) is not None]
         if isinstance(self.decoder, Resolving):
-            self.decoder.begin([value for place in places if (value := values[place]) is not None])
-        for start, stop in _chunks([values[place] for place in places]):
-            rows = places[start:stop]
-            some = [value for place in rows if (value := values[place]) is not None]
-            try:
-                found.append(self.decoder.decode(some, wanted))
-                read.append(kept[start:stop])
-            except UndecodableError as error:
-                said = f"cannot be read as {self.form}"
-                if self.error_ratio is None:
-                    raise InvalidDataError(f"{self.name(rows[error.place])} {said}: {error.why}") from error
-                good, bad = self._without_bad(some, wanted, self.most(len(values)) - len(faults), rows)
-                faults += [Fault(rows[place], f"the value {said}: {why}") for place, why in bad]
-                if good is not None:
-                    found.append(good)
-                    read.append(np.delete(kept[start:stop], [place for place, _ in bad]))
+            self.decoder.begin(some)
+        parts = [(some[start:stop], kept[start:stop]) for start, stop in _chunks(some)]
+        for (messages, rows), made in zip(parts, self._decoded(parts, wanted), strict=True):
+            if isinstance(made, pa.Table):
+                found.append(made)
+                read.append(rows)
+                continue
+            said = f"cannot be read as {self.form}"
+            if self.error_ratio is None:
+                raise InvalidDataError(f"{self.name(int(rows[made.place]))} {said}: {made.why}") from made
+            good, bad = self._without_bad(messages, wanted, self.most(len(values)) - len(faults), rows)
+            faults += [Fault(int(rows[place]), f"the value {said}: {why}") for place, why in bad]
+            if good is not None:
+                found.append(good)
+                read.append(np.delete(rows, [place for place, _ in bad]))
         return _joined(found, wanted), np.concatenate(read) if read else kept[:0]
+
+    def _decoded(
+        self, parts: Sequence[tuple[Sequence[bytes], Places]], wanted: pa.Schema | None
+    ) -> Iterator[pa.Table | UndecodableError]:
+        """The rows of each part, or why there are none; several are decoded at once where none
+        depends on another."""
+
+        def rows(part: tuple[Sequence[bytes], Places]) -> pa.Table | UndecodableError:
+            try:
+                return self.decoder.decode(part[0], wanted)
+            except UndecodableError as error:
+                return error
+
+        return (LocalEngine() if isinstance(self.decoder, Independent) else LocalEngine(1)).imap(rows, parts)
 
     def most(self, messages: int) -> int:
         """How many of so many messages may be reported."""
@@ -85,12 +99,12 @@ class Values:
         )
 
     def _without_bad(
-        self, some: Sequence[bytes], wanted: pa.Schema | None, most: int, places: Sequence[int]
+        self, some: Sequence[bytes], wanted: pa.Schema | None, most: int, places: Places
     ) -> tuple[pa.Table | None, list[tuple[int, str]]]:
         try:
             return without_bad(some, lambda each: self.decoder.decode(each, wanted), most)
         except UndecodableError as error:
-            raise self.too_many(places[error.place], error.why) from error
+            raise self.too_many(int(places[error.place]), error.why) from error
 
 
 def check_reserved(table: pa.Table, prefix: str, what: str, *, marks: bool = False) -> None:
@@ -114,9 +128,9 @@ def of_values(known: pa.Schema | None, prefix: str) -> pa.Schema | None:
     )
 
 
-def _chunks(values: Sequence[bytes | None]) -> list[tuple[int, int]]:
+def _chunks(values: Sequence[bytes]) -> list[tuple[int, int]]:
     """Cuts after so many bytes: what a decoder holds beside the messages."""
-    ends = np.cumsum(np.fromiter((len(value or b"") for value in values), np.int64, len(values)))
+    ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)))
     if not len(ends):
         return []
     count = int(ends[-1] // CHUNK_BYTES) + 1

@@ -61,6 +61,10 @@ class Until:
     told: Callable[[], bool] = lambda: False
     strict: bool = False
 
+    def is_full(self, found: Messages) -> bool:
+        """Whether a commit may not have more."""
+        return len(found.values) >= self.rows or found.size >= self.bytes
+
 
 class Consumer:
     """A consumer that stands at positions of its own. It prefetches between two reads."""
@@ -95,10 +99,11 @@ class Consumer:
         self._at = np.array([positions[name] for name in self._names], np.int64)
         self._client.assign([kafka.TopicPartition(topic, part, positions[topic, part]) for topic, part in self._names])
 
-    def read(self, until: Until) -> Messages:
-        """Read on. Raises DataLossError where the brokers no longer have what comes next,
+    def read(self, until: Until, found: Messages | None = None, *, waits: bool = True) -> Messages:
+        """Read on, behind `found` if that was read before. `waits`: it does not end where nothing
+        has come yet. Raises DataLossError where the brokers no longer have what comes next,
         UnavailableError, AccessDeniedError."""
-        found = Messages(self._names)
+        found = found or Messages(self._names)
         heard = self._clock.boot_seconds()
         stops = self._stops(until.stops)
         while not self._is_done(found, until, stops):
@@ -108,6 +113,8 @@ class Consumer:
                 heard = self._clock.boot_seconds()
             elif self._complaints.denied:
                 raise as_hudi(self._complaints.worst, self._settings.brokers)
+            elif not waits:
+                break
             elif stops is not None and self._clock.boot_seconds() - heard > SILENCE_SECONDS_MAX:
                 raise self._silent()
         return found
@@ -120,9 +127,8 @@ class Consumer:
         return None if stops is None else np.array([stops.get(name, 0) for name in self._names], np.int64)
 
     def _is_done(self, found: Messages, until: Until, stops: Offsets | None) -> bool:
-        full = len(found.values) >= until.rows or found.size >= until.bytes
         late = until.deadline is not None and self._clock.boot_seconds() >= until.deadline
-        return full or late or (stops is not None and bool((self._at >= stops).all())) or until.told()
+        return until.is_full(found) or late or (stops is not None and bool((self._at >= stops).all())) or until.told()
 
     def _call_rows(self, found: Messages, until: Until) -> int:
         """As many as are wanted still, by the size of those before: what a call yields is held,

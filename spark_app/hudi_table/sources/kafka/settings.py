@@ -239,6 +239,7 @@ def consumer_config(settings: KafkaSettings, environment: Mapping[str, str]) -> 
             "check.crcs": True,
             "queued.max.messages.kbytes": PREFETCH_KIB,
             "fetch.wait.max.ms": 100,
+            "fetch.queue.backoff.ms": 10,
         }
     )
 

@@ -18,6 +18,7 @@ from hudi_table.model.job.positions import (
     words_of,
 )
 from hudi_table.sources.base import Rows
+from hudi_table.sources.kafka.ahead import Ahead
 from hudi_table.sources.kafka.beginnings import GIVEN, Elsewhere, beginning_of
 from hudi_table.sources.kafka.brokers import Brokers, Place, by_place
 from hudi_table.sources.kafka.consume import Consumer, Messages, Until, without_halves
@@ -46,8 +47,7 @@ class KafkaBatch:
     def read(self, known: pa.Schema | None) -> Rows[Positions]:
         """Their rows, and the positions that were come to."""
         source = self.source
-        source.consumer.assign(by_place(self.start))
-        messages, at = without_halves(source.consumer.read(self.until), source.consumer.positions)
+        messages, at = source.messages(by_place(self.start), self.until)
         source.confirm(self.start)
         newest = max([int(np.max(times)) for times in messages.times if len(times)], default=-1)
         reached = self.reached(at, newest)
@@ -90,6 +90,7 @@ class KafkaSource:
     clock: SystemClock = field(default_factory=SystemClock)
     _brokers: Brokers | None = None
     _consumer: Consumer | None = None
+    _ahead: Ahead | None = None
 
     @property
     def brokers(self) -> Brokers:
@@ -163,6 +164,22 @@ class KafkaSource:
         given = self._given(found)
         return given is not None and bool(by_place(found.ends).keys() - by_place(given).keys())
 
+    def messages(self, start: Mapping[Place, int], until: Until) -> tuple[Messages, dict[Place, int]]:
+        """Messages from these positions on, and the positions that were come to. Where there are as
+        many as a commit may have, those of the next one are read meanwhile."""
+        consumer, ahead, found = self.consumer, self._ahead, None
+        self._ahead = None
+        if ahead is not None and ahead.is_of(start, until):
+            found = ahead.end()
+        elif ahead is not None:
+            ahead.drop()
+        if found is None:
+            consumer.assign(start)
+        messages, at = without_halves(consumer.read(until, found), consumer.positions)
+        if at == consumer.positions and until.is_full(messages):
+            self._ahead = Ahead(consumer, until)
+        return messages, at
+
     def confirm(self, start: Positions) -> None:
         """Raise DataLossError if a topic was made again since it was planned: what was read may be
         of the other one."""
@@ -174,9 +191,11 @@ class KafkaSource:
 
     def close(self) -> None:
         """End the connections."""
+        if self._ahead is not None:
+            self._ahead.drop()
         if self._consumer is not None:
             self._consumer.close()
-        self._consumer, self._brokers = None, None
+        self._consumer, self._brokers, self._ahead = None, None, None
 
     def _given(self, found: Extent) -> Positions | None:
         """Where an ingest without a checkpoint begins, if offsets say so."""

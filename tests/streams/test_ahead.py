@@ -1,0 +1,115 @@
+"""While a batch is decoded and committed, the messages of the next one are read: each comes once
+and in its place, wherever the next batch begins."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from hudi_table.model.job.positions import Positions, TopicPositions
+from hudi_table.sources.formats.json import JsonDecoder
+from hudi_table.sources.kafka.brokers import by_place
+from hudi_table.sources.kafka.consume import Messages, Until
+from hudi_table.sources.kafka.rows import Decoding
+from hudi_table.sources.kafka.settings import KafkaSettings
+from hudi_table.sources.kafka.source import KafkaSource
+from tests.support.feeds import row
+from tests.support.kafka import Broker
+
+ROWS, PARTITIONS = 900, 3
+BYTES = 1 << 30
+
+
+@pytest.fixture
+def source(broker: Broker) -> Iterator[KafkaSource]:
+    topic = broker.topic(partitions=PARTITIONS)
+    broker.produce(topic, [row(number) for number in range(ROWS)])
+    settings = KafkaSettings.of(
+        {"type": "Kafka", "format": "json", "kafka": {"brokers": broker.address, "topics": [topic]}}
+    )
+    found = KafkaSource(settings, os.environ, Decoding(settings, JsonDecoder(), None, ("id",)), "attempt")
+    yield found
+    found.close()
+
+
+def begun(source: KafkaSource) -> Positions:
+    return source.start(source.discover(), None)
+
+
+def taken(messages: Messages) -> dict[int, list[int]]:
+    """The offsets of each partition, as they came."""
+    places, offsets = (np.concatenate([*each, np.zeros(0, np.int64)]) for each in (messages.places, messages.offsets))
+    return {partition: offsets[places == number].tolist() for number, (_, partition) in enumerate(messages.names)}
+
+
+def expect(source: KafkaSource, start: Positions, until: Until) -> Positions:
+    """Read one batch, and see that it is all that lies between its ends."""
+    messages, at = source.messages(by_place(start), until)
+    (topic,) = start.topics
+    for partition, offsets in taken(messages).items():
+        begin, end = start.topics[topic].offsets[partition], at[topic, partition]
+        assert offsets == list(range(begin, end)), (partition, begin, end)
+        if until.stops is not None and until.strict:
+            assert end <= max(begin, until.stops[topic, partition])
+    return Positions(
+        "", {topic: TopicPositions("", {partition: at[topic, partition] for partition in range(PARTITIONS)})}
+    )
+
+
+def held(positions: Positions) -> int:
+    return sum(by_place(positions).values())
+
+
+def test_the_next_batch_is_read_while_the_one_before_is_held(source: KafkaSource) -> None:
+    stops = by_place(source.discover().ends)
+    reached = expect(source, begun(source), Until(200, BYTES, stops))
+    ends = time.monotonic() + 60
+    while sum(source.consumer.positions.values()) < held(reached) + 200:
+        assert time.monotonic() < ends, "nobody reads on"
+        time.sleep(0.01)
+    assert held(expect(source, reached, Until(200, BYTES, stops))) == held(reached) + 200
+
+
+def test_nothing_is_read_ahead_of_a_batch_that_is_not_full(source: KafkaSource) -> None:
+    stops = by_place(source.discover().ends)
+    expect(source, begun(source), Until(ROWS + 1, BYTES, stops))
+    assert source._ahead is None
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["to its end", "a range"])
+def test_wherever_a_batch_begins_it_has_what_lies_between(source: KafkaSource, *, strict: bool) -> None:
+    chance = random.Random(0)
+    ends = by_place(source.discover().ends)
+    stops = {place: end // 2 for place, end in ends.items()} if strict else ends
+    known = [begun(source)]
+    for _ in range(60):
+        # What was committed, or what was before: an attempt that failed reads its batch again.
+        start = known[-1] if chance.random() < 0.7 else chance.choice(known)
+        time.sleep(chance.choice([0, 0, 0.01]))
+        known.append(expect(source, start, Until(chance.choice([7, 50, 200]), BYTES, stops, strict=strict)))
+    while held(known[-1]) < sum(stops.values()):
+        known.append(expect(source, known[-1], Until(100, BYTES, stops, strict=strict)))
+    assert held(known[-1]) == sum(stops.values())
+
+
+def test_what_comes_while_a_topic_is_followed_is_added_to_what_was_read_ahead(
+    broker: Broker, source: KafkaSource
+) -> None:
+    at, clock = begun(source), source.clock
+    for count in (ROWS, ROWS + 100):
+        while held(at) < count:
+            at = expect(source, at, Until(400, BYTES, deadline=clock.boot_seconds() + 0.5))
+        broker.produce(next(iter(at.topics)), [row(number) for number in range(100)])
+
+
+def test_a_reading_that_is_not_wanted_ends_with_its_source(source: KafkaSource) -> None:
+    # Without stops, and with room: it would go on for as long as messages come.
+    expect(source, begun(source), Until(10, BYTES))
+    began = time.monotonic()
+    source.close()
+    assert time.monotonic() - began < 30
