@@ -72,7 +72,7 @@ from hudi_table.write.operations import (
     with_retries,
     write_rows,
 )
-from hudi_table.write.result import CommitResult, result_of
+from hudi_table.write.result import CommitResult, replayed_by, result_of
 from hudi_table.write.workload import FileGroupTask
 
 TASK = "_lakeops_task"
@@ -133,7 +133,7 @@ def _write(ctx: TableContext, df: DataFrame, request: WriteRequest, progress: Pr
     df = df.drop(*ALL_META_COLUMNS)
     _, prepared, done = begin(ctx, written_schema(df.schema).empty_table(), request)
     if done is not None:
-        return CommitResult(done, request.operation, replayed=True)
+        return replayed_by(done, request.operation)
     rows = small_rows(df, with_timebased(ctx.config, request.options), prepared)
     if rows is not None:
         return write_rows(ctx, rows, request, reporting(LocalEngine(), request.operation, progress))
@@ -159,7 +159,7 @@ def _attempt(
         done = find_batch(ctx, attempt.timeline, request.batch, BATCH_KEY)
         if done is not None:
             attempt.give_up(None)
-            return CommitResult(done, request.operation, replayed=True)
+            return replayed_by(done, request.operation)
         check_follows(ctx, attempt.timeline, attempt.instant, request.follows)
         # To the end of the commit: the table's lock may be waited for.
         with attempt.txn.signs_of_life():
@@ -177,7 +177,7 @@ def _attempt(
         with contextlib.suppress(WriteConflictError):
             attempt.txn.abort(confirmed_dead=False)
         raise
-    return result_of(attempt.instant, request.operation, metadata, schema_changed=prepared.changed)
+    return result_of(attempt.completed, request.operation, metadata, schema_changed=prepared.changed)
 
 
 def _run(routing: Routing, scan: FileScan | None, attempt: Attempt, report: TaskReport) -> list[WriteStat]:

@@ -26,6 +26,7 @@ from hudi_table.errors import (
 from hudi_table.metadata.port import open_context
 from hudi_table.model.counts import counted
 from hudi_table.model.table.config import TableConfig
+from hudi_table.model.timeline.instants import Instant
 from hudi_table.services.validating.asked import with_validators
 from hudi_table.sources.imports.base import Snapshot
 from hudi_table.table.commit import transaction
@@ -40,7 +41,7 @@ from hudi_table.write.checks.follows import Follows
 from hudi_table.write.checks.table_arguments import names_of
 from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.operations import BATCH_KEY, WriteRequest, write
-from hudi_table.write.result import CommitResult
+from hudi_table.write.result import CommitResult, replayed_by
 
 SOURCE_KEY: Final = "lakeops.import.source"
 VERSION_KEY: Final = "lakeops.import.version"
@@ -144,8 +145,8 @@ def _batch_of(snapshot: Snapshot) -> str:
     return f"import@{hashlib.sha256(source.encode()).hexdigest()[:20]}"
 
 
-def _done_before(storage: Storage, snapshot: Snapshot) -> str | None:
-    """The instant of the commit that holds the snapshot, if it is on the timeline."""
+def _done_before(storage: Storage, snapshot: Snapshot) -> Instant | None:
+    """The commit that holds the snapshot, if it is on the timeline."""
     try:
         ctx = open_context(storage)
     except TableNotFoundError:
@@ -169,7 +170,7 @@ def _written(
     timeline = load_timeline(ctx)
     done = find_batch(ctx, timeline, asked.batch, BATCH_KEY)
     if done is not None:
-        return CommitResult(done, asked.operation, replayed=True)
+        return replayed_by(done, asked.operation)
     if any(commit_metadata(ctx, instant).paths for instant in timeline.commits):
         raise _not_empty(ctx)
     follows = Follows(_any_commit, timeline.commits[-1].time)

@@ -20,7 +20,7 @@ from hudi_table.model.options.write_options import Operation, SortMode
 from hudi_table.model.table.config import TableType
 from hudi_table.model.timeline import conflict_keys
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
-from hudi_table.model.timeline.instants import Action, parse_instant_time
+from hudi_table.model.timeline.instants import Action, Instant, parse_instant_time
 from hudi_table.table.commit.beside.turns import has_turn
 from hudi_table.table.commit.pending_plans import Groups, clustered_groups, refuse_while_resizing
 from hudi_table.table.commit.transaction import Transaction, begin, write_action
@@ -70,6 +70,13 @@ class Attempt:
     emptied: set[str] = field(default_factory=set)
     planned: list[PlannedTask] = field(default_factory=list)
     seen: Mapping[Slot, FileSlice] = field(default_factory=dict)
+    committed: Instant | None = None
+
+    @property
+    def completed(self) -> Instant:
+        """What `commit` has put on the timeline."""
+        assert self.committed is not None, "only of an attempt that has committed"
+        return self.committed
 
     @property
     def instant(self) -> str:
@@ -192,7 +199,7 @@ class Attempt:
             conflict_keys.partition_conflict_key(conflict_keys.GLOBAL_KEYS if is_global else partition)
             for partition in filled
         }
-        self.txn.commit(metadata, self._conflict_keys(inserted) | whole)
+        self.committed = self.txn.commit(metadata, self._conflict_keys(inserted) | whole)
         return metadata
 
     def give_up(self, error: BaseException | None) -> None:
@@ -368,13 +375,13 @@ def conflict_keys_of_records(inserted: Iterable[tuple[str, pa.Array]], *, is_glo
     return found
 
 
-def find_batch(ctx: TableContext, timeline: Timeline, batch: str, key: str) -> str | None:
-    """Instant of the commit of the active timeline that carries the batch's name, if any."""
+def find_batch(ctx: TableContext, timeline: Timeline, batch: str, key: str) -> Instant | None:
+    """The commit of the active timeline that carries the batch's name, if any."""
     if not batch:
         return None
     for instant in reversed(timeline.commits):
         if commit_metadata(ctx, instant).extra_metadata.get(key) == batch:
-            return instant.time
+            return instant
     return None
 
 

@@ -30,6 +30,7 @@ from hudi_table.model.options.write_options import Operation, SortMode, operatio
 from hudi_table.model.table.properties import with_timebased
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.model.timeline.conflict_keys import KEY_LIMIT
+from hudi_table.model.timeline.instants import Instant
 from hudi_table.table.commit.beside.turns import in_line
 from hudi_table.table.commit.pending_plans import refuse_while_resizing
 from hudi_table.table.commit.snapshot import caught_up
@@ -67,7 +68,7 @@ from hudi_table.write.insert_duplicates import unstored_keys, without_stored
 from hudi_table.write.keygen.key_encoding import resolve_key_encoding
 from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.metadata_enable import keep_metadata_for
-from hudi_table.write.result import CommitResult, result_of
+from hudi_table.write.result import CommitResult, replayed_by, result_of
 from hudi_table.write.workload import PlannedTask
 
 DECODED = 8
@@ -121,7 +122,7 @@ def write_rows(ctx: TableContext, data: Any, request: WriteRequest, engine: Engi
     # A stream can be taken once, however often the table is looked at.
     reader, prepared, done = begin(ctx, None if data is None else incoming.open_stream(data), request)
     if done is not None:
-        return CommitResult(done, request.operation, replayed=True)
+        return replayed_by(done, request.operation)
     if reader is None:
         return _attempts(ctx, Taken(GroupedRows(request.max_memory)), prepared, request, engine)
     taken = incoming.take_in(
@@ -140,8 +141,8 @@ write = logged("write")(write_rows)
 @relists
 def begin(
     ctx: TableContext, data: Any, request: WriteRequest
-) -> tuple[pa.RecordBatchReader | None, Prepared, str | None]:
-    """`check` on the newest timeline, and the instant of the commit that holds the request's batch
+) -> tuple[pa.RecordBatchReader | None, Prepared, Instant | None]:
+    """`check` on the newest timeline, and the commit that holds the request's batch
     already, if one does."""
     timeline, stored = _first_look(ctx)
     reader, prepared = check(ctx, data, request, timeline, stored)
@@ -255,7 +256,7 @@ def _attempt(
     done = find_batch(ctx, attempt.timeline, request.batch, BATCH_KEY)
     if done is not None:
         attempt.give_up(None)
-        return CommitResult(done, request.operation, replayed=True)
+        return replayed_by(done, request.operation)
     try:
         check_follows(ctx, attempt.timeline, attempt.instant, request.follows)
         with attempt.txn.signs_of_life(), ExitStack() as kept:
@@ -366,4 +367,4 @@ def _finish(attempt: Attempt, taken: Taken, stats: Sequence[WriteStat], request:
     if request.validators is not None:
         request.validators.run(attempt, stats)
     metadata = attempt.commit(stats, extra, inserted, filled)
-    return result_of(attempt.instant, request.operation, metadata, schema_changed=prepared.changed)
+    return result_of(attempt.completed, request.operation, metadata, schema_changed=prepared.changed)

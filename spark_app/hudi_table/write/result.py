@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hudi_table.model.timeline.commits import CommitMetadata
+from hudi_table.model.timeline.instants import Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,8 @@ class CommitResult:
     that goes to a log counts in `rows_updated`, as Hudi counts it: a bucket index does not look
     whether its key is stored. `event_times`: the smallest and the largest of the rows, in
     milliseconds since 1970, where `hoodie.write.track.event.time.watermark` asks for them.
+    `moment`: what `since` and `until` of changes take for this write: when it completed where the
+    table version stores that (8 and 9), else its instant.
     `replayed`: the batch had been committed before, by `instant`; nothing was done now.
     """
 
@@ -32,13 +35,20 @@ class CommitResult:
     event_times: tuple[int, int] | None = None
     schema_changed: bool = False
     replayed: bool = False
+    moment: str = ""
 
 
-def result_of(instant: str, operation: str, metadata: CommitMetadata, *, schema_changed: bool) -> CommitResult:
+def replayed_by(instant: Instant, operation: str) -> CommitResult:
+    """Of a batch that an instant had committed before."""
+    return CommitResult(instant.time, operation, moment=instant.moment, replayed=True)
+
+
+def result_of(instant: Instant, operation: str, metadata: CommitMetadata, *, schema_changed: bool) -> CommitResult:
     """The figures of a commit."""
     stats = metadata.stats
     return CommitResult(
-        instant=instant,
+        instant=instant.time,
+        moment=instant.moment,
         operation=operation,
         rows_inserted=sum(stat.num_inserts for stat in stats),
         rows_updated=sum(stat.num_update_writes for stat in stats),

@@ -81,8 +81,22 @@ def test_an_option_gives_the_version_of_a_new_table(version: int, tmp_path: Path
         write_hudi(tmp_path / "t", rows(("a", 1)), options=other)
 
 
-def test_new_tables_have_version_6(tmp_path: Path):
-    assert create_table(tmp_path / "t", SCHEMA, record_key="id").context.config.version == 6
+def test_new_tables_have_version_9(tmp_path: Path):
+    assert create_table(tmp_path / "t", SCHEMA, record_key="id").context.config.version == 9
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_changes_since_the_moment_of_a_write_are_those_behind_it(version: int, tmp_path: Path):
+    table = new_table(tmp_path / "t", version)
+    first = table.upsert(rows(("a", 1)), batch="one")
+    assert table.upsert(rows(("a", 1)), batch="one").moment == first.moment
+    since = first.moment
+    for number, key in enumerate("bcd"):
+        done = table.upsert(rows((key, number)))
+        assert table.changes(since=since).to_arrow().num_rows == 1
+        assert table.scan(query="incremental", since=since, until=done.moment).to_arrow()["id"].to_pylist() == [key]
+        since = done.moment
+    assert not table.changes(since=since).to_arrow().num_rows
 
 
 def test_who_asks_for_no_version_opens_a_table_of_any(tmp_path: Path):

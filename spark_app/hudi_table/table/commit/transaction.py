@@ -26,10 +26,10 @@ from hudi_table.errors import (
 )
 from hudi_table.model.options.write_options import FailedWrites
 from hudi_table.model.table.config import TableConfig, TableType
-from hudi_table.model.timeline.chain import Kind
+from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata
 from hudi_table.model.timeline.conflict_keys import METADATA
-from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, planner_claim
+from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, parse_instant, planner_claim
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.beside.first_reads import section_behind_reads
 from hudi_table.table.commit.beside.heartbeat import Heartbeat
@@ -97,8 +97,9 @@ class Transaction:
             self.ctx.storage, self.ctx.layout.timeline_path(self.instant.with_state(State.INFLIGHT).file_name), body
         )
 
-    def commit(self, metadata: CommitMetadata, conflict_keys: Iterable[str]) -> None:
-        """Steps 4 (reconcile) to 6: decide, publish, and clear the markers.
+    def commit(self, metadata: CommitMetadata, conflict_keys: Iterable[str]) -> Instant:
+        """Steps 4 (reconcile) to 6: decide, publish, and clear the markers. What is on the timeline
+        then.
 
         Raises WriteConflictError or WriteAbortedError if the decision went against this attempt,
         CommitStateUnknownError if the store stopped answering between decision and publication.
@@ -125,6 +126,8 @@ class Transaction:
         data = encode_commit(self.ctx.layout, metadata)
         place = Place(self.ctx, self.time, claimed.conflict_keys) if self.right.is_own else None
 
+        decided: list[ChainEntry] = []
+
         def decide(again: bool) -> None:
             # Hudi's writers write to the metadata table, and compact it, under the lock.
             with section_behind_reads(self.ctx, self.time) as listed:
@@ -132,13 +135,19 @@ class Transaction:
                 neighbours.under_lock = None if has_metadata else listed
                 write = delta.write_again if again else delta.write
                 touched = replace(claimed, metadata=write() if has_metadata else frozenset({METADATA}))
-                self._decide(Kind.COMMIT, touched, self.instant, data, neighbours, delta.write_again, place=place)
+                entry = self._decide(
+                    Kind.COMMIT, touched, self.instant, data, neighbours, delta.write_again, place=place
+                )
+                decided.append(entry)
 
         if place is None:
             decide(False)
         else:
             place.decide(decide)
         self._clear(marks)
+        completed = parse_instant(decided[-1].name)
+        assert completed is not None, "a commit is a completed instant"
+        return completed
 
     def plan(
         self,
@@ -187,7 +196,7 @@ class Transaction:
         rewrite: Callable[[], frozenset[str]] | None = None,
         *,
         place: Place | None = None,
-    ) -> None:
+    ) -> ChainEntry:
         neighbours = neighbours or Neighbours(self.ctx, self.time, self.right.claim, self.timeline)
         decider = Decider(
             self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files, rewrite, neighbours, place
@@ -198,6 +207,7 @@ class Transaction:
             _LOG.debug("%s: %s decided, not published yet", self.time, kind.value)
             decider.publish(entry, requested_at)
         _LOG.debug("%s: %s published", self.time, kind.value)
+        return entry
 
     def _clear(self, marks: Marks) -> None:
         """The markers have served; if they cannot be deleted now a later recovery deletes them."""

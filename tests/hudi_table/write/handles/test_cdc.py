@@ -115,7 +115,7 @@ def test_rows_of_one_key_are_updated_and_deleted_each(options: dict[str, str]) -
     table = new_table(index="Simple", options=options)
     table.insert(rows([1, 2]))
     table.insert(rows([1]))
-    since = table.upsert(rows([1], n=5)).instant
+    since = table.upsert(rows([1], n=5)).moment
     assert [(c["op"], c["after"]["n"]) for c in table.changes().to_arrow().to_pylist()][3:] == [("u", 5), ("u", 5)]
     table.delete(rows([1]).select(["id"]))
     assert [(c["op"], c["before"]["n"]) for c in table.changes(since).to_arrow().to_pylist()] == [("d", 5), ("d", 5)]
