@@ -73,6 +73,7 @@ def _table(base: Path, buckets: int | None) -> HudiTable:
         partition_by="day",
         type="MergeOnRead",
         index="Simple" if buckets is None else {"type": "Bucket", "buckets": buckets},
+        version=6,
     )
     table.upsert(rows)
     return table

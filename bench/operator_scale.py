@@ -66,7 +66,7 @@ def main() -> None:
         folder = Path(scratch)
         template = folder / "template"
         rows = pa.table({"id": ["a", "b"], "ts": pa.array([1, 2], pa.int64())})
-        create_table(template, rows.schema, record_key="id", ordering_fields="ts").write(rows)
+        create_table(template, rows.schema, record_key="id", ordering_fields="ts", version=6).write(rows)
         with api_server(folder / "k8s") as server:
             server.apply(*definitions())
             assert (

@@ -55,6 +55,7 @@ def make_table(base: Path, shape: Shape, *, metadata: bool) -> None:
         ordering_fields="ts",
         partition_by="day",
         index={"type": "Bucket", "buckets": BUCKETS},
+        version=6,
     )
     schema = table.context.config.create_schema or ""
     step = -(-shape.partitions // COMMITS)

@@ -96,7 +96,7 @@ def small_files(load: Workload, base: Path) -> int:
     its files."""
     rows = read(load.base)
     table = create_table(
-        base, rows.schema.remove_metadata(), record_key=KEY, ordering_fields=ORDERING, type="CopyOnWrite"
+        base, rows.schema.remove_metadata(), record_key=KEY, ordering_fields=ORDERING, type="CopyOnWrite", version=6
     )
     size = -(-load.rows // FILES)
     more = {

@@ -91,7 +91,7 @@ def _table(base: Path) -> str:
     """A small table on local disk: three commits, eight files."""
     rows = _rows()
     table = create_table(
-        base, rows.schema, record_key="id", partition_by="city", index={"type": "Bucket", "buckets": 2}
+        base, rows.schema, record_key="id", partition_by="city", index={"type": "Bucket", "buckets": 2}, version=6
     )
     for first in range(3):
         table.upsert(rows.slice(first * ROWS // 10, ROWS // 2))

@@ -77,6 +77,7 @@ def _ours(
             type=kind,
             index={"type": "Bucket", "buckets": buckets},
             storage_options=server.options,
+            version=6,
         )
         table.write(rows(ROWS, 0, partitions), operation="bulk_insert")
         for number in range(logs):

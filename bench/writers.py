@@ -77,7 +77,7 @@ def _table(server: S3Server) -> str:
     load = _rows()
     table = create_table(
         uri, load.schema, record_key="id", ordering_fields="ts", type="MergeOnRead", index=bucket,
-        storage_options=server.options,
+        storage_options=server.options, version=6,
     )  # fmt: skip
     table.write(load, operation="bulk_insert")
     return uri

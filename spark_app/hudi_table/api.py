@@ -208,7 +208,7 @@ def create_table(
     stored values) or `"FillUnavailable"` (so does Debezium's marker). `merger`, `key_generator`:
     names of functions that `register_merger` and `register_key_generator` made known.
 
-    `name`: the last part of `uri` unless given. `version`: the table version 6, 8 or 9; 6 unless
+    `name`: the last part of `uri` unless given. `version`: the table version 6, 8 or 9; 9 unless
     given. `if_exists="open"` opens a table of the same identity. `storage_options`, `lock`: as for
     `open_table`.
 

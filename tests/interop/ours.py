@@ -28,8 +28,9 @@ INDEXES: dict[str, Any] = {
 
 
 def create(base: Path, *, index: str, partitioned: bool, schema: pa.Schema = SCHEMA, **more: Any) -> None:
-    """Create a table of ours with the model's columns."""
-    options: dict[str, Any] = {"record_key": "id", "ordering_fields": "ts", "partition_by": ["city"] * partitioned}
+    """Create a table of ours with the model's columns, of version 6 unless told."""
+    options: dict[str, Any] = {"record_key": "id", "ordering_fields": "ts", "version": 6}
+    options |= {"partition_by": ["city"] * partitioned}
     create_table(base, schema, **(options | {"index": INDEXES[index]} | more))
 
 

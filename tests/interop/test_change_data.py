@@ -145,6 +145,7 @@ def test_hudi_tells_the_changes_of_our_writes_as_we_do(
         type=kind,
         index=index,
         options=options,
+        version=6,
     )
     for operation, data in HISTORY:
         dropped = sorted(set(data["city"].to_pylist())) if operation == "delete_partition" else []

@@ -49,7 +49,7 @@ def test_a_single_key_with_a_colon_lies_in_the_bucket_of_the_recorded_generation
     schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
     index = {"type": "Bucket", "buckets": BUCKETS}
     options = {"hoodie.lakeops.bucket.colon.rule": rule}
-    create_table(base, schema, record_key="id", ordering_fields="ts", index=index, options=options)
+    create_table(base, schema, record_key="id", ordering_fields="ts", index=index, options=options, version=6)
     ours.write(base, "insert", pa.table({"id": COLONS, "ts": [1] * 4}))
     mine = groups_of(base, hudis["0.15.0"])
     assert all(len(buckets) == 1 for buckets in mine.values())
@@ -79,6 +79,7 @@ def test_a_comma_in_a_composite_key_moves_it_between_the_generations(hudis: Hudi
         record_key=["id", "region"],
         ordering_fields="ts",
         index={"type": "Bucket", "buckets": 16},
+        version=6,
     )
     regions = ["c,d", "e,f,g", "plain"]
     ours.write(base, "insert", pa.table({"id": ["a", "b", "c"], "region": regions, "ts": [1] * 3}))
@@ -195,7 +196,7 @@ def test_a_timestamp_column_of_the_timestamp_key_generator_is_hard_to_read_back(
     kind = pa.timestamp("us", tz="UTC")
     schema = pa.schema([("id", pa.string()), ("at", kind), ("ts", pa.int64())])
     partition_by = [{"field": "at", "type": "Timestamp", "format": pattern}]
-    create_table(base, schema, record_key="id", partition_by=partition_by, ordering_fields="ts")
+    create_table(base, schema, record_key="id", partition_by=partition_by, ordering_fields="ts", version=6)
     ours.write(base, "insert", pa.table({"id": ["a"], "at": pa.array([MOMENT * 1000], kind), "ts": [1]}))
     assert moments(ours.read(base)) == moments(hudi_rs.read(base)) == [MOMENT * 1000]
     path = {"yyyy/MM": "2024/01", "yyyy-MM": "2024-01"}[pattern]
@@ -252,7 +253,9 @@ def test_hudi_leaves_inserts_into_small_files_out_of_its_change_data(hudis: Hudi
     we read both."""
     base = tmp_path / "table"
     schema = pa.schema([("id", pa.string()), ("v", pa.string()), ("ts", pa.int64())])
-    create_table(base, schema, record_key="id", ordering_fields="ts", options={"hoodie.table.cdc.enabled": "true"})
+    create_table(
+        base, schema, record_key="id", ordering_fields="ts", options={"hoodie.table.cdc.enabled": "true"}, version=6
+    )
     ours.write(base, "insert", pa.table({"id": ["a"], "v": ["1"], "ts": [1]}, schema=schema))
     ours.write(base, "insert", pa.table({"id": ["b"], "v": ["2"], "ts": [2]}, schema=schema))
     changes = {
@@ -282,7 +285,7 @@ def test_hudi_leaves_inserts_into_small_files_out_of_its_change_data(hudis: Hudi
 def test_hudi_reads_a_table_of_an_index_of_ones_own_and_does_not_write_to_it(hudis: Hudis, tmp_path: Path) -> None:
     """The name of the index is a class to Hudi, which looks for it before it writes."""
     base = tmp_path / "table"
-    create_table(base, OLDER.schema, record_key="id", index={"type": "Custom", "class": "postgres"})
+    create_table(base, OLDER.schema, record_key="id", index={"type": "Custom", "class": "postgres"}, version=6)
     ours.write(base, "insert", OLDER)
     assert hudi_rs.read(base).num_rows == len(OLDER)
 

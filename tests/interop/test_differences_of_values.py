@@ -32,7 +32,7 @@ def test_the_folder_of_a_partition_value_with_an_equals_sign_is_taken_for_a_name
 ) -> None:
     """Case 38."""
     base = tmp_path / "table"
-    create_table(base, PARTED, record_key="id", ordering_fields="ts", partition_by="p", hive_style=hive)
+    create_table(base, PARTED, record_key="id", ordering_fields="ts", partition_by="p", hive_style=hive, version=6)
     ours.write(base, "insert", pa.table({"id": ["k"], "p": ["a=b"], "ts": [1]}, PARTED))
     assert ours.read(base)["p"].to_pylist() == hudi_rs.read(base)["p"].to_pylist() == ["a=b"]
     found = hudis.each(lambda oracle: oracle.read(base)["p"].to_pylist())
@@ -43,7 +43,7 @@ def test_hudi_reads_a_nested_timestamp_in_a_log(hudis: Hudis, tmp_path: Path) ->
     """Case 39; that hudi-rs fails is pinned by tests/hudi_table/read/test_rs_differences.py."""
     base = tmp_path / "table"
     schema = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("s", pa.struct([("at", pa.timestamp("us", "UTC"))]))])
-    create_table(base, schema, record_key="id", ordering_fields="ts", type="MergeOnRead")
+    create_table(base, schema, record_key="id", ordering_fields="ts", type="MergeOnRead", version=6)
     for number in (1, 2):
         ours.write(base, "upsert", pa.table({"id": ["a"], "ts": [number], "s": [{"at": number}]}, schema))
     assert list(base.rglob("*.log.*")), "the second write is a log"
@@ -101,7 +101,7 @@ def test_an_upsert_of_1_1_fails_where_the_ordering_column_is_a_decimal(
     """Case 41: with 0.15.0 and with ours the larger value wins; of merge-on-read tables all are
     right."""
     base = tmp_path / "table"
-    create_table(base, COSTLY, record_key="id", ordering_fields="d", type=kind)
+    create_table(base, COSTLY, record_key="id", ordering_fields="d", type=kind, version=6)
     ours.write(base, "insert", costly("first", "5.00"))
     ours.write(base, "upsert", costly("second", "6.00"))
     assert ours.read(base)["v"].to_pylist() == ["second"]

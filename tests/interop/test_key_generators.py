@@ -121,7 +121,7 @@ def test_a_complex_key_of_one_field_is_written_as_the_files_show(hudis: Hudis, t
 
     hudis.each(theirs)
     base = tmp_path / "table"
-    create_table(base, ROWS.schema, record_key="id", partition_by=["i32", "day"], ordering_fields="ts")
+    create_table(base, ROWS.schema, record_key="id", partition_by=["i32", "day"], ordering_fields="ts", version=6)
     ours.write(base, "insert", ROWS)
 
     def go_on(oracle: HudiOracle, copy: Path) -> None:

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
 def test_keys_that_either_side_moves_are_found_by_the_other(hudis: Hudis, tmp_path: Path) -> None:
     base, model = tmp_path / "table", Model(partitioned=True)
-    create_table(base, SCHEMA, record_key="id", ordering_fields="ts", partition_by="city", index="KeyState")
+    create_table(base, SCHEMA, record_key="id", ordering_fields="ts", partition_by="city", index="KeyState", version=6)
     ours.write(base, "upsert", rows(range(20), 1))
     model.apply("upsert", rows(range(20), 1))
 

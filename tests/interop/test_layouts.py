@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
 EXTRACT = "hoodie.datasource.read.extract.partition.values.from.path"
 BUCKET = {"type": "Bucket", "buckets": 3}
+OURS: Mapping[str, Any] = {"record_key": "id", "ordering_fields": "ts", "version": 6}
 WORDS = ("plain", "s f/é%:=", "a b+c", "x.y~z", "per%20cent", "q'uote\"s")
 
 
@@ -157,7 +158,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_hudi_reads_and_goes_on_with_our_layout(hudis: Hudis, tmp_path: Path, name: str) -> None:
     layout, base = LAYOUTS[name], tmp_path / "table"
-    create_table(base, layout.schema, **{"record_key": "id", "ordering_fields": "ts"} | dict(layout.table))
+    create_table(base, layout.schema, **{**OURS, **layout.table})
     ours.write(base, "insert", layout.rows(range(12), 1))
     ours.write(base, "upsert", layout.rows(range(8, 16), 2))
     first = by_key(layout.rows(range(12), 1), ("id",)) | by_key(layout.rows(range(8, 16), 2), ("id",))

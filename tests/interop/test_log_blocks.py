@@ -59,7 +59,7 @@ class Story:
     def begin(self) -> None:
         table = create_table(
             self.base, SCHEMA, record_key="id", ordering_fields="ts", type="MergeOnRead",
-            merge_mode="EventTime" if self.event_time else "CommitTime", index={"type": "Bucket", "buckets": 1},
+            merge_mode="EventTime" if self.event_time else "CommitTime", index={"type": "Bucket", "buckets": 1}, version=6,
         )  # fmt: skip
         table.write(self.rows(KEYS[:5]), operation="insert")
         (group,) = table.files().to_pylist()
@@ -221,6 +221,7 @@ def test_parquet_blocks_that_options_ask_for_are_read_by_all(hudis: Hudis, tmp_p
         type="MergeOnRead",
         name="t",
         index={"type": "Bucket", "buckets": 1},
+        version=6,
     )
     table.insert(data(1, "a", "b", "c"))
     table.upsert(data(2, "a", "b"), options=asked)

@@ -266,7 +266,7 @@ def test_an_option_makes_the_table_that_it_makes_with_hudi(hudis: Hudis, tmp_pat
 def _create(base: Path, told: Mapping[str, str]) -> None:
     """Ours is told what Hudi is told, and as an argument what it cannot do without."""
     keys = told[f"{WRITE}recordkey.field"].split(",")
-    create_table(base, SCHEMA, record_key=keys, options=told)
+    create_table(base, SCHEMA, record_key=keys, options=told, version=6)
 
 
 def _in_order(table: pa.Table) -> pa.Table:

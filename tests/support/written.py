@@ -41,7 +41,8 @@ def keys(*items: tuple[str, str]) -> pa.Table:
 
 
 def new_table(uri: str | None = None, *, index: Any = "Simple", partitioned: bool = True, **more: Any) -> HudiTable:
-    """An empty table with key `id`, by default in memory."""
+    """An empty table with key `id`, by default in memory and of version 6."""
+    more.setdefault("version", 6)
     more.setdefault("partition_by", "city" if partitioned else ())
     place = uri or f"memory://{uuid.uuid4().hex}/t"
     return create_table(place, more.pop("schema", SCHEMA), record_key="id", index=index, **more)

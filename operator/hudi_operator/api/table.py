@@ -155,10 +155,10 @@ class HudiTableSpec:
             lambda t: t.merge_mode is not MergeMode.EVENT_TIME or bool(t.ordering_fields),
         ),
         Rule(
-            f"size(self.orderingFields) <= 1 || (has(self.tableVersion) && self.tableVersion in {list(MERGE_SETTINGS)})",
+            f"size(self.orderingFields) <= 1 || !has(self.tableVersion) || self.tableVersion in {list(MERGE_SETTINGS)}",
             f"several orderingFields are compared in tables of version {MERGE_SETTINGS[0]}: give tableVersion {MERGE_SETTINGS[0]}, or one field",
             "orderingFields",
-            lambda t: len(t.ordering_fields) <= 1 or t.table_version in MERGE_SETTINGS,
+            lambda t: len(t.ordering_fields) <= 1 or t.table_version in (None, *MERGE_SETTINGS),
         ),
         Rule(
             f"!has(self.tableVersion) || self.tableVersion in {list(VERSIONS)}",
@@ -294,13 +294,13 @@ class HudiTableSpec:
     partition_by: tuple[PartitionFieldSpec, ...] = prop("partition fields; empty: one partition", (), max_items=8)
     paths: PathStyle = prop("how partition values become folders", PathStyle)
     ordering_fields: tuple[str, ...] = prop(
-        "the columns that decide which of two rows with one key is newer, in turn; more than one needs tableVersion 9",
+        "the columns that decide which of two rows with one key is newer, in turn; more than one needs table version 9",
         (),
         max_items=8,
         item_max_length=COLUMN_LENGTH_MAX,
     )
     table_version: int | None = prop(
-        "Hudi's table version, 6, 8 or 9; absent: what the table has, 6 for a new one; another one than it has asks for an upgrade",
+        "Hudi's table version, 6, 8 or 9; absent: what the table has, 9 for a new one; another one than it has asks for an upgrade",
         None,
         minimum=6,
         maximum=9,

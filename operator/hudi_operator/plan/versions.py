@@ -19,12 +19,12 @@ from hudi_operator.plan.observed import TableObservation
 from hudi_table.model.defined_indexes import OF
 from hudi_table.model.digits import whole
 from hudi_table.model.metadata_table import EXPRESSION_INDEX, SECONDARY_INDEX, is_defined, short_name
-from hudi_table.model.options.known import default_of, renamed
+from hudi_table.model.options.known import renamed
 from hudi_table.model.options.values import members
 from hudi_table.model.options.write_options import INDEXING_PARTITIONS
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import IndexSpec, MergeMode
-from hudi_table.model.table.layouts import VERSIONS, layout_of
+from hudi_table.model.table.layouts import DEFAULT_VERSION, VERSIONS, layout_of
 from hudi_table.model.table.readers import (
     Feature,
     Reader,
@@ -158,7 +158,7 @@ def _partition_of(index: DefinedIndexSpec) -> str:
 
 def _version_of(spec: HudiTableSpec) -> int:
     """Of a table that is yet to be made."""
-    return spec.table_version or _version_option(spec) or whole(default_of(_VERSION)) or VERSIONS[0]
+    return spec.table_version or _version_option(spec) or DEFAULT_VERSION
 
 
 def _version_option(spec: HudiTableSpec) -> int | None:

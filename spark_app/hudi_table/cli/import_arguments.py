@@ -53,7 +53,7 @@ def _described(parser: argparse.ArgumentParser, indexes: str) -> None:
     parser.add_argument("--ordering-fields", metavar="A,B", help="of rows of one key the largest is the newest")
     parser.add_argument("--type", choices=("CopyOnWrite", "MergeOnRead"), help="of the table (CopyOnWrite)")
     parser.add_argument("--index", metavar="TYPE", help=indexes)
-    parser.add_argument("--table-version", type=int, metavar="N", help="6, 8 or 9 (6)")
+    parser.add_argument("--table-version", type=int, metavar="N", help="6, 8 or 9 (9)")
     parser.add_argument(
         "--option", metavar="KEY=VALUE", action="append", default=[], help="a hoodie.* option of the table or the write",
     )  # fmt: skip

@@ -24,7 +24,7 @@ def base(tmp_path: Path) -> Path:
     """A table with seven commits, all written two hours ago."""
     folder = tmp_path / "flights"
     rows = pa.table({"id": ["a", "b"], "n": [1, 2]})
-    table = create_table(str(folder), rows.schema, record_key="id")
+    table = create_table(str(folder), rows.schema, record_key="id", version=6)
     for _ in range(6):
         write_hudi(table, rows)
     then = time.time() - 7200

@@ -31,7 +31,7 @@ PROPERTIES = Path(".hoodie") / "hoodie.properties"
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
-    table = create_table(str(tmp_path / "flights"), ROWS.schema, record_key="id")
+    table = create_table(str(tmp_path / "flights"), ROWS.schema, record_key="id", version=6)
     write_hudi(table, ROWS)
     return tmp_path / "flights"
 

@@ -21,7 +21,7 @@ ROWS = pa.table({"id": ["a", "b"], "n": [1, 2]})
 
 @pytest.fixture
 def base(tmp_path: Path) -> str:
-    made = create_table(str(tmp_path / "flights"), ROWS.schema, record_key="id")
+    made = create_table(str(tmp_path / "flights"), ROWS.schema, record_key="id", version=6)
     made.upsert(ROWS)
     made.upsert(ROWS)
     return str(tmp_path / "flights")

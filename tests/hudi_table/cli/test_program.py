@@ -23,7 +23,7 @@ ROWS = pa.table({"id": [f"k{i}" for i in range(50)], "n": range(50)})
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
-    table = create_table(str(tmp_path / "flights"), ROWS.schema, record_key="id")
+    table = create_table(str(tmp_path / "flights"), ROWS.schema, record_key="id", version=6)
     write_hudi(table, ROWS)
     return tmp_path / "flights"
 

@@ -27,11 +27,13 @@ FLIGHTS = pa.table({"id": [f"k{i:03d}" for i in range(150)], "carrier": ["AA", "
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("query")
     index = {"type": "Bucket", "buckets": 2}
-    flights = create_table(str(folder / "flights"), FLIGHTS.schema, record_key="id", index=index)
+    flights = create_table(str(folder / "flights"), FLIGHTS.schema, record_key="id", index=index, version=6)
     flights.upsert(FLIGHTS)
     flights.upsert(pa.table({"id": ["k000", "new"], "carrier": ["AA", "AA"], "n": [1000, 2000]}))
     carriers = pa.table({"carrier": ["AA", "UA"], "name": ["American", "United"]})
-    create_table(str(folder / "my-carriers"), carriers.schema, record_key="carrier", index="Simple").upsert(carriers)
+    create_table(str(folder / "my-carriers"), carriers.schema, record_key="carrier", index="Simple", version=6).upsert(
+        carriers
+    )
     return folder
 
 
@@ -63,7 +65,7 @@ def test_one_table_has_its_own_name_and_is_this_table(lake: Path, capsys: pytest
 def test_a_moment_that_was_cleaned_ends_with_the_name_of_that_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table = create_table(str(tmp_path / "flights"), FLIGHTS.schema, record_key="id")
+    table = create_table(str(tmp_path / "flights"), FLIGHTS.schema, record_key="id", version=6)
     first = table.upsert(FLIGHTS).instant
     for _ in range(3):
         table.upsert(FLIGHTS)
@@ -161,7 +163,7 @@ def test_what_is_asked_wrongly_is_told(lake: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = create_table(str(tmp_path / "t"), FLIGHTS.schema, record_key="id", index="Simple")
+    made = create_table(str(tmp_path / "t"), FLIGHTS.schema, record_key="id", index="Simple", version=6)
     made.upsert(FLIGHTS)
     (path,) = made.scan().plan_files()["path"].to_pylist()
     Path(path).write_bytes(b"PAR1")
@@ -198,7 +200,9 @@ def test_memory_does_not_grow_with_the_table(tmp_path: Path) -> None:
     """160 MB of text go through an aggregate in less than that above what an empty answer takes."""
     texts = pa.array([f"{i:01000d}" for i in range(1000)])
     schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
-    made = create_table(str(tmp_path / "t"), schema, record_key="id", index={"type": "Bucket", "buckets": 64})
+    made = create_table(
+        str(tmp_path / "t"), schema, record_key="id", index={"type": "Bucket", "buckets": 64}, version=6
+    )
     made.insert(pa.table({"id": range(160_000), "text": pa.concat_arrays([texts] * 160)}, schema=schema))
     peaks = []
     for query in ("select 1", "select max(text), count(*) from t where id % 3 > 0"):

@@ -18,7 +18,7 @@ from hudi_table.metadata.lifecycle import MetadataDroppedWarning, drop_partition
 def base(tmp_path: Path) -> Path:
     folder = tmp_path / "flights"
     rows = pa.table({"id": ["a", "b"], "n": [1, 2]})
-    write_hudi(create_table(str(folder), rows.schema, record_key="id"), rows)
+    write_hudi(create_table(str(folder), rows.schema, record_key="id", version=6), rows)
     return folder
 
 

@@ -38,7 +38,7 @@ ROWS = pa.table(
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cli") / "flights"
     index = {"type": "Bucket", "buckets": 2}
-    table = create_table(str(folder), ROWS.schema, record_key="id", partition_by="city", index=index)
+    table = create_table(str(folder), ROWS.schema, record_key="id", partition_by="city", index=index, version=6)
     write_hudi(table, ROWS)
     write_hudi(table, pa.table({"id": ["k001", "new"], "city": ["ny", "ny"], "n": [-1, -2]}))
     return folder
@@ -218,7 +218,7 @@ class TestRead:
                 ("none", pa.string()),
             ]
         )
-        table = create_table(str(tmp_path / "t"), schema, record_key="id")
+        table = create_table(str(tmp_path / "t"), schema, record_key="id", version=6)
         write_hudi(table, pa.Table.from_pylist([row], schema=schema))
         assert main(["read", str(tmp_path / "t"), "--format", "jsonl"]) == 0
         text = capsysbinary.readouterr().out
@@ -248,7 +248,9 @@ def test_a_table_on_s3_is_read_by_arguments_and_by_environment(
         monkeypatch.delenv(name, raising=False)
     with running_s3() as server:
         uri = server.new_uri()
-        table = create_table(uri, ROWS.schema, record_key="id", partition_by="city", storage_options=server.options)
+        table = create_table(
+            uri, ROWS.schema, record_key="id", partition_by="city", storage_options=server.options, version=6
+        )
         write_hudi(table, ROWS)
         options = [word for key, value in server.options.items() for word in ("--storage", f"{key}={value}")]
         assert main(["read", uri, "--format", "jsonl", "--filter", "city = 'sf' and n < 3", *options]) == 0
@@ -331,7 +333,9 @@ class TestCompact:
     def logged(self, tmp_path: Path) -> Path:
         """A merge-on-read table with two logs in one of its groups."""
         index = {"type": "Bucket", "buckets": 1}
-        table = create_table(str(tmp_path / "t"), ROWS.schema, record_key="id", index=index, type="MergeOnRead")
+        table = create_table(
+            str(tmp_path / "t"), ROWS.schema, record_key="id", index=index, type="MergeOnRead", version=6
+        )
         write_hudi(table, ROWS)
         for value in (-1, -2):
             write_hudi(table, pa.table({"id": ["k001"], "city": ["ny"], "n": [value]}))
@@ -363,7 +367,7 @@ def test_the_first_checkpoint_of_an_ingest_is_told_for_its_name_may_be_a_slip(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base = str(tmp_path / "t")
-    create_table(base, pa.schema([("id", pa.int64())]), record_key="id").upsert(pa.table({"id": [1]}))
+    create_table(base, pa.schema([("id", pa.int64())]), record_key="id", version=6).upsert(pa.table({"id": [1]}))
     said = []
     for name in ("feed", "feed", "fede"):
         assert main(["checkpoint", "set", base, name, "orders,0:7"]) == 0

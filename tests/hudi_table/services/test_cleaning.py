@@ -37,6 +37,7 @@ BY_POLICY = [
 
 
 def table_of(tmp_path: Path, commits: int = 5, **more: Any) -> HudiTable:
+    more.setdefault("version", 6)
     table = create_table(tmp_path / "t", SCHEMA, record_key="id", partition_by="city", index=INDEXES["bucket"], **more)
     for value in range(commits):
         table.upsert(rows(("a", "x", value), ("b", "y", value)))

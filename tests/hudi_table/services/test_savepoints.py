@@ -24,6 +24,7 @@ KEEP = {"hoodie.clean.commits.retained": "1"}
 
 
 def table_of(tmp_path: Path, **more: Any) -> HudiTable:
+    more.setdefault("version", 6)
     table = create_table(tmp_path / "t", SCHEMA, record_key="id", partition_by="city", index=INDEXES["bucket"], **more)
     for value in range(4):
         table.upsert(rows(("a", "x", value), ("b", "y", value)))

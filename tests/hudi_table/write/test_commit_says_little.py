@@ -23,7 +23,7 @@ DOCUMENT = {"partitionToWriteStats", "compacted", "extraMetadata", "operationTyp
 @pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert"])
 def test_a_commit_holds_no_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary-of-the-environment")
-    create_table(tmp_path / "t", ROWS.schema, record_key="id")
+    create_table(tmp_path / "t", ROWS.schema, record_key="id", version=6)
     write_hudi(tmp_path / "t", ROWS, operation=operation, options=OPTIONS)
     commit = max((tmp_path / "t" / ".hoodie").glob("*.commit"))
     document = json.loads(commit.read_text())

@@ -139,7 +139,7 @@ BAD_TABLES: dict[str, tuple[type[HudiError], str, dict[str, Any]]] = {
     "missing partition column": (InvalidSchemaError, "'day'", {"record_key": "id", "partition_by": "day"}),
     "missing ordering column": (InvalidSchemaError, "'when'", {"record_key": "id", "ordering_fields": "when"}),
     "event time without ordering": (InvalidRequestError, "ordering", {"record_key": "id", "merge_mode": "EventTime"}),
-    "several ordering fields": (UnsupportedTableError, "ts, value", {"record_key": "id", "ordering_fields": "ts,value"}),
+    "several ordering fields": (UnsupportedTableError, "ts, value", {"record_key": "id", "ordering_fields": "ts,value", "version": 6}),
     "unknown index": (InvalidRequestError, "'Hash'", {"record_key": "id", "index": "Hash"}),
     "buckets without a number": (InvalidRequestError, "buckets", {"record_key": "id", "index": {"type": "Bucket"}}),
     "buckets of a simple index": (InvalidRequestError, "buckets", {"record_key": "id", "index": {"type": "Simple", "buckets": 4}}),

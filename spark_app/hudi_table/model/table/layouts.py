@@ -148,7 +148,7 @@ LAYOUT_2 = Layout(
 )
 _BY_VERSION = {version: layout for layout in (LAYOUT_1, LAYOUT_2) for version in layout.versions}
 VERSIONS = tuple(sorted(_BY_VERSION))
-DEFAULT_VERSION = 6
+DEFAULT_VERSION = 9
 """Of new tables."""
 
 _LOGICAL_TYPES = frozenset({9})
@@ -215,7 +215,7 @@ def known_version(text: str, table: str, base_path: str = "") -> int:
 
 
 def written_version(asked: int | None) -> int:
-    """The version of a new table, 6 unless another is asked for. Raises InvalidOptionError for one
+    """The version of a new table, 9 unless another is asked for. Raises InvalidOptionError for one
     that is not written."""
     version = DEFAULT_VERSION if asked is None else asked
     if version not in VERSIONS:

@@ -22,6 +22,7 @@ def new_table(base: Path, logged: str | None = None, **more: Any) -> HudiTable:
     """Three commits on one bucket: two inserts, an update with an insert, a delete."""
     options = {} if logged is None else {CDC_ENABLED: "true", CDC_MODE: logged}
     asked: dict[str, Any] = {"record_key": "id", "index": {"type": "Bucket", "buckets": 1}, "options": options}
+    asked["version"] = 6
     table = create_table(base, SCHEMA, **(asked | more))
     table.upsert(rows("a", "b"))
     table.upsert(rows("b", "c", n=2))

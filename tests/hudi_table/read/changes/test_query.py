@@ -167,7 +167,7 @@ def play(table: HudiTable, steps: list[tuple[str, set[str]]]) -> History:
 
 def new_table(kind, index: str, logged: str | None = None, **more: Any) -> HudiTable:
     options = {} if logged is None else {CDC_ENABLED: "true", CDC_MODE: logged}
-    given_options: dict[str, Any] = {"record_key": "id", "partition_by": "city", "ordering_fields": "ts"}
+    given_options: dict[str, Any] = {"record_key": "id", "partition_by": "city", "ordering_fields": "ts", "version": 6}
     return create_table(
         f"memory://{uuid.uuid4().hex}/t",
         SCHEMA,

@@ -45,6 +45,7 @@ LIKE_HUDI = {
     "hoodie.bucket.index.min.num.buckets": "2",
     "hoodie.bucket.index.max.num.buckets": "8",
     "hoodie.bucket.index.hash.field": "id",
+    "hoodie.write.table.version": "6",
 }
 
 
@@ -80,7 +81,11 @@ def test_rules_of_buckets_by_partition_are_stored() -> None:
     [
         ({"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}, MergeMode.COMMIT_TIME, "OverwriteWithLatestAvroPayload"),
         ({"hoodie.write.record.merge.mode": "event_time_ordering"}, MergeMode.EVENT_TIME, "DefaultHoodieRecordPayload"),
-        ({WRITE + "payload.class": "PartialUpdateAvroPayload"}, MergeMode.EVENT_TIME, "PartialUpdateAvroPayload"),
+        (
+            {WRITE + "payload.class": "PartialUpdateAvroPayload", "hoodie.write.table.version": "6"},
+            MergeMode.EVENT_TIME,
+            "PartialUpdateAvroPayload",
+        ),
     ],
 )
 def test_merging_is_told_by_mode_or_class(options: dict[str, str], mode: MergeMode, payload: str) -> None:
@@ -160,7 +165,7 @@ def test_an_argument_and_an_option_that_agree_are_one() -> None:
         ({"hoodie.index.type": "BUCKET"}, InvalidOptionError, "needs hoodie.bucket.index.num.buckets"),
         ({"hoodie.write.table.version": "7"}, InvalidOptionError, "hoodie.write.table.version"),
         ({"hoodie.timeline.layout.version": "2"}, InvalidOptionError, "give hoodie.write.table.version"),
-        ({WRITE + "precombine.field": "ts,value"}, UnsupportedTableError, "several ordering fields (ts, value)"),
+        ({WRITE + "precombine.field": "ts,value", "hoodie.write.table.version": "6"}, UnsupportedTableError, "several ordering fields (ts, value)"),
         ({WRITE + "table.type": "MERGE_ON_WRITE"}, InvalidOptionError, "'MERGE_ON_WRITE' is none of COPY_ON_WRITE, MERGE_ON_READ"),
         ({WRITE + "drop.partition.columns": "true"}, InvalidOptionError, "partition columns are always stored"),
     ],

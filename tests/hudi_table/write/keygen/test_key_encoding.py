@@ -38,7 +38,7 @@ def table_of(encoding: str, *, kind="CopyOnWrite", index: Any = "Simple", releas
     generator's class or type."""
     table = create_table(
         f"memory://{uuid.uuid4().hex}/t", SCHEMA, record_key="id", partition_by=["p", "q"], type=kind, index=index,
-        options={KEY_ENCODING: OPTION[encoding]},
+        options={KEY_ENCODING: OPTION[encoding]}, version=6 if release == "0.15.0" else None,
     )  # fmt: skip
     return forgotten(table, release)
 
