@@ -26,7 +26,8 @@ def table(kube: Kube) -> Resource:
 
 def commits(lake: Lake, suffix: str, name: str = "flights") -> list[str]:
     """Completed instants of an action, as a listing shows them."""
-    found = (key.removeprefix(f"{name}/.hoodie/") for key in lake.keys("lake", f"{name}/.hoodie/"))
+    timeline = f"{name}/.hoodie/timeline/"
+    found = (key.removeprefix(timeline) for key in lake.keys("lake", timeline))
     return [key for key in found if key.endswith(suffix) and "/" not in key]
 
 

@@ -133,7 +133,7 @@ def begun() -> Life:
     """A new table."""
     clock = TestClock()
     storage = SimulatedStorage(memory_storage(), clock)
-    spec = TableSpec(SCHEMA, "id", partition_by=["city"], index="Simple", name="t", type="MergeOnRead")
+    spec = TableSpec(SCHEMA, "id", partition_by=["city"], index="Simple", name="t", type="MergeOnRead", version=6)
     create(storage, spec)
     return Life(HudiTable(open_context(storage, clock)), clock)
 

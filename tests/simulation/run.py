@@ -145,7 +145,7 @@ def _founded(script: Script, store: SimStore, counts: Counter[str]) -> None:
             partition_by="city",
             type=table["type"],
             index=index,
-            version=table.get("version"),
+            version=table.get("version", 6),
             ordering_fields="ts" if table.get("ordered") else (),
             options={"hoodie.table.cdc.enabled": "true"} if table.get("cdc") else {},
         )

@@ -114,7 +114,7 @@ class Case:
         subject = self.subject
         return TableSpec(
             SCHEMA, "id", partition_by=["city"] if self.partitioned else [], index=subject.index, name="t",
-            type=self.type.value, options=subject.created,
+            type=self.type.value, options=subject.created, version=6,
         )  # fmt: skip
 
     def new_table(self, store: Storage | None = None) -> HudiTable:

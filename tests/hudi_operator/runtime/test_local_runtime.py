@@ -389,7 +389,7 @@ def test_cleaning_leaves_what_a_table_has_not_taken_yet(place: Place, hold: str,
         above.upsert(pa.table({"id": ["b"], "ts": pa.array([n], pa.int64()), "city": ["y"]}))
     resting = cities(place, suspend=True, maxHold=hold)
     place.apply(place.table(maintenance={"cleaning": {"keepCommits": 2}}), resting)
-    assert bool(list(place.location.glob(".hoodie/*.clean"))) is not kept
+    assert bool(list(place.location.glob(".hoodie/timeline/*.clean"))) is not kept
     place.apply(place.table(), cities(place, maxHold=hold))
     below = place.folder / "lake" / "cities"
     assert keys(below) == (["b", "c"] if kept else ["a", "b", "c"])

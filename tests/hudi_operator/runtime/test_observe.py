@@ -171,7 +171,7 @@ class TestAnIngestThatRests:
         self.archived(tmp_path)
         watching = Observer(SystemClock())
         assert self.found(tmp_path, watching) == self.HELD
-        for path in (tmp_path / "lake" / ".hoodie" / "archived").iterdir():
+        for path in (tmp_path / "lake" / ".hoodie" / "timeline" / "history").iterdir():
             path.write_bytes(b"damaged since")
         assert self.found(tmp_path, watching) == self.HELD
 
@@ -251,7 +251,7 @@ def test_what_cannot_change_is_read_once(tmp_path: Path) -> None:
     table.upsert(ROWS)
     observer = Observer(SystemClock())
     first = seen(tmp_path / "lake", observer)
-    for path in (tmp_path / "lake" / ".hoodie").glob("*.commit"):
+    for path in (tmp_path / "lake" / ".hoodie" / "timeline").glob("*.commit"):
         path.write_text("damaged since")
     assert seen(tmp_path / "lake", observer) == first
 

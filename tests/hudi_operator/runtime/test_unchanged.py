@@ -161,7 +161,7 @@ def test_a_timeline_in_a_folder_of_its_own_tells_too() -> None:
 def test_one_url_at_two_endpoints_is_two_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = made(str(tmp_path / "one"))
     shutil.copytree(whole.base_path, tmp_path / "two")
-    for path in (tmp_path / "two" / ".hoodie").glob("*.deltacommit"):
+    for path in (tmp_path / "two" / ".hoodie" / "timeline").glob("*.deltacommit"):
         path.write_text("damaged there alone")
     places = {f"http://{name}:9000": name for name in ("one", "two")}
 

@@ -79,7 +79,7 @@ class Job:
         return sorted(found.to_pylist(), key=lambda row: (row["id"], row["ts"]))
 
     def commits(self) -> int:
-        return len(list(self.location.glob(".hoodie/*.commit")))
+        return len(list(self.location.glob(".hoodie/timeline/*.commit")))
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_all_waiting_files_become_one_commit(job: Job) -> None:
     assert job.rows() == ROWS.to_pylist()
     assert result.figures["filesConsumed"] == 2
     assert result.figures["recordsInserted"] == 6
-    assert (job.location / ".hoodie" / f"{result.instants[0]}.commit").exists()
+    assert list((job.location / ".hoodie/timeline").glob(f"{result.instants[0]}_*.commit"))
 
 
 def test_a_second_attempt_finds_nothing_to_do(job: Job) -> None:
@@ -128,12 +128,12 @@ def test_another_index_that_finds_the_same_keys_is_taken_over_by_the_next_run(jo
 
 def test_a_table_gets_the_version_that_its_resource_names(job: Job) -> None:
     job.land("1.parquet")
-    code, result = job.run(job.spec(table={"tableVersion": 9}))
+    code, result = job.run(job.spec(table={"tableVersion": 6}))
     assert (code, result.outcome) == (0, "Succeeded")
     assert job.rows() == ROWS.to_pylist()
-    assert open_table(str(job.location)).context.config.version == 9
-    assert list((job.location / ".hoodie/timeline").glob(f"{result.instants[0]}_*.commit"))
-    assert job.run(job.spec("two", table={"tableVersion": 9}))[1].outcome == "NothingToDo"
+    assert open_table(str(job.location)).context.config.version == 6
+    assert (job.location / ".hoodie" / f"{result.instants[0]}.commit").exists()
+    assert job.run(job.spec("two", table={"tableVersion": 6}))[1].outcome == "NothingToDo"
     assert job.run(job.spec("three"))[1].outcome == "NothingToDo"
 
 
@@ -185,7 +185,7 @@ def test_hidden_and_empty_files_are_left_alone(job: Job) -> None:
 
 def test_the_commit_says_which_files_it_took_and_who_wrote_it(job: Job) -> None:
     job.land("1.parquet")
-    _, result = job.run()
+    _, result = job.run(job.spec(table={"tableVersion": 6}))
     (path,) = job.location.glob(f".hoodie/{result.instants[0]}.commit")
     recorded = json.loads(json.loads(path.read_text())["extraMetadata"]["lakeops.ingest.feed"])
     assert (recorded["files"], recorded["attempt"], recorded["batch"]) == (["1.parquet"], "one", result.checkpoint)

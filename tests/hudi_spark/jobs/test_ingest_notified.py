@@ -116,7 +116,7 @@ class Landing:
         return sorted(found, key=lambda each: (each["id"], each["value"]))
 
     def commits(self) -> int:
-        return len(list((self.lake / "orders").glob(".hoodie/*.commit")))
+        return len(list((self.lake / "orders").glob(".hoodie/timeline/*.commit")))
 
 
 def _environment() -> dict[str, str]:

@@ -53,7 +53,7 @@ table.build_metadata(["column_stats", "bloom_filters"])
 
 
 def new_table(base: Path, kind) -> HudiTable:
-    table = create_table(str(base), SCHEMA, record_key="id", partition_by="city", index="Simple", type=kind)
+    table = create_table(str(base), SCHEMA, record_key="id", partition_by="city", index="Simple", type=kind, version=6)
     table.upsert(rows(("a", "x", 0), ("b", "y", 0)))
     return table
 

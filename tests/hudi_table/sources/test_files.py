@@ -79,7 +79,7 @@ def test_a_commit_that_was_decided_and_not_published_counts(table: HudiTable, tm
     held = listed(tmp_path, "a")
     table.upsert(ROWS)
     result = table.upsert(ROWS, extra_metadata={key_of("feed"): held.to_text()})
-    published = tmp_path / "lake" / ".hoodie" / f"{result.instant}.commit"
+    (published,) = (tmp_path / "lake" / ".hoodie").rglob(f"{result.instant}*.commit")
     published.unlink()
     assert current_checkpoint(open_table(str(tmp_path / "lake")).context, "feed") == held
     assert published.exists()
