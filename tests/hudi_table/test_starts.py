@@ -32,12 +32,20 @@ OPEN = "from hudi_table import open_table"
 HUDICTL = "import sys; from hudi_table.__main__ import run; sys.exit(run())"
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=[6, 9])
+def base(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("lake") / "flights"
-    table = create_table(base, ROWS.schema, record_key="id", index={"type": "Bucket", "buckets": 2})
+    table = create_table(
+        base, ROWS.schema, record_key="id", index={"type": "Bucket", "buckets": 2}, version=request.param
+    )
     write_hudi(table, ROWS)
     return base
+
+
+def heavy(base: Path, *names: str) -> list[str]:
+    """These, and what reads a commit: of version 9 it is Avro."""
+    needed = {*names, "fastavro"} if (base / ".hoodie" / "timeline").is_dir() else {*names}
+    return [name for name in HEAVY if name in needed]
 
 
 class Loaded:
@@ -76,11 +84,11 @@ def test_opening_a_table_loads_no_more_than_importing_it(base: Path) -> None:
 
 def test_info_loads_of_arrow_what_names_types(base: Path) -> None:
     loaded = Loaded(HUDICTL, "info", str(base))
-    assert loaded.of(HEAVY) == ["pyarrow", "numpy"], "numpy comes with pyarrow"
+    assert loaded.of(HEAVY) == heavy(base, "pyarrow", "numpy"), "numpy comes with pyarrow"
     assert loaded.of(ARROW) == []
     assert [name for name in CODECS if f"hudi_table.{name}" in loaded.names] == []
     assert loaded.layer("write") <= 1
-    assert loaded.ours <= 157
+    assert loaded.ours <= 159
 
 
 @pytest.mark.parametrize("verb", ["timeline", "files"])
@@ -100,12 +108,12 @@ def test_rows_of_a_table_without_logs_and_metadata_load_neither_their_codecs_nor
     arguments: list[str], needed: list[str], base: Path
 ) -> None:
     loaded = Loaded(HUDICTL, *[str(base) if each == "BASE" else each for each in arguments])
-    assert loaded.of(HEAVY) == needed
+    assert loaded.of(HEAVY) == heavy(base, *needed)
     unneeded = [name for name in CODECS if name != "codec.parquet"]
     assert [name for name in unneeded if f"hudi_table.{name}" in loaded.names] == []
     assert {layer: loaded.layer(layer) for layer in ("write", "index")} == {"write": 1, "index": 0}
     assert loaded.layer("metadata") <= 1
-    assert loaded.ours <= 173
+    assert loaded.ours <= 175
 
 
 ELSEWHERE = "import sys; sys.argv[1:] = ['elsewhere']; from hudi_table.__main__ import run; run()"

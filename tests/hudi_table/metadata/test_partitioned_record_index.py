@@ -167,7 +167,7 @@ def test_the_limits_of_both_kinds_have_their_own_options() -> None:
 @pytest.mark.parametrize("path", ["a b", "a_b-0001-0", "a=b", "50%", "中", "a.log.1_0-0-0", "%2F"])
 def test_partitions_of_any_name_have_shards_that_are_told_apart(path: str) -> None:
     store = new_store()
-    create(store, TableSpec(SCHEMA, "id", partition_by=["city"], index="PartitionedRecordIndex", name="t"))
+    create(store, TableSpec(SCHEMA, "id", partition_by=["city"], index="PartitionedRecordIndex", name="t", version=6))
     opened(store).write(rows(("a", path, 1), ("a", "x", 2)), operation="upsert")
     opened(store).write(rows(("a", path, 3), ("b", path, 4)), operation="upsert")
     keep_metadata(opened(store).context, 1)

@@ -46,7 +46,7 @@ def rows(*items: tuple[str, str, int]) -> pa.Table:
 def new_table(index: str, kind="CopyOnWrite") -> HudiTable:
     asked: Any = {"type": "Bucket", "buckets": 2} if index == "bucket" else "Simple"
     table = create_table(
-        f"memory://{uuid.uuid4().hex}/t", SCHEMA, record_key="id", partition_by=["p"], index=asked, type=kind
+        f"memory://{uuid.uuid4().hex}/t", SCHEMA, record_key="id", partition_by=["p"], index=asked, type=kind, version=6
     )
     table.upsert(rows(("a", "x", 1), ("b", "x", 1), ("c", "y", 1)))
     return table
@@ -256,7 +256,7 @@ def test_commits_of_others_of_ours_are_told_from_those_of_another_engine() -> No
 
 def test_the_command_tells_of_foreign_writers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base = f"{tmp_path}/t"
-    table = create_table(base, SCHEMA, record_key="id", partition_by=["p"])
+    table = create_table(base, SCHEMA, record_key="id", partition_by=["p"], version=6)
     table.upsert(rows(("a", "x", 1)))
     assert main(["info", base, "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["foreignWriters"] is None

@@ -61,7 +61,7 @@ def rows(*items: tuple[str, int, int]) -> pa.Table:
 def new_table(base: str = "") -> HudiTable:
     table = create_table(
         base or f"memory://{uuid.uuid4().hex}/t", SCHEMA, record_key="id", ordering_fields="ts",
-        index={"type": "Bucket", "buckets": 2}, type="MergeOnRead",
+        index={"type": "Bucket", "buckets": 2}, type="MergeOnRead", version=6,
     )  # fmt: skip
     table.upsert(rows(("a", 1, 9)))
     return table
@@ -128,7 +128,7 @@ def test_who_changes_dropped_properties_goes_on_by_the_copy(reopened: bool) -> N
 
 
 def test_what_we_change_ourselves_is_not_missed() -> None:
-    table = create_table(f"memory://{uuid.uuid4().hex}/t", SCHEMA, record_key="id", index="Simple")
+    table = create_table(f"memory://{uuid.uuid4().hex}/t", SCHEMA, record_key="id", index="Simple", version=6)
     table.upsert(rows(("a", 1, 9)))
     table.use_index("Bloom")
     assert not seen_anew(table).context.lost

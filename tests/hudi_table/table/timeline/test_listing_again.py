@@ -43,7 +43,7 @@ def made(path: str, kind: str) -> HudiTable:
     options = {"hoodie.write.table.version": "9"} if kind.endswith("9") else {}
     table = create_table(
         path, ROWS.schema, record_key="id", partition_by="p", type="MergeOnRead",
-        index={"type": "Bucket", "buckets": 1}, options=options,
+        index={"type": "Bucket", "buckets": 1}, options=options, version=6,
     )  # fmt: skip
     table.upsert(ROWS)
     return table

@@ -36,7 +36,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> HudiTable:
     uri = str(tmp_path / "t") if request.param == "local" else f"memory://{uuid.uuid4().hex}/t"
     made = create_table(
         uri, ROWS.schema, record_key="id", partition_by="p", type="MergeOnRead",
-        index={"type": "Bucket", "buckets": 2},
+        index={"type": "Bucket", "buckets": 2}, version=6,
     )  # fmt: skip
     made.upsert(ROWS)
     return made
