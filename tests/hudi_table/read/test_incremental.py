@@ -31,7 +31,13 @@ KINDS = [("CopyOnWrite", "Simple"), ("CopyOnWrite", "Bucket"), ("MergeOnRead", "
 def new_table(kind, index: str) -> HudiTable:
     given_index: Any = {"type": "Bucket", "buckets": 2} if index == "Bucket" else index
     return create_table(
-        f"memory://{uuid.uuid4().hex}/t", SCHEMA, record_key="id", partition_by="city", type=kind, index=given_index, version=6
+        f"memory://{uuid.uuid4().hex}/t",
+        SCHEMA,
+        record_key="id",
+        partition_by="city",
+        type=kind,
+        index=given_index,
+        version=6,
     )
 
 

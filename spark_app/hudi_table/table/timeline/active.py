@@ -22,7 +22,7 @@ from hudi_table.table.store.at_once import all_at_once, at_once
 from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.store.ports import ObjectInfo, is_remote, plain
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import TIMELINE_FOLDER, decode_commit, decode_records
+from hudi_table.table.timeline.layout import decode_commit, decode_records
 from hudi_table.table.timeline.properties import read_properties
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
@@ -114,14 +114,18 @@ def _newly_listed(ctx: TableContext, listed_at: float) -> Timeline:
     completed the last time: nothing writes to them any more. A store's listing shows all of each
     object anyway; what it shows as the last one did is not placed again."""
     settled, storage = ctx.settled, plain(ctx.storage)
-    if not isinstance(storage, LocalStorage) or ctx.layout.listed != (TIMELINE_FOLDER,):
+    if not isinstance(storage, LocalStorage):
         folders, infos = _listed(ctx)
         files = _ages(infos)
         if not settled.files.items() <= files.items():
             settled = Settled()
         timeline, ctx.settled = _timeline(ctx, _without(files, settled), folders, settled, listed_at, files)
         return timeline
-    folders, infos, found = storage.list_news(TIMELINE_FOLDER, settled.files)
+    folder, *around = ctx.layout.listed
+    folders, infos, found = storage.list_news(folder, settled.files)
+    for beside in around:
+        folders, others = ctx.storage.list_dir(beside)
+        _look_beside(ctx, others)
     if found != len(settled.files):
         # Something of them was archived or taken back.
         settled = Settled()
@@ -133,9 +137,16 @@ def _newly_listed(ctx: TableContext, listed_at: float) -> Timeline:
 def _listed(ctx: TableContext) -> tuple[list[str], list[ObjectInfo]]:
     """The folders of `.hoodie/` that tell something of the table, and the files of its timeline."""
     listings = all_at_once(ctx.storage, [partial(ctx.storage.list_dir, folder) for folder in ctx.layout.listed])
-    if len(listings) > 1 and any(placed_instant(info.path.rpartition("/")[2]) for info in listings[-1][1]):
-        _look_at_version(ctx)
+    if len(listings) > 1:
+        _look_beside(ctx, listings[-1][1])
     return listings[-1][0], listings[0][1]
+
+
+def _look_beside(ctx: TableContext, others: Iterable[ObjectInfo]) -> None:
+    """Look at the version if the folder around the timeline has instants, as that of another
+    version."""
+    if any(placed_instant(info.path.rpartition("/")[2]) for info in others):
+        _look_at_version(ctx)
 
 
 def _look_at_version(ctx: TableContext) -> None:

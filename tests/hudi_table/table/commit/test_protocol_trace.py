@@ -57,7 +57,9 @@ def new_store() -> Storage:
 
 def table_with_two_commits() -> Storage:
     store = new_store()
-    create(store, TableSpec(SCHEMA, "id", partition_by=["city"], index=IndexSpec(IndexType.BUCKET, 2), name="t", version=6))
+    create(
+        store, TableSpec(SCHEMA, "id", partition_by=["city"], index=IndexSpec(IndexType.BUCKET, 2), name="t", version=6)
+    )
     upsert(store, ("a", "x", 1), ("b", "y", 2))
     upsert(store, ("c", "x", 3))
     return store
