@@ -169,7 +169,8 @@ class Visible:
     after `as_of`."""
 
     def __init__(self, timeline: Timeline, as_of: str | None, archived: Callable[[], Mapping[str, str]]) -> None:
-        self.slices = _slices_by_completion if timeline.layout.tells_completions else _slices
+        self.by_completion = timeline.layout.tells_completions
+        self.slices = _slices_by_completion if self.by_completion else _slices
         self._timeline = timeline
         self._archived = functools.cache(archived)
         self.completed = timeline.commit_times

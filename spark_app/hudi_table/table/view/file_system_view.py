@@ -114,7 +114,7 @@ class FileSystemView:
         if wanted:
             many = len(wanted) > LISTED_AT_ONCE
             found = self.ctx.metadata.files(self.ctx, self.timeline, wanted) if many else None
-            if found is None and self.as_of is None and not self.timeline.layout.tells_completions:
+            if found is None and self.as_of is None:
                 built = self._from_folders(sorted(wanted))
             else:
                 built = self._build(self._list_alone(sorted(wanted)) if found is None else found.files)
@@ -126,7 +126,8 @@ class FileSystemView:
         """The groups of these partitions by their folders, of which only what is new is made."""
         seen = all_at_once(self.ctx.storage, [partial(look, self.ctx, name) for name in names])
         hidden = frozenset(self.hidden())
-        known = [understand(self.ctx, self.timeline, folder, hidden) for folder in seen]
+        archived = partial(archived_completions, self.ctx)
+        known = [understand(self.ctx, self.timeline, folder, hidden, archived) for folder in seen]
         self._exists |= {name: folder.is_partition for name, folder in zip(names, known, strict=True)}
         return {name: list(folder.groups) for name, folder in zip(names, known, strict=True)}
 

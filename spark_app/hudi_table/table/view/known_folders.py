@@ -3,18 +3,19 @@ logs and not all.
 
 The groups of a folder follow from the names and sizes of its files and from which instants count.
 As long as none of these that was looked at has changed, a new log at the end of a newest slice is
-all that is new; whatever else happens, all groups are made anew. On a local disk nobody looks again
+all that is new; whatever else happens, all groups are made anew. Where logs are named by the
+instants that wrote them, one counts once its instant has completed. On a local disk nobody looks again
 at a file that an instant which has completed has written; a listing that misses one of them is made
 anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_table.model.names import HOODIE, PARTITION_METADATA, instant_of_token, join, parse_base_file, parse_log_file
-from hudi_table.model.timeline.instants import Action
+from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.store.ports import plain
 from hudi_table.table.timeline.context import ListedFile, TableContext
@@ -22,6 +23,7 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_groups import FileGroup, FileSlice, LogFile, Visible, groups_of
 
 Hidden = frozenset[tuple[str, str]]
+Archived = Callable[[], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +72,16 @@ def look(ctx: TableContext, partition: str) -> SeenFolder:
     return SeenFolder(partition, {name: sizes[name] for name in sizes.keys() - known.settled}, known)
 
 
-def understand(ctx: TableContext, timeline: Timeline, seen: SeenFolder, hidden: Hidden) -> KnownFolder:
-    """The groups of a folder under a whole timeline as of now, remembered for the next listing."""
-    visible = Visible(timeline, None, dict)
+def understand(
+    ctx: TableContext, timeline: Timeline, seen: SeenFolder, hidden: Hidden, archived: Archived = dict
+) -> KnownFolder:
+    """The groups of a folder under a whole timeline as of now, remembered for the next listing.
+    `archived`: see `groups_of`."""
+    visible = Visible(timeline, None, archived)
     moves = any(instant.action is Action.COMPACTION for instant in timeline.pending)
     found = None if moves else _with_more_logs(seen, hidden, visible)
     if found is None:
-        found = _made_anew(seen, timeline, hidden, visible)
+        found = _made_anew(seen, timeline, hidden, visible, archived)
     if not moves:
         # The plan of a compaction puts logs where its end may not leave them.
         ctx.folders[seen.partition] = found
@@ -92,20 +97,21 @@ def _with_more_logs(seen: SeenFolder, hidden: Hidden, visible: Visible) -> Known
     was_open = {name: known.sizes[name] for name in known.sizes.keys() - known.settled}
     if any(seen.sizes.get(name) != size for name, size in was_open.items()):
         return None
-    if any(map(visible, known.undecided)) or not all(
-        visible(item.instant) for group in known.groups for item in group.slices
-    ):
+    slices = [item for group in known.groups for item in group.slices]
+    if any(map(visible, known.undecided)) or not all(visible(item.instant) for item in slices):
+        return None
+    if visible.by_completion and not all(visible(log.name.base_instant) for item in slices for log in item.logs):
         return None
     new = {name: size for name, size in seen.sizes.items() if name not in was_open}
     logs = [(name, parse_log_file(name)) for name in new]
     groups = list(known.groups)
     for name, log in sorted(
-        logs, key=lambda item: (0, "") if item[1] is None else (item[1].version, item[1].token or "")
+        logs, key=lambda item: () if item[1] is None else (item[1].base_instant, item[1].version, item[1].token or "")
     ):
         if log is None or log.cdc or log.file_id not in known.places:
             return None
         place = known.places[log.file_id]
-        extended = _extended(groups[place], LogFile(join(seen.partition, name), new[name], log))
+        extended = _extended(groups[place], LogFile(join(seen.partition, name), new[name], log), visible)
         if extended is None:
             return None
         groups[place] = extended
@@ -113,21 +119,29 @@ def _with_more_logs(seen: SeenFolder, hidden: Hidden, visible: Visible) -> Known
     return replace(known, sizes={**known.sizes, **new}, settled=settled, groups=tuple(groups))
 
 
-def _extended(group: FileGroup, log: LogFile) -> FileGroup | None:
+def _extended(group: FileGroup, log: LogFile, visible: Visible) -> FileGroup | None:
     """The group with a log that comes last of all; nothing if it does not."""
-    last = group.latest
-    if log.name.base_instant != last.instant or (last.logs and log.sort_key <= last.logs[-1].sort_key):
+    last, instant = group.latest, log.name.base_instant
+    if last.logs and log.sort_key <= last.logs[-1].sort_key:
+        return None
+    if visible.by_completion:
+        newest = max((item.instant for item in group.slices if item.base is not None), key=comparable_time, default="")
+        if not visible(instant) or visible.completion(instant, newest) < comparable_time(last.instant):
+            return None
+    elif instant != last.instant:
         return None
     longer = FileSlice(last.partition, last.file_id, last.instant, last.base, (*last.logs, log))
     return FileGroup(group.partition, group.file_id, (*group.slices[:-1], longer))
 
 
-def _made_anew(seen: SeenFolder, timeline: Timeline, hidden: Hidden, visible: Visible) -> KnownFolder:
+def _made_anew(
+    seen: SeenFolder, timeline: Timeline, hidden: Hidden, visible: Visible, archived: Archived
+) -> KnownFolder:
     known = seen.known
     stayed = {} if known is None else {name: known.sizes[name] for name in known.settled}
     sizes = {**stayed, **seen.sizes}
     files = [ListedFile(join(seen.partition, name), size) for name, size in sorted(sizes.items())]
-    groups = tuple(groups_of(files, timeline, None, hidden).get(seen.partition, ()))
+    groups = tuple(groups_of(files, timeline, None, hidden, archived=archived).get(seen.partition, ()))
     places = {group.file_id: place for place, group in enumerate(groups)}
     undecided = frozenset(_undecided(sizes, visible))
     settled = _settled(sizes, groups, places, visible)

@@ -31,12 +31,12 @@ PARTITIONS = ["x", "y", "nowhere"]
 KEEP = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
 
 
-@pytest.fixture(params=["local", "memory"])
+@pytest.fixture(params=["local", "memory", "local, version 9", "memory, version 9"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> HudiTable:
-    uri = str(tmp_path / "t") if request.param == "local" else f"memory://{uuid.uuid4().hex}/t"
+    uri = str(tmp_path / "t") if request.param.startswith("local") else f"memory://{uuid.uuid4().hex}/t"
     made = create_table(
         uri, ROWS.schema, record_key="id", partition_by="p", type="MergeOnRead",
-        index={"type": "Bucket", "buckets": 2}, version=6,
+        index={"type": "Bucket", "buckets": 2}, version=9 if request.param.endswith("9") else 6,
     )  # fmt: skip
     made.upsert(ROWS)
     return made
