@@ -3,7 +3,8 @@ JVM, by ours on Spark, and by Apache Hudi on Spark.
 
 catch-up: everything that is in the topic, in batches. follow: what comes, committed every two
 seconds, at half of the rate at which Hudi catches up. Contenders take turns, each with the machine
-for itself but for the broker and, in the second part, the sender. No contender compacts or archives.
+for itself but for the broker and, in the second part, the sender. No contender compacts
+or archives.
 """
 
 from __future__ import annotations

@@ -57,6 +57,7 @@ class Attempt:
     `task_memory`: bytes of incoming rows that one task may hold. `replaced` is None unless the
     operation replaces: then partition → file ids that it hides; `emptied`: the partitions that it
     fills or drops. `seen`: the file groups of the snapshot in the partitions that it writes to.
+    `completed`: what `commit` has put on the timeline.
     """
 
     ctx: TableContext
@@ -70,13 +71,7 @@ class Attempt:
     emptied: set[str] = field(default_factory=set)
     planned: list[PlannedTask] = field(default_factory=list)
     seen: Mapping[Slot, FileSlice] = field(default_factory=dict)
-    committed: Instant | None = None
-
-    @property
-    def completed(self) -> Instant:
-        """What `commit` has put on the timeline."""
-        assert self.committed is not None, "only of an attempt that has committed"
-        return self.committed
+    completed: Instant = field(init=False)
 
     @property
     def instant(self) -> str:
@@ -199,7 +194,7 @@ class Attempt:
             conflict_keys.partition_conflict_key(conflict_keys.GLOBAL_KEYS if is_global else partition)
             for partition in filled
         }
-        self.committed = self.txn.commit(metadata, self._conflict_keys(inserted) | whole)
+        self.completed = self.txn.commit(metadata, self._conflict_keys(inserted) | whole)
         return metadata
 
     def give_up(self, error: BaseException | None) -> None:

@@ -283,7 +283,7 @@ BAD = [
     (table(partitionBy=[{"field": "at", "format": "yyyy"}]), "belong to type Timestamp"),
     (table(ingest=[ingest(mode="Cron")]), "must be one of Once"),
     (table(ingest=[ingest(source={"type": "Pulsar"})]), "must be one of Files, Kafka"),
-    (table(orderingFields=["ts", "id"]), "give tableVersion 9, or one field"),
+    (table(orderingFields=["ts", "id"], tableVersion=6), "give tableVersion 9, or one field"),
     (table(orderingFields=[f"c{number}" for number in range(9)], tableVersion=9), "takes at most 8"),
     (table(storage={"credentialsSecretRef": {"name": "team..s3"}}), "name of the Secret"),
     (service(tableRef={"name": ".flights"}), "name of the HudiTable"),

@@ -227,10 +227,12 @@ class TestReaders:
         ("changes", "reader", "said"),
         [
             ({"options": {"hoodie.write.table.version": "9"}}, "Hudi:0.15", "Hudi 0.15 cannot read table version 9"),
+            ({}, "Hudi:0.15", "Hudi 0.15 cannot read table version 9"),
             ({"type": "MergeOnRead"}, "Trino:476", "Trino 476 cannot read merge-on-read by event time"),
             (
                 {
                     "type": "MergeOnRead",
+                    "tableVersion": 6,
                     "options": {"hoodie.datasource.write.payload.class": "PartialUpdateAvroPayload"},
                 },
                 "hudi-rs:0.5",

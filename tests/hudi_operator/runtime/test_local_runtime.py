@@ -171,7 +171,7 @@ def test_without_files_there_is_no_table_and_no_fault(place: Place) -> None:
         ({"options": {"hoodie.parquet.max.file.sise": "1"}}, "InvalidSpec", "hoodie.parquet.max.file.size"),
         ({"recordKey": []}, "InvalidSpec", "spec.recordKey"),
         ({"location": "lake/flights"}, "InvalidSpec", "spec.location"),
-        ({"orderingFields": ["hour", "minute"]}, "InvalidSpec", "spec.orderingFields"),
+        ({"orderingFields": ["hour", "minute"], "tableVersion": 6}, "InvalidSpec", "spec.orderingFields"),
         ({"storage": {"credentialsSecretRef": {"name": "s3"}}}, "InvalidSpec", "there is no Secret 's3'"),
     ],
 )

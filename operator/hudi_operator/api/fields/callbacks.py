@@ -92,7 +92,7 @@ class CallbackSpec:
         unique=True,
     )
     since: str | None = prop(
-        "commits after this instant are sent, or earliest for all; absent: those that complete once the callback is there. It counts until the "
+        "commits after this instant (on table versions 8 and 9: that completed after it) are sent, or earliest for all; absent: those that complete once the callback is there. It counts until the "
         "status has a position",
         None,
         pattern="^(earliest|[0-9]{17})$",

@@ -1,5 +1,5 @@
 """What a table's storage has answered, as long as its timeline lists the same: so one request
-observes a table where nothing has happened.
+observes a table where nothing has happened, or two at once, of a timeline in a folder of its own.
 
 Whatever changes what counts of a table changes that listing: an instant that begins, ends or
 leaves, and the properties, of whose object the listing shows the tag. What changes beside it is
@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.names import HOODIE
 from hudi_table.model.table.layouts import VERSIONS, layout_of
+from hudi_table.table.store.at_once import all_at_once
 from hudi_table.table.store.ports import Clock, Names, ObjectInfo, Objects, Storage
 
 SECONDS_MAX = 600.0
@@ -51,11 +53,7 @@ class Look:
 
     def __init__(self, storage: Storage, clock: Clock, before: Answers | None) -> None:
         self._storage = storage
-        now = clock.boot_seconds()
-        listings = {HOODIE: storage.list_dir(HOODIE)}
-        # The timeline of newer table versions has a folder of its own.
-        inner = _INNER.intersection(folder.rstrip("/") for folder in listings[HOODIE][0])
-        listings |= {folder: storage.list_dir(folder) for folder in inner}
+        now, listings = clock.boot_seconds(), _listings(storage, before)
         holds = before is not None and before.listings == listings and now - before.read_at <= SECONDS_MAX
         self.answers = Answers(listings, now) if before is None or not holds else _copied(before)
         self._first = dict(listings)
@@ -107,6 +105,15 @@ class Look:
         if isinstance(answer, ObjectNotFoundError):
             raise answer
         return answer
+
+
+def _listings(storage: Storage, before: Answers | None) -> Listings:
+    """Those of now. The timeline of newer table versions has a folder of its own; where the one
+    before had it, both are asked at once."""
+    known = sorted(before.listings) if before is not None else [HOODIE]
+    found = dict(zip(known, all_at_once(storage, [partial(storage.list_dir, each) for each in known]), strict=True))
+    inner = _INNER.intersection(folder.rstrip("/") for folder in found[HOODIE][0])
+    return {HOODIE: found[HOODIE]} | {each: found.get(each) or storage.list_dir(each) for each in inner}
 
 
 def _copied(answers: Answers) -> Answers:

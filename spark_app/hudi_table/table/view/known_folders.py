@@ -4,9 +4,9 @@ logs and not all.
 The groups of a folder follow from the names and sizes of its files and from which instants count.
 As long as none of these that was looked at has changed, a new log at the end of a newest slice is
 all that is new; whatever else happens, all groups are made anew. Where logs are named by the
-instants that wrote them, one counts once its instant has completed. On a local disk nobody looks again
-at a file that an instant which has completed has written; a listing that misses one of them is made
-anew.
+instants that wrote them, one counts once its instant has completed. On a local disk nobody looks
+again at a file that an instant which has completed has written; a listing that misses one of them
+is made anew.
 """
 
 from __future__ import annotations

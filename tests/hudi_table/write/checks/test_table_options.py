@@ -81,15 +81,11 @@ def test_rules_of_buckets_by_partition_are_stored() -> None:
     [
         ({"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}, MergeMode.COMMIT_TIME, "OverwriteWithLatestAvroPayload"),
         ({"hoodie.write.record.merge.mode": "event_time_ordering"}, MergeMode.EVENT_TIME, "DefaultHoodieRecordPayload"),
-        (
-            {WRITE + "payload.class": "PartialUpdateAvroPayload", "hoodie.write.table.version": "6"},
-            MergeMode.EVENT_TIME,
-            "PartialUpdateAvroPayload",
-        ),
+        ({WRITE + "payload.class": "PartialUpdateAvroPayload"}, MergeMode.EVENT_TIME, "PartialUpdateAvroPayload"),
     ],
 )
 def test_merging_is_told_by_mode_or_class(options: dict[str, str], mode: MergeMode, payload: str) -> None:
-    config = config_of(options, record_key="id", ordering_fields="ts")
+    config = config_of(options, record_key="id", ordering_fields="ts", version=6)
     assert config.merge_mode is mode
     assert table_payload(config).class_name.endswith(payload)
 
