@@ -217,17 +217,17 @@ def upgraded(lake: Lake) -> None:
     def dies_half_way(pod: dict[str, Any], folder: Path) -> None:
         del folder
         (lake.table.lake / NOTE).parent.mkdir()
-        (lake.table.lake / NOTE).write_bytes(VersionChange(6, 9, f"{digest}/first").to_json())
+        (lake.table.lake / NOTE).write_bytes(VersionChange(9, 6, f"{digest}/first").to_json())
         lake.table.lands(2)
         kubelet.end(lake.server, pod, 137, "", "OOMKilled")
 
     lake.table.lands(1)
     lake.settles(has_records(ROWS_A_FILE))
-    wants(9)
+    wants(6)
     lake.keys.append(service)
     lake.settles(lambda lake: "plan" in lake.status("tsvc"))
     digest = lake.status("tsvc")["plan"]["digest"]
-    wants(9, approve=digest)
+    wants(6, approve=digest)
     lake.look()
     lake.look()
     lake.run_pods(dies_half_way, of="version")
@@ -236,11 +236,11 @@ def upgraded(lake: Lake) -> None:
     assert len(lake.status()["runs"]) == 1, "the file waits"
     lake.settles(has_records(2 * ROWS_A_FILE))
     assert [run["phase"] for run in lake.status("tsvc")["runs"]] == ["Succeeded", "Failed", "Succeeded"]
-    assert lake.status()["tableVersion"] == 9
-    wants(6)
+    assert lake.status()["tableVersion"] == 6
+    wants(9)
     lake.settles(lambda lake: "plan" in lake.status("tsvc"))
-    wants(6, approve=lake.status("tsvc")["plan"]["digest"])
-    lake.settles(lambda lake: lake.status().get("tableVersion") == 6 and "Upgrading" not in _conditions(lake))
+    wants(9, approve=lake.status("tsvc")["plan"]["digest"])
+    lake.settles(lambda lake: lake.status().get("tableVersion") == 9 and "Upgrading" not in _conditions(lake))
     lake.is_right(2 * ROWS_A_FILE, "Succeeded", "Succeeded")
 
 

@@ -32,7 +32,6 @@ from hudi_table.errors import ExpiredError, InvalidRequestError, WriteConflictEr
 from hudi_table.metadata.port import open_context
 from hudi_table.model.service.findings import Severity
 from hudi_table.model.service.services import ServiceRequest, ServiceType
-from hudi_table.model.table.layouts import DEFAULT_VERSION
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS
 from hudi_table.services.base import ScheduledService
 from hudi_table.services.doctor.run import examine
@@ -175,7 +174,7 @@ class ServedTable(RuleBasedStateMachine):
     @rule()
     def archive(self) -> None:
         self.clock.advance(2 * 3600)
-        if self.version != DEFAULT_VERSION:
+        if self.version != 6:
             # Refused by name, see test_surfaces_of_later_versions.py.
             return
         done[ServiceType.ARCHIVING] += len(self.table.services.archiving(self.options).run(engine=ENGINE))
@@ -321,7 +320,7 @@ def test_readers_and_rows_survive_every_order_of_writes_and_services(
 ) -> None:
     begun, done_before, expired_before = histories, done.copy(), len(expired)
     machine = type("Served", (ServedTable,), {"buckets": buckets, "logs": logs, "version": version})
-    count = scaled(HISTORIES_LEAST, at_least=HISTORIES_LEAST) // (4 if version == DEFAULT_VERSION else 10)
+    count = scaled(HISTORIES_LEAST, at_least=HISTORIES_LEAST) // (4 if version == 6 else 10)
     run_state_machine_as_test(
         machine,
         settings=settings(
@@ -335,5 +334,5 @@ def test_readers_and_rows_survive_every_order_of_writes_and_services(
     for service, number in sorted(ran.items()):
         figure(number, f"runs of {service} among them")
     rewrites = {ServiceType.COMPACTION} if logs else set() if buckets else {ServiceType.CLUSTERING}
-    archiving = {ServiceType.ARCHIVING} if version == DEFAULT_VERSION else set()
+    archiving = {ServiceType.ARCHIVING} if version == 6 else set()
     assert set(ran) >= {ServiceType.CLEANING, *archiving, *rewrites}

@@ -77,7 +77,8 @@ def flights(clock: Moments, where: str = "lake/flights", **how: Any) -> HudiTabl
     asked = {"record_key": "id", "partition_by": "month", "index": {"type": "Bucket", "buckets": 8}}
     table = create_table(where, SCHEMA, **(asked | how))
     clock.at(FIRST)
-    clock.now -= timedelta(milliseconds=2)  # the write's own claim comes first, then the table's founding commit
+    # The write's own claim comes first, then the table's founding commit and its end.
+    clock.now -= timedelta(milliseconds=3)
     table.upsert(rows())
     clock.at(SECOND)
     table.upsert(rows(20, updated_at=2))
