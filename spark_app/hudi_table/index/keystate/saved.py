@@ -58,12 +58,13 @@ class Past:
 
 def settle(state: KeyState, past: Past) -> None:
     """Give the state its folder, unless another process has it, and what is there to one that knows
-    nothing yet. Raises OSError."""
+    nothing, or no more than what this process has inserted before its first look-up. Raises
+    OSError."""
     if state.folder is not None and state.folder.path.parent != past.root:
         state.leave()
     if state.folder is None:
         state.folder = Folder.taken(past.root, past.name)
-        if state.folder is not None and not state.known:
+        if state.folder is not None and not (state.known and state.identity):
             _take_over(state, state.folder, past)
     state.identity, state.commits = past.identity, set(past.commits)
 

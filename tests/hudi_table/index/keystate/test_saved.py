@@ -238,6 +238,16 @@ def begun_at(place: Path) -> HudiTable:
     return table
 
 
+def test_a_successor_that_begins_with_an_insert_reads_what_it_inserted_and_no_more(tmp_path: Path) -> None:
+    table = left_by_a_predecessor(tmp_path)
+    table.insert(rows(("new", "x", 1)), options=kept(tmp_path))
+    news = {stat.path.rpartition("/")[2] for stat in last_commit(table).stats}
+    read = opened_files(table, lambda t: t.upsert(rows(("other", "x", 0)), options=kept(tmp_path)))
+    assert set(read) == news
+    table.upsert(rows(*MOVES, ("new", "y", 2)), options=kept(tmp_path))
+    assert contents(table) == sorted([*MOVED, ("new", "y", 2), ("other", "x", 0)])
+
+
 def test_a_timeline_goes_on_from_commits_whose_newest_it_has_and_all_that_it_has_not_archived() -> None:
     one, two, three, four = (f"2026010100000{number}999" for number in (1, 2, 3, 4))
     short = "20260101000002"
