@@ -224,13 +224,17 @@ def test_a_broker_that_is_killed_at_random_loses_and_doubles_nothing(
     figure(kills, "kills of a broker")
 
 
+@pytest.mark.parametrize("outlives", [False, True], ids=["nothing is left", "the state is left"])
 def test_a_driver_with_a_key_state_that_is_killed_leaves_each_key_once_where_it_went_last(
-    broker: Broker, tmp_path: Path, figure: Callable[[int, str], None]
+    outlives: bool, broker: Broker, tmp_path: Path, figure: Callable[[int, str], None]
 ) -> None:
-    """A few keys move from partition to partition; each driver begins without a state."""
-    table = LOGS | {"index": {"type": "KeyState"}, "partitionBy": [{"field": "city"}]}
+    """A few keys move from partition to partition; each driver begins without a state, or with that
+    of the one before."""
+    options = {"hoodie.clean.automatic": "true"}
+    options |= {"hoodie.lakeops.key.state.folder": str(tmp_path / "state")} if outlives else {}
+    table = LOGS | {"index": {"type": "KeyState"}, "partitionBy": [{"field": "city"}], "options": options}
     feed = Feed(tmp_path, broker, broker.topic(partitions=1), table, dict(FOLLOWING))
-    draw = random.Random(f"state {os.environ.get('HUDI_STREAMS_PASS', '')}")
+    draw = random.Random(f"state {outlives} {os.environ.get('HUDI_STREAMS_PASS', '')}")
     kills, sent, last = scaled(4), 0, dict[str, tuple[str, int]]()
     for round_number in range(kills + 1):
         driver = feed.start()
@@ -247,6 +251,7 @@ def test_a_driver_with_a_key_state_that_is_killed_leaves_each_key_once_where_it_
     wait_for(lambda: stored(feed) == last, feed.log)
     end(driver)
     assert len(feed.rows("id")) == len(last)
+    assert bool(list(tmp_path.glob("state/*/state"))) == outlives
     figure(kills, "kills of a continuous driver with a key state")
 
 

@@ -120,7 +120,7 @@ class Written:
 
     `before`: the slice that the write saw, None for a new group. `file`: `name size` of the base
     file, or with `to_log` of the log behind the slice. `rows` have record keys and perhaps
-    `ALWAYS_DELETE`.
+    `ALWAYS_DELETE`. `instant` is that of the commit.
     """
 
     partition: str
@@ -129,6 +129,7 @@ class Written:
     file: str
     to_log: bool
     rows: Iterable[pa.RecordBatch]
+    instant: str
 
 
 class UniformBuckets(Protocol):

@@ -61,7 +61,8 @@ def tell_written(
                 continue
             before = existing.get(Slot(task.partition, file_id=task.file_id))
             file = f"{stat.path.rpartition('/')[2]} {stat.file_size_in_bytes}"
-            yield Written(task.partition, task.file_id, before, file, task.log is not None, rows())
+            to_log = task.log is not None
+            yield Written(task.partition, task.file_id, before, file, to_log, rows(), task.instant)
 
     try:
         index.wrote(ctx.storage, written)

@@ -1,11 +1,12 @@
 """The key state: a global index that keeps where each key is in memory-mapped files of the process,
 as Flink's writers of Hudi keep it in the state of their operators.
 
-The first write of a process reads the key columns of the table once. From then on a write takes the
-snapshot's list of files, and reads the keys of those alone that others wrote since: commits of
-other writers, compaction, clustering, restores. What this process writes itself it knows without
-reading. So the answers are those of a global simple index, whatever happened to the table or to the
-state.
+The first write of a process reads the key columns of the table once, or takes over what a process
+before it left in the folder that `hoodie.lakeops.key.state.folder` names (`saved.py`). From then on
+a write takes the snapshot's list of files, and reads the keys of those alone that others wrote
+since: commits of other writers, compaction, clustering, restores. What this process writes itself
+it knows without reading. So the answers are those of a global simple index, whatever happened to
+the table or to the state.
 
 Two options, as Flink has them, leave keys out, and say so:
 
@@ -25,13 +26,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from hudi_table.errors import InvalidOptionError, ObjectNotFoundError
 from hudi_table.index.base import FileSearch, InTasks, Keys, Lookup, Routed, Written
-from hudi_table.index.keystate.marks import Marks
+from hudi_table.index.keystate.marks import Marks, Words
+from hudi_table.index.keystate.saved import Past, save, settle
 from hudi_table.index.keystate.state import KeyState, Learnt, held_state, numbered
 from hudi_table.index.lookup import LookedUp, search_slice, searches
 from hudi_table.index.routing import Answer, Numbers, joined_pairs, no_pairs
@@ -41,7 +43,7 @@ from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options.known import option_text
 from hudi_table.model.options.values import number
 from hudi_table.model.table.config import IndexSpec, TableConfig
-from hudi_table.model.table.index_properties import STATE_PARTITIONS, STATE_TTL
+from hudi_table.model.table.index_properties import STATE_FOLDER, STATE_PARTITIONS, STATE_TTL
 from hudi_table.model.timeline.instants import format_instant_time
 from hudi_table.table.rows.merge import ALWAYS_DELETE
 from hudi_table.table.store.ports import Storage
@@ -58,16 +60,20 @@ _log = logging.getLogger("hudi_table")
 @dataclass(frozen=True, slots=True)
 class KeyStateIndex(LookedUp):
     """See above. `since`: groups without a file of this instant or a later one are not kept, '' for
-    none such."""
+    none such. `folder`: where the state outlives the process, '' for nowhere; `past` is that with
+    what it must fit."""
 
     is_global: bool = True
     partitions: str = _EVERY
     ttl: timedelta = timedelta()
     since: str = ""
+    folder: str = ""
+    past: Past | None = None
 
     @classmethod
     def of(cls, config: TableConfig, spec: IndexSpec, options: Mapping[str, str]) -> KeyStateIndex:
-        """The index of a table. Raises InvalidOptionError for a pattern or a time that is none."""
+        """The index of a table. Raises InvalidOptionError for a pattern, a time or a folder that is
+        none."""
         del config
         pattern = option_text(options, STATE_PARTITIONS) or _EVERY
         try:
@@ -81,12 +87,17 @@ class KeyStateIndex(LookedUp):
             raise InvalidOptionError(
                 f"option {STATE_TTL}={days:g} is more than {DAYS_MAX} days: leave it out to keep all keys"
             )
-        return cls(spec.type.is_global, pattern, timedelta(days=days))
+        folder = option_text(options, STATE_FOLDER)
+        if folder and not Path(folder).is_absolute():
+            raise InvalidOptionError(
+                f"option {STATE_FOLDER}={folder} is no absolute path: name a folder of a disk that outlives the process, such as /data/state"
+            )
+        return cls(spec.type.is_global, pattern, timedelta(days=days), folder=folder)
 
     def as_of(self, ctx: TableContext, timeline: Timeline) -> KeyStateIndex:
-        """With what is too old now."""
-        del timeline
-        return replace(self, since=format_instant_time(ctx.clock.now() - self.ttl)) if self.ttl else self
+        """With what is too old now, and what a state must fit that is taken over."""
+        since = format_instant_time(ctx.clock.now() - self.ttl) if self.ttl else ""
+        return replace(self, since=since, past=Past.of(self.folder, ctx, timeline) if self.folder else None)
 
     def route(self, keys: Keys, lookup: Lookup | None = None) -> Routed:
         """Rows of known keys to their group, others to their partition."""
@@ -103,14 +114,20 @@ class KeyStateIndex(LookedUp):
     def in_tasks(self, partitions: Sequence[str]) -> InTasks:
         """Tasks search the files."""
         del partitions
-        return InTasks(self, FileSearch())
+        return InTasks(replace(self, past=None), FileSearch())
 
     def wrote(self, storage: Storage, written: Callable[[], Iterable[Written]]) -> None:
         """Take in what this process has committed, where the state knows the slices of before."""
         try:
             with held_state(storage.base_path) as state:
-                learnt = (_learnt_of(item) for item in written() if _is_next(state, item))
-                state.learn(list(learnt))
+                learnt = []
+                for item in written():
+                    if state.folder is not None:
+                        state.commits.add(item.instant)
+                    if _is_next(state, item):
+                        learnt.append(_learnt_of(item, state.secret))
+                state.learn(learnt)
+                _save(state, storage)
         except OSError as error:
             _warn(storage, error)
 
@@ -131,10 +148,12 @@ class KeyStateIndex(LookedUp):
         try:
             with held_state(lookup.storage.base_path) as state:
                 files = [((item.partition, item.file_id), files_of(item)) for item in slices]
+                if self.past is not None:
+                    _settle(state, lookup.storage, self.past)
                 state.keep([place for place, _ in files])
                 _catch_up(state, lookup, slices)
                 code_of = numbered(state, files)
-                hits = state.find(Marks.of(keys.record_keys))
+                hits = state.find(Marks.of(keys.record_keys, state.secret))
         except OSError as error:
             _warn(lookup.storage, error)
             return no_pairs(), frozenset()
@@ -152,7 +171,7 @@ def _catch_up(state: KeyState, lookup: Lookup, slices: Sequence[FileSlice]) -> N
 
     def learnt(item: FileSlice) -> Learnt | None:
         known = state.known.get((item.partition, item.file_id))
-        return _learnt(lookup, item, known.files if known is not None else ())
+        return _learnt(lookup, item, known.files if known is not None else (), state.secret)
 
     stale = [item for item in slices if _differs(state, item)]
     waiting: list[Learnt] = []
@@ -163,9 +182,11 @@ def _catch_up(state: KeyState, lookup: Lookup, slices: Sequence[FileSlice]) -> N
             size, count = size + len(found.added), count + len(found.added)
         if size >= LEARNT_KEYS_AT_ONCE:
             state.learn(waiting)
+            _save(state, lookup.storage)
             waiting, size = [], 0
-    state.learn(waiting)
     if stale:
+        state.learn(waiting)
+        _save(state, lookup.storage)
         _log.debug("the key state read %d keys of %d of %d file groups", count, len(stale), len(slices))
 
 
@@ -174,12 +195,12 @@ def _differs(state: KeyState, item: FileSlice) -> bool:
     return known is None or known.files != files_of(item)
 
 
-def _learnt(lookup: Lookup, item: FileSlice, before: tuple[str, ...]) -> Learnt | None:
+def _learnt(lookup: Lookup, item: FileSlice, before: tuple[str, ...], secret: Words) -> Learnt | None:
     """The way from the slice that is known to this one; None if its files went meanwhile."""
     place, after = (item.partition, item.file_id), files_of(item)
     grows = bool(before) and after[: len(before)] == before
     try:
-        added = Marks.of(keys_in(lookup, item.partition, after[len(before) :] if grows else after))
+        added = Marks.of(keys_in(lookup, item.partition, after[len(before) :] if grows else after), secret)
     except ObjectNotFoundError:
         return None
     return Learnt(place, before, after, added, added.take(np.empty(0, np.int64)) if grows else None)
@@ -194,16 +215,16 @@ def _before(item: Written) -> tuple[str, ...]:
     return () if item.before is None else files_of(item.before)
 
 
-def _learnt_of(item: Written) -> Learnt:
+def _learnt_of(item: Written, secret: Words) -> Learnt:
     """What a task of this process changed. Rows that a merge drops count as if they were there."""
     before = _before(item)
-    added, removed = [Marks.of(pa.array([], pa.string()))], [Marks.of(pa.array([], pa.string()))]
+    added, removed = list[Marks](), list[Marks]()
     for batch in item.rows:
         keys = batch.column(RECORD_KEY)
         deleted = np.zeros(len(batch), bool)
         if ALWAYS_DELETE in batch.schema.names:
             deleted = batch.column(ALWAYS_DELETE).fill_null(False).to_numpy(zero_copy_only=False)
-        marks = Marks.of(keys)
+        marks = Marks.of(keys, secret)
         added.append(marks.take(~deleted))
         removed.append(marks.take(deleted))
     after = (*(before or ("",)), item.file) if item.to_log else (item.file,)
@@ -229,6 +250,31 @@ def _in_files(
         return found, np.full(len(found), code, dtype=np.int64)
 
     return list(lookup.engine.imap(search, left))
+
+
+def _settle(state: KeyState, storage: Storage, past: Past) -> None:
+    try:
+        settle(state, past)
+    except OSError as error:
+        _leave(state, storage, error)
+
+
+def _save(state: KeyState, storage: Storage) -> None:
+    try:
+        save(state)
+    except OSError as error:
+        _leave(state, storage, error)
+
+
+def _leave(state: KeyState, storage: Storage, error: OSError) -> None:
+    """Go on without the folder; the next look-up tries to have it again."""
+    state.leave()
+    _log.warning(
+        "the key state of %s is not kept for a successor, which reads the keys anew: %s; see to the folder of %s",
+        storage.base_path,
+        error,
+        STATE_FOLDER,
+    )
 
 
 def _warn(storage: Storage, error: OSError) -> None:

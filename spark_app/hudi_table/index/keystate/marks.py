@@ -1,6 +1,6 @@
 """128 bits of each record key, as two columns of 64: what a key state knows a key by.
 
-Each half takes the eight-byte words of a key one after the other, under a secret of the process, so
+Each half takes the eight-byte words of a key one after the other, under a secret of the state, so
 that nobody can choose keys that meet. All keys advance together: a loop over the words of the
 longest key, not over keys.
 """
@@ -25,21 +25,26 @@ _P1, _P2, _P3, _P4 = (
 _WIDTH: Final = 8
 _BLOCK_KEYS: Final = 1 << 16
 _MASKS: Final = np.array([(1 << 8 * n) - 1 for n in range(_WIDTH)], np.uint64)
-_SECRET: Final = np.frombuffer(os.urandom(16), np.uint64)
+
+
+def new_secret() -> Words:
+    """A secret that nobody can guess: one word for each half."""
+    return np.frombuffer(os.urandom(2 * _WIDTH), np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """`high[i]` and `low[i]` are the mark of key i. Equal keys have equal marks."""
+    """`high[i]` and `low[i]` are the mark of key i. Equal keys have equal marks under one
+    secret."""
 
     high: Words
     low: Words
 
     @classmethod
-    def of(cls, keys: pa.Array | pa.ChunkedArray) -> Marks:
+    def of(cls, keys: pa.Array | pa.ChunkedArray, secret: Words) -> Marks:
         """The marks of strings, none of them null."""
         blocks = [
-            _marks(chunk.slice(start, _BLOCK_KEYS))
+            _marks(chunk.slice(start, _BLOCK_KEYS), secret)
             for chunk in chunks_of(keys)
             for start in range(0, len(chunk), _BLOCK_KEYS)
         ]
@@ -62,13 +67,13 @@ class Marks:
         return Marks(self.high[places], self.low[places])
 
 
-def _marks(keys: pa.Array) -> tuple[Words, Words]:
+def _marks(keys: pa.Array, secret: Words) -> tuple[Words, Words]:
     texts = utf8_of(keys)
     starts, left = texts.offsets[:-1].copy(), np.diff(texts.offsets)
     # A word that is read where a key ends may reach into what follows; behind the last one follows this.
     data = np.concatenate([texts.data, np.zeros(_WIDTH, np.uint8)])
     windows: Words = np.ndarray((len(data) - _WIDTH + 1,), "<u8", data, 0, (1,))
-    halves = [secret ^ (left.astype(np.uint64) * _P1) for secret in _SECRET]
+    halves = [word ^ (left.astype(np.uint64) * _P1) for word in secret]
     rows: npt.NDArray[np.intp] | slice = slice(None)
     with np.errstate(over="ignore"):
         while True:

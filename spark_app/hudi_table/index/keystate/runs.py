@@ -1,16 +1,22 @@
 """Sorted runs of entries (mark of a key, number of a file group), the newest last, as a
 log-structured merge tree has them.
 
-A run never changes. A large one lies in files without a name, mapped into memory: the system pages
-them in and out, and frees them with the process, however it ends. Two runs are merged piece by
-piece, so that memory holds a piece of each.
+A run never changes. A large one lies in files, mapped into memory: the system pages them in and
+out. They have no name, so that the system frees them with the process, however it ends; those of a
+folder that outlives it have one. Two runs are merged piece by piece, so that memory holds a piece
+of each.
 """
 
 from __future__ import annotations
 
+import os
+import secrets
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -28,6 +34,27 @@ HELD_ENTRIES: Final = 1 << 16
 """A run of so many entries stays in memory."""
 PIECE_ENTRIES: Final = 1 << 20
 """How many entries of a run are merged at once."""
+_COLUMNS: Final[tuple[tuple[str, Any], ...]] = ((".high", np.uint64), (".low", np.uint64), (".number", np.uint32))
+SUFFIXES: Final = tuple(suffix for suffix, _ in _COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Where a run lies that outlives the process: a file for each column, `stem` with its suffix,
+    and the checksum of each."""
+
+    stem: Path
+    checksums: tuple[str, ...]
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The file of each column."""
+        return tuple(self.stem.with_suffix(suffix) for suffix in SUFFIXES)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether nobody has removed one."""
+        return all(path.is_file() for path in self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +63,32 @@ class Run:
 
     marks: Marks
     numbers: Numbers
+    named: Named | None = None
 
     @classmethod
-    def of(cls, marks: Marks, numbers: Numbers) -> Run:
-        """A run of entries in any order; of equal ones the first stays."""
-        return _stored([_sorted(marks, numbers)], len(marks))
+    def of(cls, marks: Marks, numbers: Numbers, folder: Path | None = None) -> Run:
+        """A run of entries in any order; of equal ones the first stays. A large one lies in the
+        folder, if there is one."""
+        return _stored([_sorted(marks, numbers)], len(marks), folder)
+
+    @classmethod
+    def read(cls, named: Named, count: int) -> Run | None:
+        """The run of so many entries in these files; None if one is not what was written."""
+        columns = []
+        for path, (_, kind), checksum in zip(named.files, _COLUMNS, named.checksums, strict=True):
+            if not path.is_file() or path.stat().st_size != count * np.dtype(kind).itemsize:
+                return None
+            column: npt.NDArray[Any] = np.memmap(path, kind, mode="r") if count else np.empty(0, kind)
+            if _checksum(column) != checksum:
+                return None
+            columns.append(column)
+        return cls(Marks(columns[0], columns[1]), columns[2], named)
+
+    def within(self, folder: Path) -> Run:
+        """The same run in files of a folder."""
+        if self.named is not None and self.named.stem.parent == folder and self.named.is_there:
+            return self
+        return _in_files([(self.marks, self.numbers)], folder)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -80,10 +128,10 @@ def _newest(rows: Places, numbers: Numbers) -> Found:
     return Found(rows[stay], numbers[stay])
 
 
-def merged(older: Run, newer: Run, alive: Flags, *, last: bool) -> Run:
+def merged(older: Run, newer: Run, alive: Flags, folder: Path | None = None, *, last: bool) -> Run:
     """Both runs as one, without what is not alive. `last`: nothing is older, so that nothing is
     left that an entry could take back."""
-    return _stored(_pieces(older, newer, alive, last=last), len(older) + len(newer))
+    return _stored(_pieces(older, newer, alive, last=last), len(older) + len(newer), folder)
 
 
 def _pieces(older: Run, newer: Run, alive: Flags, *, last: bool) -> Iterator[tuple[Marks, Numbers]]:
@@ -133,23 +181,41 @@ def _sorted(marks: Marks, numbers: Numbers) -> tuple[Marks, Numbers]:
     return marks.take(kept), numbers[kept]
 
 
-def _stored(pieces: Any, most: int) -> Run:
+def _stored(pieces: Any, most: int, folder: Path | None) -> Run:
     """The run of these pieces, of `most` entries or fewer. Raises OSError where the disk is
     full."""
-    if most <= HELD_ENTRIES:
-        found = list(pieces)
-        numbers = np.concatenate([np.empty(0, np.uint32), *(part for _, part in found)])
-        return Run(Marks.joined([part for part, _ in found]), numbers)
-    with (
-        tempfile.TemporaryFile(prefix="hudi-key-state-") as high,
-        tempfile.TemporaryFile(prefix="hudi-key-state-") as low,
-        tempfile.TemporaryFile(prefix="hudi-key-state-") as number,
-    ):
+    if most > HELD_ENTRIES:
+        return _in_files(pieces, folder)
+    found = list(pieces)
+    numbers = np.concatenate([np.empty(0, np.uint32), *(part for _, part in found)])
+    return Run(Marks.joined([part for part, _ in found]), numbers)
+
+
+def _in_files(pieces: Any, folder: Path | None) -> Run:
+    """In files without a name, or with one in the folder."""
+    stem = None if folder is None else folder / secrets.token_hex(16)
+    sums = [blake2b(digest_size=32) for _ in _COLUMNS]
+    with ExitStack() as opened:
+        files = [opened.enter_context(_new_file(stem, suffix)) for suffix in SUFFIXES]
         for marks, numbers in pieces:
-            for file, column in ((high, marks.high), (low, marks.low), (number, numbers)):
+            for file, total, column in zip(files, sums, (marks.high, marks.low, numbers), strict=True):
                 file.write(column)
-        columns = [_mapped(file, kind) for file, kind in ((high, np.uint64), (low, np.uint64), (number, np.uint32))]
-    return Run(Marks(columns[0], columns[1]), columns[2])
+                if stem is not None:
+                    total.update(np.ascontiguousarray(column).data)
+        columns = [_mapped(file, kind) for file, (_, kind) in zip(files, _COLUMNS, strict=True)]
+    named = None if stem is None else Named(stem, tuple(total.hexdigest() for total in sums))
+    return Run(Marks(columns[0], columns[1]), columns[2], named)
+
+
+def _new_file(stem: Path | None, suffix: str) -> Any:
+    if stem is None:
+        return tempfile.TemporaryFile(prefix="hudi-key-state-")
+    return open(f"{stem}{suffix}", "xb+", opener=private)
+
+
+def private(path: str, flags: int) -> int:
+    """Opens a file; a new one is for this user alone."""
+    return os.open(path, flags, 0o600)
 
 
 def _mapped(file: Any, kind: Any) -> npt.NDArray[Any]:
@@ -159,3 +225,7 @@ def _mapped(file: Any, kind: Any) -> npt.NDArray[Any]:
         return np.empty(0, kind)
     column: npt.NDArray[Any] = np.memmap(file, kind, mode="r")
     return column
+
+
+def _checksum(column: npt.NDArray[Any]) -> str:
+    return blake2b(column.data, digest_size=32).hexdigest()

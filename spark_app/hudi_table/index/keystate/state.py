@@ -11,14 +11,17 @@ cannot be. A failure of the disk makes the state empty, and the files are asked.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from hudi_table.index.keystate.marks import Marks
+from hudi_table.index.keystate.folder import Folder
+from hudi_table.index.keystate.marks import Marks, Words, new_secret
 from hudi_table.index.keystate.runs import GONE, Flags, Found, Run, find, merged
 from hudi_table.table.store import threads
 
@@ -51,12 +54,19 @@ class Learnt:
 
 @dataclass(slots=True)
 class KeyState:
-    """The state of one table. Whoever asks it or tells it something holds it (`held_state`)."""
+    """The state of one table. Whoever asks it or tells it something holds it (`held_state`).
+
+    `folder`: where it outlives the process, if anywhere. `identity` says what its keys depend on,
+    `commits` are completed instants that it has seen (`saved.py`)."""
 
     known: dict[Place, Known] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     alive: Flags = field(default_factory=lambda: np.zeros(0, bool))
     given: int = 0
+    secret: Words = field(default_factory=new_secret)
+    folder: Folder | None = None
+    identity: str = ""
+    commits: set[str] = field(default_factory=set)
     lock: threads.Lock = field(default_factory=threads.lock)
 
     def find(self, marks: Marks) -> Found:
@@ -83,7 +93,7 @@ class KeyState:
             numbers.append(np.full(len(learnt.added), known.number, np.uint32))
         if sum(map(len, marks)):
             # Of what a write both deletes and writes the entry comes first that says that it is there.
-            self._add(Run.of(Marks.joined(marks[::-1]), np.concatenate(numbers[::-1])))
+            self._add(Run.of(Marks.joined(marks[::-1]), np.concatenate(numbers[::-1]), self._path))
 
     def keep(self, places: Collection[Place]) -> None:
         """Forget all groups but these."""
@@ -91,8 +101,19 @@ class KeyState:
             self.alive[self.known.pop(place).number] = False
 
     def clear(self) -> None:
-        """Know nothing."""
+        """Know nothing, and let its folder go, with what was saved there."""
         self.known, self.runs, self.alive, self.given = {}, [], np.zeros(0, bool), 0
+        self.leave()
+
+    def leave(self) -> None:
+        """Let its folder go, for whoever takes it next."""
+        if self.folder is not None:
+            self.folder.close()
+        self.folder = None
+
+    @property
+    def _path(self) -> Path | None:
+        return None if self.folder is None else self.folder.path
 
     def _next_number(self) -> int:
         if self.given == len(self.alive):
@@ -107,7 +128,7 @@ class KeyState:
         self.runs.append(run)
         while len(self.runs) > 1 and len(self.runs[-2]) <= _GROWTH * len(self.runs[-1]):
             newer, older = self.runs.pop(), self.runs.pop()
-            self.runs.append(merged(older, newer, self.alive, last=not self.runs))
+            self.runs.append(merged(older, newer, self.alive, self._path, last=not self.runs))
 
 
 _STATES: dict[str, KeyState] = {}
@@ -122,7 +143,7 @@ def held_state(base_path: str) -> Iterator[KeyState]:
         state = _STATES.pop(base_path, None) or KeyState()
         _STATES[base_path] = state
         while len(_STATES) > STATES_MAX:
-            del _STATES[next(iter(_STATES))]
+            _STATES.pop(next(iter(_STATES))).leave()
     with state.lock:
         try:
             yield state
@@ -134,7 +155,17 @@ def held_state(base_path: str) -> Iterator[KeyState]:
 def forget_states() -> None:
     """What a new process begins with."""
     with _LOCK:
+        _leave_folders()
         _STATES.clear()
+
+
+def _leave_folders() -> None:
+    for state in _STATES.values():
+        state.leave()
+
+
+# A copy of this process is another one: it writes to no folder of this one, and holds none.
+os.register_at_fork(after_in_child=_leave_folders)
 
 
 def numbered(state: KeyState, files: Iterable[tuple[Place, tuple[str, ...]]]) -> Mapping[int, int]:

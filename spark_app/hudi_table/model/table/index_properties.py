@@ -38,6 +38,8 @@ keys, so that Hudi's writers, which have no such state but in Flink, find them t
 STATE_PARTITIONS, STATE_TTL = "index.partition.regex", "index.state.ttl"
 """Of a write with a key state, as Flink's writers name them: which partitions it keeps, and for how
 many days."""
+STATE_FOLDER = "hoodie.lakeops.key.state.folder"
+"""Of a write with a key state: the local folder in which it outlives the process."""
 INDEX_KEYS = (
     INDEX_TYPE, INDEX_CLASS, ENGINE, BUCKETS, BUCKETS_MIN, BUCKETS_MAX, HASH_FIELDS, RULE_TYPE, EXPRESSIONS, KEY_STATE,
 )  # fmt: skip

@@ -38,6 +38,7 @@ from hudi_table.model.table.index_properties import (
     INDEX_NAMES,
     INDEX_TYPE,
     RECORD_INDEX_MOVES,
+    STATE_FOLDER,
     STATE_PARTITIONS,
     STATE_TTL,
     index_properties,
@@ -157,7 +158,7 @@ def refuse_moves(index: IndexSpec, options: Mapping[str, str]) -> None:
 
 def refuse_state(index: IndexSpec, options: Mapping[str, str]) -> None:
     """Raise InvalidOptionError for what a key state is to keep where there is none."""
-    key = next((key for key in (STATE_PARTITIONS, STATE_TTL) if key in options), None)
+    key = next((key for key in (STATE_PARTITIONS, STATE_TTL, STATE_FOLDER) if key in options), None)
     if key is not None and not index.type.keeps_state:
         raise InvalidOptionError(
             f"option {key} is of a key state, and the table's index is {index.type.value}: leave the option out"

@@ -1,5 +1,6 @@
 """Processes that write a table with a key state are killed at any moment, one after the other and
-two at once: no key is there twice, and every acknowledged write is there.
+two at once: no key is there twice, and every acknowledged write is there. With a folder for the
+state each process begins with what the last one left.
 
 Omitted: a driver that reads a topic (`tests/streams/test_continuous.py`).
 """
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from hudi_table.model.table.index_properties import STATE_FOLDER
 from tests.support.scale import scaled
 from tests.support.written import contents, new_table, rows
 
@@ -26,13 +28,15 @@ from hudi_table.api import open_table
 from hudi_table.errors import HudiError
 from tests.support.written import rows
 
-place, name, run = sys.argv[1], sys.argv[2], int(sys.argv[3])
+place, name, run, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+options = {"hoodie.write.num.retries.on.conflict.failures": "20"}
+options |= {"hoodie.lakeops.key.state.folder": folder} if folder else {}
 table, draw = open_table(place), random.Random(f"{name}-{run}")
 for number in range(run * 10_000, run * 10_000 + 10_000):
     items = [(f"{name}{key}", draw.choice("xyz"), number) for key in draw.sample(range(30), 5)]
     print(json.dumps(items), flush=True)
     try:
-        table.upsert(rows(*items), options={"hoodie.write.num.retries.on.conflict.failures": "20"})
+        table.upsert(rows(*items), options=options)
     except HudiError as error:
         print(json.dumps(f"{type(error).__name__}: {error}"), flush=True)
     else:
@@ -43,14 +47,14 @@ for number in range(run * 10_000, run * 10_000 + 10_000):
 class Writer:
     """A process that moves keys of its own from partition to partition, and what it has told."""
 
-    def __init__(self, folder: Path, place: str, name: str) -> None:
-        self.folder, self.place, self.name, self.runs = folder, place, name, 0
+    def __init__(self, folder: Path, place: str, name: str, state: str = "") -> None:
+        self.folder, self.place, self.name, self.state, self.runs = folder, place, name, state, 0
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(self.folder)}
         with (self.folder / f"{self.name}-{self.runs}.told").open("wb") as told:
-            command = [sys.executable, "-c", WRITER, self.place, self.name, str(self.runs)]
+            command = [sys.executable, "-c", WRITER, self.place, self.name, str(self.runs), self.state]
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=told, env=environment)
         self.runs += 1
 
@@ -100,14 +104,16 @@ class Writer:
         return len(done)
 
 
+@pytest.mark.parametrize("outlives", [False, True], ids=["nothing is left", "the state is left"])
 @pytest.mark.parametrize(("kind", "names"), [("CopyOnWrite", "a"), ("MergeOnRead", "ab")], ids=["one", "two at once"])
 def test_killed_writers_leave_each_key_once_where_it_was_written_last(
-    kind: str, names: str, tmp_path: Path, figure: Callable[[int, str], None]
+    kind: str, names: str, outlives: bool, tmp_path: Path, figure: Callable[[int, str], None]
 ) -> None:
-    draw = random.Random(f"{kind}-{names}-{os.environ.get('HUDI_STREAMS_PASS', '')}")
+    draw = random.Random(f"{kind}-{names}-{outlives}-{os.environ.get('HUDI_STREAMS_PASS', '')}")
     table = new_table(f"file://{tmp_path}/lake/t", index="KeyState", type=kind)
     (tmp_path / "scratch").mkdir()
-    writers = [Writer(tmp_path / "scratch", table.base_path, name) for name in names]
+    state = str(tmp_path / "state") if outlives else ""
+    writers = [Writer(tmp_path / "scratch", table.base_path, name, state) for name in names]
     kills = scaled(20, quick=2)
     try:
         for _ in range(kills):
@@ -126,7 +132,7 @@ def test_killed_writers_leave_each_key_once_where_it_was_written_last(
         for writer in writers:
             writer.end()
     assert all(acknowledged), [writer.told()[-3:] for writer in writers]
-    table.upsert(rows(*((key, "z", -1) for key in stored)))
+    table.upsert(rows(*((key, "z", -1) for key in stored)), options={STATE_FOLDER: state} if state else {})
     assert contents(table) == sorted((key, "z", -1) for key in stored)
     left = [path.name for path in (tmp_path / "scratch").iterdir() if path.suffix != ".told"]
     assert not [name for name in left if "key-state" in name], "a state leaves no file behind"

@@ -15,15 +15,16 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.index.keystate import runs
-from hudi_table.index.keystate.marks import Marks
+from hudi_table.index.keystate.marks import Marks, new_secret
 from hudi_table.index.keystate.state import KeyState, Learnt, Place, numbered
 from tests.support.scale import scaled
 
 KEYS = [f"key-{number}" for number in range(60)]
+SECRET = new_secret()
 
 
 def marks(*keys: str) -> Marks:
-    return Marks.of(pa.array(keys, pa.string()))
+    return Marks.of(pa.array(keys, pa.string()), SECRET)
 
 
 @pytest.mark.parametrize("held", [0, 8, 1 << 16], ids=["files", "both", "memory"])
@@ -93,12 +94,12 @@ def test_marks_tell_keys_of_all_lengths_apart_wherever_they_lie_in_an_array() ->
         "ab",
     ]
     assert len(set(keys)) == len(keys)
-    whole = Marks.of(pa.array(keys))
+    whole = Marks.of(pa.array(keys), SECRET)
     assert len(np.unique(whole.high)) == len(np.unique(whole.low)) == len(keys)
     pieces = pa.chunked_array([keys[:50], [], keys[50:]])
     large = pa.array(keys, pa.large_string())
-    for other in (Marks.of(pieces), Marks.of(large), Marks.joined([marks(key) for key in keys])):
+    for other in (Marks.of(pieces, SECRET), Marks.of(large, SECRET), Marks.joined([marks(key) for key in keys])):
         assert other.high.tolist() == whole.high.tolist()
         assert other.low.tolist() == whole.low.tolist()
-    shifted = Marks.of(pa.array(["x", *keys]).slice(1))
+    shifted = Marks.of(pa.array(["x", *keys]).slice(1), SECRET)
     assert shifted.high.tolist() == whole.high.tolist()
