@@ -24,10 +24,8 @@ def table_of_keys(kind: str, index: str, **more: Any) -> Storage:
     """A table with keys in three partitions, of which some were written again and some are gone;
     `k2` has come to another partition, and is in both where the index is not global."""
     store = new_store()
-    create(
-        store,
-        TableSpec(SCHEMA, "id", index=index, name="t", type=kind, **({"partition_by": ["city"], "version": 6} | more)),
-    )
+    told: dict[str, Any] = {"partition_by": ["city"], "version": 6} | more
+    create(store, TableSpec(SCHEMA, "id", index=index, name="t", type=kind, **told))
     table = opened(store)
     table.write(rows(*((f"k{n}", "xyz"[n % 3], n) for n in range(12))), operation="insert")
     table.write(rows(("k1", "y", 100), ("k2", "x", 200), ("new", "z", 1)), operation="upsert")
