@@ -5,7 +5,8 @@ Facts (measured on Hudi 0.15.0, 1.0.2 and 1.1.1): rows in logs have the five met
 delete blocks hold keys as the key generator makes them; tables of the Simple, Nonpartitioned and
 Complex key generator alone may be such; no release answers incremental queries of them. 0.15.0 and
 1.0.2 cannot compact logs where the key has several fields, and neither can read them; 1.0.2 reads
-no such table with logs at all.
+no such table with logs at all. 1.1.1 refuses partial updates of them (`MERGE INTO`), so that each
+block of rows has the fields of the key.
 """
 
 from __future__ import annotations
