@@ -30,8 +30,7 @@ from tests.support.rows import assert_same_rows
 pytestmark = [pytest.mark.interop]
 
 NONE = {"hoodie.populate.meta.fields": "false"}
-RELEASES = {6: "0.15.0", 8: "1.1.1", 9: "1.1.1"}
-VERSIONS = pytest.mark.parametrize("version", RELEASES)
+BY_RELEASE = pytest.mark.parametrize(("version", "release"), [(6, "0.15.0"), (6, "1.1.1"), (8, "1.1.1"), (9, "1.1.1")])
 NAMES = SCHEMA.names
 
 
@@ -56,11 +55,11 @@ def agree(
 
 
 @pytest.mark.parametrize("index", ["bucket", "simple"])
-@VERSIONS
+@BY_RELEASE
 def test_hudi_goes_on_in_our_table_and_we_in_what_it_wrote(
-    hudis: Hudis, tmp_path: Path, version: int, index: str
+    hudis: Hudis, tmp_path: Path, version: int, release: str, index: str
 ) -> None:
-    base, oracle, model = tmp_path / "table", hudis[RELEASES[version]], Model(partitioned=True)
+    base, oracle, model = tmp_path / "table", hudis[release], Model(partitioned=True)
     ours.create(base, index=index, partitioned=True, version=version, type="MergeOnRead", options=NONE)
     steps = (("insert", range(20)), ("upsert", range(10, 25)), ("delete", range(0, 20, 3)))
     for number, (operation, numbers) in enumerate(steps):
@@ -97,9 +96,9 @@ def test_hudi_goes_on_in_our_table_and_we_in_what_it_wrote(
 
 
 @pytest.mark.parametrize("index", ["bucket", "simple"])
-@VERSIONS
-def test_we_go_on_in_hudis_table(hudis: Hudis, tmp_path: Path, version: int, index: str) -> None:
-    base, oracle, model = tmp_path / "table", hudis[RELEASES[version]], Model(partitioned=True)
+@BY_RELEASE
+def test_we_go_on_in_hudis_table(hudis: Hudis, tmp_path: Path, version: int, release: str, index: str) -> None:
+    base, oracle, model = tmp_path / "table", hudis[release], Model(partitioned=True)
     told = {
         "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.partitionpath.field": "city",
@@ -126,14 +125,16 @@ def test_we_go_on_in_hudis_table(hudis: Hudis, tmp_path: Path, version: int, ind
     assert open_table(base).doctor(keys=True, data=True) == ()
 
 
-@VERSIONS
-def test_a_key_of_several_fields_is_made_as_hudi_makes_it(hudis: Hudis, tmp_path: Path, version: int) -> None:
+@BY_RELEASE
+def test_a_key_of_several_fields_is_made_as_hudi_makes_it(
+    hudis: Hudis, tmp_path: Path, version: int, release: str
+) -> None:
     schema = pa.schema([("id", pa.string()), ("n", pa.int64()), ("city", pa.string()), ("ts", pa.int64())])
 
     def batch(ts: int, *items: tuple[str | None, int | None]) -> pa.Table:
         return pa.Table.from_pylist([{"id": key, "n": n, "city": "x", "ts": ts} for key, n in items], schema=schema)
 
-    base, oracle = tmp_path / "table", hudis[RELEASES[version]]
+    base, oracle = tmp_path / "table", hudis[release]
     create_table(
         base, schema, record_key=["id", "n"], partition_by="city", ordering_fields="ts", index="Simple",
         type="MergeOnRead", version=version, options=NONE,
@@ -157,8 +158,9 @@ def test_a_key_of_several_fields_is_made_as_hudi_makes_it(hudis: Hudis, tmp_path
     assert_same_rows(seen, mine, key=("id", "n"), columns=schema.names, of=repr(oracle))
 
 
-def test_a_complex_key_of_one_field_is_its_text_alone_on_version_6(hudis: Hudis, tmp_path: Path) -> None:
-    base, oracle, model = tmp_path / "table", hudis["0.15.0"], Model(partitioned=True)
+@pytest.mark.parametrize("release", ["0.15.0", "1.1.1"])
+def test_a_complex_key_of_one_field_is_its_text_alone_on_version_6(hudis: Hudis, tmp_path: Path, release: str) -> None:
+    base, oracle, model = tmp_path / "table", hudis[release], Model(partitioned=True)
     ours.create(base, index="simple", partitioned=True, type="MergeOnRead", options=NONE, partition_by=["city", "name"])
     filled = [number for number in range(1, 20) if number % 7]
     steps = (("insert", False), ("upsert", True), ("delete", True), ("upsert", False))
