@@ -11,7 +11,7 @@ from hudi_spark.routing.key_columns import record_key_column
 from hudi_table.api import create_table
 from hudi_table.errors import InvalidDataError
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.write.keygen.columns import record_keys
+from hudi_table.table.keys.record_keys import record_keys
 from hudi_table.write.keygen.composite_keys import doubtful_keys
 
 pytestmark = pytest.mark.spark

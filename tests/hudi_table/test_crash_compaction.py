@@ -2,9 +2,9 @@
 same rows as before, writers go on without a repair, and the retry completes the plan that was
 published, if one was.
 
-Matrix: {bucket partitioned, simple flat} × {schedule, execute, log compaction} × each storage call
-× {crash before, crash after, torn write, lost reply}, on an in-memory store; hudi-rs reads every
-distinct layout of the first two.
+Matrix: {bucket partitioned, simple flat, simple without stored keys} × {schedule, execute, log
+compaction} × each storage call × {crash before, crash after, torn write, lost reply}, on an
+in-memory store; hudi-rs reads every distinct layout of the first two steps.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from hudi_table.table.timeline.active import load_timeline
 from tests.support.crashes import (
     LATER_LOGS,
     LOG_LAYOUTS,
+    MADE_KEYS,
     Layout,
     Rows,
     copied,
@@ -65,7 +66,7 @@ STARTS: dict[str, tuple[Callable[[Layout], Storage], Callable[[HudiTable], None]
 
 
 @pytest.mark.parametrize("step", STARTS)
-@pytest.mark.parametrize("layout", [*LOG_LAYOUTS, LATER_LOGS], ids=str)
+@pytest.mark.parametrize("layout", [*LOG_LAYOUTS, LATER_LOGS, MADE_KEYS], ids=str)
 def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_completes_the_plan(
     layout: Layout, step: str, tmp_path: Path, figure: Callable[[int, str], None]
 ) -> None:

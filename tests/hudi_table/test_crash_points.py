@@ -2,11 +2,12 @@
 anything else.
 
 Matrix: {bucket, simple, global simple} × {partitioned, not} × each operation × each storage call ×
-{crash before, crash after, torn write, lost reply}, on an in-memory store. After the fault a reader
-that knows nothing reads; then the next write runs with no repair, with a young failed write left
-alone and with one taken for dead at once; then it is read again. An operation that reported success
-must be there; one that reported failure without a doubt must not. hudi-rs reads every distinct
-layout that a fault leaves, Apache Hudi a sample (`tests/interop/test_crash_layouts.py`).
+{crash before, crash after, torn write, lost reply}, on an in-memory store; of writes to logs also a
+table that stores no keys. After the fault a reader that knows nothing reads; then the next write
+runs with no repair, with a young failed write left alone and with one taken for dead at once; then
+it is read again. An operation that reported success must be there; one that reported failure
+without a doubt must not. hudi-rs reads every distinct layout that a fault leaves, Apache Hudi a
+sample (`tests/interop/test_crash_layouts.py`).
 
 Omitted: several processes at work at once (their races are another test), faults of the local disk.
 """
@@ -32,6 +33,7 @@ from tests.support.crashes import (
     LATER_LOGS,
     LAYOUTS,
     LOG_LAYOUTS,
+    MADE_KEYS,
     OPERATIONS,
     Layout,
     copied,
@@ -73,7 +75,7 @@ def test_a_fault_at_any_storage_call_leaves_the_old_or_the_new_table(layout, nam
 
 
 @pytest.mark.parametrize("name", ["insert", "upsert", "delete", "insert_overwrite"])
-@pytest.mark.parametrize("layout", [*LOG_LAYOUTS, LATER_LOGS], ids=str)
+@pytest.mark.parametrize("layout", [*LOG_LAYOUTS, LATER_LOGS, MADE_KEYS], ids=str)
 def test_a_fault_at_any_storage_call_of_a_write_to_logs_leaves_the_old_or_the_new_table(layout, name, tmp_path, figure):
     run = Run(prepared(layout), layout, name, 900.0, tmp_path)
     figure(run.every_point(), "crash points")

@@ -19,7 +19,8 @@ import pytest
 from hudi_table.api import create_table, open_table
 from hudi_table.model.service.findings import Check
 from hudi_table.model.table.config import PartitionField, TableConfig, TableType
-from hudi_table.write.keygen.columns import partition_paths, record_keys
+from hudi_table.table.keys.record_keys import record_keys
+from hudi_table.write.keygen.columns import partition_paths
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.support.hudi_oracle import HudiFailedError, HudiOracle

@@ -38,10 +38,12 @@ class Layout:
     type: TableType = TableType.COPY_ON_WRITE
     logs_changes: bool = False
     version: int = 6
+    stores_keys: bool = True
 
     def __str__(self) -> str:
         logs = "-logs" if self.type is TableType.MERGE_ON_READ else ""
         changes = "-changes" if self.logs_changes else ""
+        changes += "" if self.stores_keys else "-made keys"
         later = f"-version {self.version}" if self.version > 6 else ""
         return f"{self.index.value}-{'partitioned' if self.partitioned else 'flat'}{logs}{changes}{later}"
 
@@ -97,6 +99,8 @@ LATER = Layout(IndexType.BUCKET, True, version=9)
 LATER_LOGS = Layout(IndexType.SIMPLE, True, TableType.MERGE_ON_READ, version=9)
 """Tables of version 9, whose completed files are named by the decision, and whose logs by their
 writes."""
+MADE_KEYS = Layout(IndexType.SIMPLE, True, TableType.MERGE_ON_READ, stores_keys=False)
+"""A table that stores no meta columns: keys of rows in files and logs are made of their fields."""
 
 
 def new_store() -> Storage:
@@ -132,6 +136,7 @@ def spec(layout: Layout) -> TableSpec:
     return TableSpec(
         SCHEMA, "id", partition_by=["city"] if layout.partitioned else [], index=index, name="t", type=layout.type.value,
         options={CDC_ENABLED: "true"} if layout.logs_changes else {}, version=layout.version,
+        populate_meta_fields=None if layout.stores_keys else False,
     )  # fmt: skip
 
 

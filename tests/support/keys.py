@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_table.model.table.config import PartitionField, PartitionType, TableConfig, TableType
-from hudi_table.write.keygen.columns import partition_paths, record_keys
+from hudi_table.table.keys.record_keys import record_keys
+from hudi_table.write.keygen.columns import partition_paths
 
 
 def config(key: str = "k", *partitions: PartitionField | str, **changes: Any) -> TableConfig:

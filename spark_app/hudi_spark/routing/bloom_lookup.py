@@ -27,6 +27,7 @@ from hudi_table.index.filters import FileFilter, Filters, OpenBase
 from hudi_table.index.log_keys import logged_keys
 from hudi_table.index.sorted_keys import orders_agree
 from hudi_table.model.names import RECORD_KEY
+from hudi_table.table.keys.record_keys import FieldKeys, keys_of_stored
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.view.file_system_view import FileSlice
@@ -78,7 +79,7 @@ def filtered_keys(
         key_columns(attempt),
         to_arrow_schema(schema),
     )
-    worth = Worth(slices, attempt)
+    worth, made = Worth(slices, attempt), keys_of_stored(attempt.ctx.config)
     together = filters.at_once > 1
     if together:
         pairs = _requested_together(pairs, slices, handle, filters)
@@ -90,7 +91,7 @@ def filtered_keys(
         for batch in batches:
             for number, part in _by_slot(batch):
                 if number not in searches:
-                    searches[number] = _SliceSearch(storage, slices[number], visible, left)
+                    searches[number] = _SliceSearch(storage, slices[number], visible, left, made)
                 searches[number].add(part)
         for number, one in searches.items():
             dead = None
@@ -146,12 +147,20 @@ def _in_base(bloom: BloomFilter | None, keys: pa.Array) -> pa.Array:
 
 class _SliceSearch:
     """One slice, and the keys that it may hold. `filters`: where its filter comes from, None if it
-    was read already."""
+    was read already. `made`: how keys are made, None where they are stored."""
 
-    def __init__(self, storage: Storage, item: FileSlice, visible: VisibleInstants, filters: Filters | None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        item: FileSlice,
+        visible: VisibleInstants,
+        filters: Filters | None,
+        made: FieldKeys | None,
+    ) -> None:
         self._storage = storage
         self._item = item
-        self._logged = logged_keys(storage, item, visible) if item.logs else pa.array([], pa.string())
+        self._made = made
+        self._logged = logged_keys(storage, item, visible, made) if item.logs else pa.array([], pa.string())
         self._possible: list[pa.Array] = []
         self._bloom = None if filters is None else _bloom(storage, item, filters.filters_of([item]))
 
@@ -166,7 +175,7 @@ class _SliceSearch:
         possible = pa.concat_arrays(self._possible)
         if len(possible) == 0:
             return
-        for part in slice_keys(self._storage, self._item, self._logged, columns):
+        for part in slice_keys(self._storage, self._item, self._logged, columns, self._made):
             yield part.filter(pc.is_in(part.column(0), value_set=possible))
 
 

@@ -27,12 +27,12 @@ from hudi_table.metadata.record_index.lookup import RecordShards
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options.write_options import Operation
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.keys.record_keys import keys_of_stored
 from hudi_table.table.rows.live_keys import LiveKeys
 from hudi_table.table.rows.merge import ALWAYS_DELETE
 from hudi_table.table.view.file_system_view import FileSlice
 from hudi_table.write.attempt import Attempt
 from hudi_table.write.best_place import in_best_place
-from hudi_table.write.keygen.table_keys import TableKeys
 
 _TO = "_lakeops_to"
 _GONE = "_lakeops_gone"
@@ -67,7 +67,7 @@ def _answers(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, in_
     wanted = to_arrow_schema(schema)
     index, shards = in_tasks.index, in_tasks.shards
     handle, visible = TableHandle.of(attempt.ctx), attempt.visible
-    virtual = None if attempt.ctx.config.populate_meta_fields else TableKeys(attempt.ctx.config)
+    virtual = keys_of_stored(attempt.ctx.config)
     groups = tuple(slices)
     live = LiveKeys(attempt.ctx, attempt.timeline) if any(item.logs for item in slices) else None
 

@@ -21,6 +21,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from hudi_table.index.base import Index, Keys, Slot, UniformBuckets
 from hudi_table.model.names import DEFAULT_PARTITION, EMPTY_KEY, NULL_KEY, RECORD_KEY
 from hudi_table.model.table.config import PartitionType, TableConfig
+from hudi_table.table.keys.record_keys import prefixes_fields
 from hudi_table.write.keygen import columns as keygen
 from hudi_table.write.keygen.table_keys import TableKeys
 
@@ -34,7 +35,7 @@ def record_key_column(frame: DataFrame, config: TableConfig) -> Column:
     maker = TableKeys.of(config)
     if maker.function is not None or not _all_plain(frame, config.record_key):
         return _in_python(config.record_key, maker.record_keys)
-    if len(config.record_key) == 1 and not keygen.prefixes_fields(config):
+    if len(config.record_key) == 1 and not prefixes_fields(config):
         return sf.col(quoted(config.record_key[0])).cast("string")
     parts = []
     for name in config.record_key:

@@ -18,6 +18,7 @@ from hudi_spark.tasks import TableHandle
 from hudi_table.codec.parquet import read_batches
 from hudi_table.index.log_keys import logged_keys
 from hudi_table.model.names import RECORD_KEY
+from hudi_table.table.keys.record_keys import FieldKeys, keys_of_stored
 from hudi_table.table.rows.live_keys import LiveKeys
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.view.file_system_view import FileSlice
@@ -43,16 +44,16 @@ def stored_keys(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt) 
     wanted = to_arrow_schema(schema)
     handle = TableHandle.of(attempt.ctx)
     columns = key_columns(attempt)
-    visible, worth = attempt.visible, Worth(slices, attempt)
+    visible, worth, made = attempt.visible, Worth(slices, attempt), keys_of_stored(attempt.ctx.config)
 
     def keys_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         storage = handle.open().storage
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 item = slices[number]
-                logged = logged_keys(storage, item, visible) if item.logs else pa.array([], pa.string())
+                logged = logged_keys(storage, item, visible, made) if item.logs else pa.array([], pa.string())
                 dead = worth.dead(storage, number)
-                for part in slice_keys(storage, item, logged, columns):
+                for part in slice_keys(storage, item, logged, columns, made):
                     yield as_stored(part, number, item.partition, worth.of(part.column(0), number, dead), wanted)
 
     numbers = spark.createDataFrame([(number,) for number in range(len(slices))], "number int")
@@ -83,18 +84,26 @@ def _ordering(attempt: Attempt) -> str | None:
     return attempt.prepared.rule.ordering if attempt.prepared.index.is_global else None
 
 
-def slice_keys(storage: Storage, item: FileSlice, logged: pa.Array, columns: list[str]) -> Iterator[pa.RecordBatch]:
+def slice_keys(
+    storage: Storage, item: FileSlice, logged: pa.Array, columns: list[str], made: FieldKeys | None
+) -> Iterator[pa.RecordBatch]:
     """Batches of the key column (and the ordering column) of a slice, each key once. `logged`: the
-    keys in its logs."""
+    keys in its logs. `made`: how keys are made, None where they are stored."""
     unseen = np.ones(len(logged), dtype=bool)
+    reads = columns if made is None else list(dict.fromkeys([*made.columns, *columns[1:]]))
     if item.base is not None:
         with storage.open_read(item.base.path) as source:
-            for part in read_batches(source, columns, path=item.base.path, batch_rows=_BATCH_ROWS):
+            for batch in read_batches(source, reads, path=item.base.path, batch_rows=_BATCH_ROWS):
+                part = batch if made is None else _with_keys(batch, columns, made)
                 if len(logged):
                     unseen &= ~np.asarray(pc.is_in(logged, value_set=part.column(0)))
                 yield part
     if unseen.any():
         yield pa.record_batch([logged.filter(pa.array(unseen))], names=[RECORD_KEY])
+
+
+def _with_keys(batch: pa.RecordBatch, columns: list[str], made: FieldKeys) -> pa.RecordBatch:
+    return pa.record_batch([made.record_keys(batch), *(batch.column(name) for name in columns[1:])], names=columns)
 
 
 def as_stored(part: pa.RecordBatch, number: int, partition: str, worth: pa.Array, wanted: pa.Schema) -> pa.RecordBatch:

@@ -23,6 +23,7 @@ from hudi_table.index.filters import Filters
 from hudi_table.metadata.record_index.lookup import RecordShards
 from hudi_table.model.timeline.conflict_keys import file_conflict_key
 from hudi_table.table.commit.transaction import Transaction
+from hudi_table.table.keys.record_keys import FieldKeys
 from hudi_table.table.rows.live_keys import LiveKeys
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Engine, Storage
@@ -82,19 +83,6 @@ class Keys:
     ordering: pa.Array | None = None
 
 
-class VirtualKeys(Protocol):
-    """Record keys of stored rows of a table that stores none."""
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """The columns that keys are made of."""
-        ...
-
-    def record_keys(self, batch: pa.RecordBatch) -> pa.Array:
-        """One string per row."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """What an index may look into: storage, the latest slices of the partitions that it asks for,
@@ -109,7 +97,7 @@ class Lookup:
     slices: Sequence[FileSlice]
     engine: Engine
     ordering_field: str | None = None
-    virtual_keys: VirtualKeys | None = None
+    virtual_keys: FieldKeys | None = None
     visible: VisibleInstants | None = None
     live: Callable[[], LiveKeys] | None = None
 

@@ -121,7 +121,9 @@ def search_slice(lookup: Lookup, item: FileSlice, wanted: Wanted, pruning: Pruni
     stored = no_hit() if item.base is None else _in_base(lookup, item.base, wanted, pruning, ordering)
     if not item.logs or lookup.visible is None:
         return stored
-    logged = pc.index_in(logged_keys(lookup.storage, item, lookup.visible), value_set=wanted.keys).drop_null()
+    logged = pc.index_in(
+        logged_keys(lookup.storage, item, lookup.visible, lookup.virtual_keys), value_set=wanted.keys
+    ).drop_null()
     # Tables with logs compare no ordering values here (write/checks/request.py refuses the one kind that would).
     return Hit(np.unique(np.concatenate([stored.rows, wanted.rows[logged.to_numpy()]])))
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.codec.log.blocks import BlockType, scan_blocks
-from hudi_table.codec.log.rows import read_rows
 from hudi_table.codec.parquet import read_batches
 from hudi_table.index.base import Lookup
 from hudi_table.model.names import RECORD_KEY, join
+from hudi_table.table.rows.log_entries import block_keys
 from hudi_table.table.rows.merge import one_chunk
 from hudi_table.table.view.file_system_view import FileSlice
 
@@ -51,13 +51,9 @@ def _based(lookup: Lookup, path: str) -> list[pa.Array]:
 
 
 def _logged(lookup: Lookup, path: str) -> list[pa.Array]:
-    found = []
     with lookup.storage.open_read(path) as source:
-        for block in scan_blocks(source, path=path):
-            if block.type not in _NOT_ROWS:
-                rows = read_rows(source, block, [RECORD_KEY])
-                found.append(one_chunk(rows.column(RECORD_KEY)).cast(pa.string()))
-    return found
+        blocks = [block for block in scan_blocks(source, path=path) if block.type not in _NOT_ROWS]
+        return [block_keys(source, block, lookup.virtual_keys) for block in blocks]
 
 
 def stored_ordering(lookup: Lookup, item: FileSlice, wanted: pa.Array, ordering: str) -> tuple[pa.Array, pa.Array]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import Stitched, read_batches, read_footer
 from hudi_table.errors import CorruptTableError, ExpiredError, HudiError, InvalidDataError, ObjectNotFoundError
+from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.read.filter.predicates import Bound
 from hudi_table.read.footer_stats import ranges
@@ -251,8 +252,11 @@ def _merged(ctx: TableContext, plan: ScanPlan, item: FileSlice) -> Iterator[pa.R
     extra = [field for field in plan.merging if field.name not in plan.reads.names]
     schema = pa.schema([*plan.reads, *extra])
 
+    keys = plan.merge.keys
+
     def base(wanted: pa.Schema) -> Iterator[pa.Table]:
-        return (pa.Table.from_batches([batch]) for batch in _of_base(ctx, plan, item.base, wanted, prune=False))
+        found = (pa.Table.from_batches([batch]) for batch in _of_base(ctx, plan, item.base, wanted, prune=False))
+        return found if keys is None or RECORD_KEY not in wanted.names else map(keys.put_in, found)
 
     asked = Asked(plan.reads, partial(_largest, ctx, plan, item.base), base)
     blocks = slice_blocks(ctx.storage, item.logs, plan.visible)

@@ -139,9 +139,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         history=history,
         visible=VisibleInstants.of(timeline, as_of),
         merge=how,
-        merging=pa.schema(
-            [everything.field(name) for name in how.needs(everything)] if any(s.logs for s in slices) else []
-        ),
+        merging=pa.schema(how.needs(everything) if any(s.logs for s in slices) else []),
         merge_bytes=max(1, request.max_memory // SLICES_AT_ONCE),
         buckets=left.buckets,
         buckets_total=count,

@@ -6,6 +6,7 @@ from hudi_table.errors import InvalidOptionError, UnsupportedTableError
 from hudi_table.model.queries import QUERIES
 from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.model.table.version_properties import BOOTSTRAP_INDEX, BOOTSTRAP_INDEX_TYPE, HFILE_INDEX
+from hudi_table.table.keys.record_keys import unmade_keys
 from hudi_table.table.timeline.context import TableContext
 
 _OLD_HFILE_INDEX = "org.apache.hudi.common.bootstrap.index.HFileBootstrapIndex"
@@ -24,18 +25,15 @@ def check_readable(ctx: TableContext, query: str = "snapshot") -> None:
     InvalidOptionError for a query."""
     config, base = ctx.config, ctx.base_path
     check_query(query, base)
-    if config.type is TableType.MERGE_ON_READ and not config.populate_meta_fields:
-        raise UnsupportedTableError(
-            f"table {config.name!r} is a merge-on-read table without meta columns (hoodie.populate.meta.fields=false), "
-            "and its logs hold no record keys",
-            base_path=base,
-        )
     if config.later_merge is not None and config.later_merge.refused and _merges(config, query):
         raise UnsupportedTableError(
             f"table {config.name!r} is merge-on-read and merges rows {config.later_merge.refused}, which this release cannot: read its base files "
             "alone (query='read_optimized'), or read it with the engine that wrote it",
             base_path=base,
         )
+    unmade = unmade_keys(config)
+    if unmade is not None and _merges(config, query):
+        raise UnsupportedTableError(f"table {config.name!r} cannot be read: it {unmade}", base_path=base)
     for key, plain, what in (
         ("hoodie.table.base.file.format", ("PARQUET",), "base files in another format than Parquet"),
         ("hoodie.datasource.write.drop.partition.columns", ("FALSE",), "partition columns that its files lack"),

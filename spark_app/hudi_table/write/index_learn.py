@@ -15,6 +15,7 @@ from hudi_table.errors import HudiError
 from hudi_table.index.base import Index, Lookup, Slot, Written
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.keys.record_keys import keys_of_stored
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline
@@ -22,7 +23,6 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.write.checks.request import resolve_index
-from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.workload import FileGroupTask, Mode
 
 _log = logging.getLogger("hudi_table")
@@ -73,6 +73,6 @@ def tell_written(
 def snapshot(ctx: TableContext, engine: Engine) -> Lookup:
     """What a table holds now, as an index looks at it."""
     timeline = load_timeline(ctx)
-    virtual = None if ctx.config.populate_meta_fields else TableKeys(ctx.config)
+    virtual = keys_of_stored(ctx.config)
     slices = FileSystemView(ctx, timeline).latest_slices()
     return Lookup(ctx.storage, slices, engine, None, virtual, VisibleInstants.of(timeline))

@@ -18,9 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.parquet import read_batches
 from hudi_table.errors import InvalidDataError
-from hudi_table.index.base import Index, Keys, Lookup, Routed, Slot, VirtualKeys
+from hudi_table.index.base import Index, Keys, Lookup, Routed, Slot
 from hudi_table.model.counts import counted
 from hudi_table.model.options.write_options import DUPLICATE_POLICY, DuplicatePolicy
 from hudi_table.table.rows.live_keys import LiveKeys
@@ -30,7 +29,6 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice
 from hudi_table.write.attempt import Attempt
 from hudi_table.write.incoming import Marks, Taken, filled
-from hudi_table.write.keygen.table_keys import TableKeys
 
 
 def duplicates_error(key: str, count: int) -> InvalidDataError:
@@ -47,8 +45,7 @@ class StoredRows:
     them. Picklable."""
 
     def __init__(self, ctx: TableContext, timeline: Timeline) -> None:
-        self._virtual: VirtualKeys | None = None if ctx.config.populate_meta_fields else TableKeys.of(ctx.config)
-        self._live = LiveKeys(ctx, timeline) if self._virtual is None else None
+        self._live = LiveKeys(ctx, timeline)
 
     def marks(self, storage: Storage, item: FileSlice, keys: pa.Array) -> Marks:
         """True for each of the keys, strings, whose row the slice has now. Raises
@@ -60,14 +57,7 @@ class StoredRows:
 
     def keys_of(self, storage: Storage, item: FileSlice) -> Iterator[pa.Array]:
         """The record keys of a slice's rows, in pieces. Raises CorruptTableError."""
-        if self._virtual is None:
-            assert self._live is not None
-            yield from self._live.of(storage, item)
-        elif item.base is not None:
-            # Tables without stored keys are copy-on-write: there are no logs.
-            with storage.open_read(item.base.path) as source:
-                for batch in read_batches(source, list(self._virtual.columns), path=item.base.path):
-                    yield self._virtual.record_keys(batch)
+        return self._live.of(storage, item)
 
     def of_routed(self, keys: Keys, routed: Routed, lookup: Lookup) -> Marks:
         """True for each of `keys` that an index which looked into the snapshot found in a slice,

@@ -38,6 +38,7 @@ from hudi_table.table.commit.undo import finish_undos
 from hudi_table.table.engine.local_engine import at_a_store
 from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.engine.operation_log import logged
+from hudi_table.table.keys.record_keys import keys_of_stored
 from hudi_table.table.rows.live_keys import LiveKeys
 from hudi_table.table.rows.spill import GroupedRows
 from hudi_table.table.store.at_once import at_once
@@ -262,11 +263,10 @@ def _attempt(
         with attempt.txn.signs_of_life(), ExitStack() as kept:
             tagged = taken
             if not taken.tagged:
-                virtual = None if ctx.config.populate_meta_fields else TableKeys(ctx.config)
                 slices = attempt.view.latest_slices(None if prepared.index.is_global else sorted(taken.paths))
                 index = prepared.index.as_of(ctx, attempt.timeline) if prepared.finds_keys else prepared.index
-                live = partial(LiveKeys, ctx, attempt.timeline)
-                lookup = Lookup(ctx.storage, slices, engine, prepared.rule.ordering, virtual, attempt.visible, live)
+                live, made = partial(LiveKeys, ctx, attempt.timeline), keys_of_stored(ctx.config)
+                lookup = Lookup(ctx.storage, slices, engine, prepared.rule.ordering, made, attempt.visible, live)
                 unstored = unstored_keys(attempt, index, lookup)
                 tagged = incoming.tag(taken, replace(prepared, index=index), lookup, request.max_memory, unstored)
                 kept.enter_context(tagged.rows)

@@ -130,7 +130,7 @@ def _slice_plan(ctx: TableContext, timeline: Timeline, schema: pa.Schema, image:
         partitions_total=0,
         history=load_column_history(ctx, timeline),
         merge=how,
-        merging=pa.schema([everything.field(name) for name in how.needs(everything)]),
+        merging=pa.schema(how.needs(everything)),
         reached=timeline.reached(seen),
     )
 

@@ -21,10 +21,10 @@ from hudi_table.model.table.config import KeyEncoding
 from hudi_table.read.plan import Request
 from hudi_table.read.scan import Scan
 from hudi_table.services.doctor.examined import Examined
+from hudi_table.table.keys.record_keys import refuse_unknown_generator
 from hudi_table.table.rows.merge import one_chunk
 from hudi_table.table.rows.parts import PARTS_MAX, hash_part
 from hudi_table.table.rows.spill import GroupedRows
-from hudi_table.write.keygen.columns import refuse_unknown_generator
 from hudi_table.write.keygen.table_keys import TableKeys
 
 SAMPLES_MAX = 3

@@ -71,5 +71,5 @@ def _plan(attempt: Attempt, slices: tuple[FileSlice, ...], *, logs: bool) -> Sca
         partitions_total=0,
         history=load_column_history(ctx, attempt.timeline),
         merge=how,
-        merging=pa.schema([everything.field(name) for name in how.needs(everything)] if logs else []),
+        merging=pa.schema(how.needs(everything) if logs else []),
     )

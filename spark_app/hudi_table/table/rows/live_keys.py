@@ -18,11 +18,12 @@ import pyarrow.compute as pc
 from hudi_table.codec.avro.schema import with_meta
 from hudi_table.codec.conform import conform
 from hudi_table.codec.log.blocks import BlockType
-from hudi_table.codec.log.rows import read_deletes, read_rows
+from hudi_table.codec.log.rows import read_deletes
 from hudi_table.codec.parquet import read_batches
 from hudi_table.model.names import IS_DELETED, RECORD_KEY
 from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.table.engine.memory import MERGE_BYTES
+from hudi_table.table.rows.log_entries import block_keys
 from hudi_table.table.rows.log_merge import merged_rows
 from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
 from hudi_table.table.rows.merge import one_chunk
@@ -35,9 +36,8 @@ from hudi_table.table.view.file_system_view import FileSlice
 
 
 class LiveKeys:
-    """The keys of any slice of one snapshot of a table that stores them
-    (`hoodie.populate.meta.fields`). Picklable. `beside`: fields of columns that `rows_of` gives
-    too."""
+    """The keys of any slice of one snapshot of a table, made of their fields where it stores none.
+    Picklable. `beside`: fields of columns that `rows_of` gives too."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class LiveKeys:
         self._visible = VisibleInstants.of(timeline)
         stored = with_meta(table_schema(ctx, timeline) or pa.schema([]))
         self._merge = SliceMerge.of(ctx.config, stored)
-        needs = [stored.field(name) for name in self._merge.needs(stored)]
+        needs = self._merge.needs(stored)
         given = {field.name: field for field in beside}
         self._asked = pa.schema([stored.field(RECORD_KEY), *given.values()])
         self._columns = pa.schema([*needs, *(given[name] for name in given.keys() - {field.name for field in needs})])
@@ -71,24 +71,17 @@ class LiveKeys:
 
     def rows_of(self, storage: Storage, item: FileSlice) -> Iterator[pa.Table]:
         """The record keys with the columns beside them, in pieces. Raises as `of` does."""
-        names = self._asked.names
         if not item.logs:
-            for batch in self._base(storage, item, names):
-                yield pa.Table.from_batches([conform(batch, self._asked)])
+            yield from self._base(storage, item, self._asked)
             return
         for table in self._merged(storage, item):
-            yield table.select(names)
+            yield table.select(self._asked.names)
 
     def of(self, storage: Storage, item: FileSlice) -> Iterator[pa.Array]:
         """The record keys, strings, in pieces. Raises CorruptTableError, ObjectNotFoundError if a
         file was cleaned meanwhile."""
-        if not item.logs:
-            yield from (
-                one_chunk(batch.column(RECORD_KEY)).cast(pa.string())
-                for batch in self._base(storage, item, [RECORD_KEY])
-            )
-            return
-        for table in self._merged(storage, item):
+        alone = pa.schema([self._asked.field(RECORD_KEY)])
+        for table in self._merged(storage, item) if item.logs else self._base(storage, item, alone):
             yield one_chunk(table.column(RECORD_KEY))
 
     def dead_of(self, storage: Storage, item: FileSlice) -> pa.Array:
@@ -100,12 +93,8 @@ class LiveKeys:
             if block.type is BlockType.DELETE or rows_delete:
                 with storage.open_read(block.path) as source:
                     is_delete = block.type is BlockType.DELETE
-                    keys = (
-                        read_deletes(source, block).keys
-                        if is_delete
-                        else read_rows(source, block, [RECORD_KEY]).column(RECORD_KEY)
-                    )
-                    found.append(one_chunk(keys).cast(pa.string()))
+                    deleted = read_deletes(source, block).keys if is_delete else None
+                    found.append(block_keys(source, block, self._merge.keys) if deleted is None else deleted)
         dead = one_chunk(pa.chunked_array(found, pa.string())).unique()
         if len(dead):
             is_dead = np.ones(len(dead), dtype=bool)
@@ -115,13 +104,18 @@ class LiveKeys:
         return dead
 
     def _merged(self, storage: Storage, item: FileSlice) -> Iterator[pa.Table]:
-        rows = (conform(batch, self._columns) for batch in self._base(storage, item, self._columns.names))
-        base = (pa.Table.from_batches([batch]) for batch in rows)
+        base = self._base(storage, item, self._columns)
         blocks = slice_blocks(storage, item.logs, self._visible)
         return merged_rows(storage, base, blocks, self._columns, self._merge, memory_bytes=self._memory)
 
-    def _base(self, storage: Storage, item: FileSlice, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    def _base(self, storage: Storage, item: FileSlice, wanted: pa.Schema) -> Iterator[pa.Table]:
+        """The rows of the base file, with these columns."""
         if item.base is None:
             return
+        keys = self._merge.keys
+        made_of = [self._columns.field(name) for name in self._merge.key_columns if name not in wanted.names]
+        reads = pa.schema([*wanted, *made_of])
         with storage.open_read(item.base.path) as source:
-            yield from read_batches(source, columns, path=item.base.path)
+            for batch in read_batches(source, reads.names, path=item.base.path):
+                rows = pa.Table.from_batches([conform(batch, reads)])
+                yield rows if keys is None else keys.put_in(rows).select(wanted.names)

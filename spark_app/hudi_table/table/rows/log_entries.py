@@ -4,11 +4,14 @@ order of the log.
 A changelog of Flink's (`hoodie.allow.operation.metadata.field`) has its deletes among the rows:
 those whose `_hoodie_operation` is `D`, and the old rows of updates, `-U`. They count as flagged
 deletes, as for Hudi 1.1.1; 0.15.0 takes `-U` for a row (measured).
+
+Where a table stores no meta columns, the rows' keys are made of their fields; deletes hold them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +21,10 @@ import pyarrow.types as pt
 from hudi_table.codec.conform import conform
 from hudi_table.codec.log.blocks import BlockType, LogBlock, unreadable
 from hudi_table.codec.log.rows import DeletedKeys, read_deletes, read_rows
-from hudi_table.errors import CorruptTableError, InvalidDataError
+from hudi_table.errors import CorruptTableError, InvalidDataError, InvalidSchemaError
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import GONE_OPERATIONS, OPERATION_COLUMN, RECORD_KEY
+from hudi_table.table.keys.record_keys import FieldKeys
 from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, Mask, one_chunk, present_column
 from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.ports import Storage
@@ -50,7 +54,7 @@ def entry_tables(
                 flagged = _ordered(rows, how)
             else:
                 found = read_rows(source, block, [*dict.fromkeys([*schema.names, OPERATION_COLUMN])])
-                rows, flagged = _conformed(found, schema, block), _taken_away(found)
+                rows, flagged = _conformed(found, schema, block, how.keys), _taken_away(found)
                 flagged |= _marked(rows, how.marker)
         deletes = np.full(len(rows), block.type is BlockType.DELETE) & ~(flagged & how.later)
         done += weight
@@ -123,9 +127,21 @@ def _java_class(kind: pa.DataType) -> str:
     return "BigDecimal" if pt.is_decimal(kind) else str(kind)
 
 
-def _conformed(rows: pa.Table, schema: pa.Schema, block: LogBlock) -> pa.Table:
+def block_keys(source: Any, block: LogBlock, keys: FieldKeys | None) -> pa.Array:
+    """The record keys of a block of rows, strings. `keys`: how they are made, None where they are
+    stored. Raises CorruptTableError."""
+    if keys is None:
+        return one_chunk(read_rows(source, block, [RECORD_KEY]).column(RECORD_KEY)).cast(pa.string())
     try:
-        return conform(rows, schema)
+        return keys.record_keys(read_rows(source, block, keys.columns))
+    except (InvalidDataError, InvalidSchemaError) as error:
+        raise unreadable(block, error) from error
+
+
+def _conformed(rows: pa.Table, schema: pa.Schema, block: LogBlock, keys: FieldKeys | None) -> pa.Table:
+    try:
+        found = conform(rows, schema)
+        return found if keys is None else keys.put_in(found)
     except InvalidDataError as error:
         raise CorruptTableError(
             f"the block at {block.offset} of {block.path} does not fit the table's schema: {error.message}",

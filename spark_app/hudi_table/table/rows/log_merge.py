@@ -95,7 +95,7 @@ def merged_rows(
         if asked is not None and out is not schema and _is_newer(entries, rule, asked):
             # So the base need not tell its ordering values.
             rule = replace(rule, ordering=None)
-            base = asked.base(_without(schema, {how.rule.ordering} - set(out.names)))
+            base = asked.base(_without(schema, {how.rule.ordering}.difference(out.names, how.key_columns)))
         merger = Merger(entries, out, rule)
         for table in _grouped(base, len(entries) // 2, held.limit):
             yield merger.apply(table)

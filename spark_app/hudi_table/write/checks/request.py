@@ -42,6 +42,7 @@ from hudi_table.model.table.index_properties import (
 from hudi_table.model.table.layouts import has_logical_types
 from hudi_table.model.table.partition_buckets import render_rules
 from hudi_table.model.timeline.commits import SCHEMA_KEY
+from hudi_table.table.keys.record_keys import unmade_keys
 from hudi_table.table.rows.merge import MergeRule
 from hudi_table.write.checks.inline_clustering import check_inline_order
 from hudi_table.write.checks.merge_mode import (
@@ -204,10 +205,6 @@ def refuse_unsupported(config: TableConfig, *, merges: bool = True) -> None:
     extra = config.extra
     faults = [
         (
-            config.type is TableType.MERGE_ON_READ and not config.populate_meta_fields,
-            "is merge-on-read and stores no meta columns (hoodie.populate.meta.fields=false)",
-        ),
-        (
             config.type is TableType.MERGE_ON_READ
             and config.merge_mode is MergeMode.EVENT_TIME
             and config.index is not None
@@ -237,6 +234,9 @@ def refuse_unsupported(config: TableConfig, *, merges: bool = True) -> None:
         ),
     ]  # fmt: skip
     found = [what for present, what in faults if present]
+    unmade = unmade_keys(config)
+    if unmade is not None:
+        raise UnsupportedTableError(f"table {config.name!r} cannot be written: it {unmade}")
     for what in (*found, *(unknown_merging(config) if merges else ())):
         raise UnsupportedTableError(f"table {config.name!r} {what}, which this release does not write")
 

@@ -27,6 +27,7 @@ from hudi_table.model.table.cdc import INSERT
 from hudi_table.model.timeline.commits import CDC_STATS, WriteStat
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.read_ahead import open_sized
+from hudi_table.table.keys.record_keys import FieldKeys
 from hudi_table.table.rows.combine import combined_per_key
 from hudi_table.table.rows.fold_later import folded_per_key
 from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, MergeCounts, Merger, deleted, newest_per_key
@@ -35,7 +36,6 @@ from hudi_table.table.store.ports import Storage
 from hudi_table.write.event_times import EventTimes
 from hudi_table.write.handles.cdc import ChangeLog, RecordingMerger, change_log
 from hudi_table.write.handles.log import write_log
-from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.settings import WriteSettings
 from hudi_table.write.workload import SIZE_SLACK, FileGroupTask, Mode
 
@@ -238,7 +238,7 @@ def base_rows(work: FileWork, storage: Storage, *, dictionaries: bool = True) ->
                 work.rows = _with_dictionaries(work.rows, batch.schema, task.settings.rule.orderings)
             first = False
             table = _conformed(pa.Table.from_batches([batch]), work.rows)
-            yield table if virtual is None else _with_keys(table, TableKeys(virtual))
+            yield table if virtual is None else FieldKeys(virtual).put_in(table)
 
 
 def _held_bytes(settings: WriteSettings) -> int:
@@ -272,12 +272,6 @@ def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column if column.type == _CONSTANT else column.dictionary_encode()
-
-
-def _with_keys(table: pa.Table, keys: TableKeys) -> pa.Table:
-    """The rows with the record keys that their columns make."""
-    position = table.schema.get_field_index(RECORD_KEY)
-    return table.set_column(position, table.schema.field(position), keys.record_keys(table))
 
 
 def _incoming(

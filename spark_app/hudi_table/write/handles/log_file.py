@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from hudi_table.codec.avro.schema import with_meta_text
 from hudi_table.codec.log.rows import avro_block, delete_block, parquet_block
-from hudi_table.model.names import OPERATION_COLUMN, RECORD_KEY, UPDATED
+from hudi_table.model.names import META_COLUMNS, OPERATION_COLUMN, RECORD_KEY, UPDATED
 from hudi_table.model.options.write_options import LogBlocks
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.rows.merge import one_chunk, ordering_values
@@ -58,9 +58,12 @@ class LogWriter:
 
     def put(self, piece: pa.Table) -> None:
         """A data block of rows with the five meta columns, in the task's schema. A row that tells
-        no operation is an update."""
+        no operation is an update. Where the table stores no meta columns, they are null, as Hudi
+        leaves them."""
         schema, instant, settings = self._avro_schema, self.task.instant, self.task.settings
         piece = _with_operations(piece)
+        if settings.virtual_keys is not None:
+            piece = _without_meta(piece)
         if settings.log_blocks is LogBlocks.PARQUET:
             block = parquet_block(
                 piece,
@@ -97,6 +100,12 @@ def _with_operations(rows: pa.Table) -> pa.Table:
     if place < 0:
         return rows
     return rows.set_column(place, rows.schema.field(place), pc.fill_null(rows.column(place), UPDATED))
+
+
+def _without_meta(rows: pa.Table) -> pa.Table:
+    data = rows.drop_columns(list(META_COLUMNS))
+    nulls = [pa.nulls(len(rows), pa.string())] * len(META_COLUMNS)
+    return pa.Table.from_arrays([*nulls, *data.columns], names=[*META_COLUMNS, *data.column_names])
 
 
 def _cut(table: pa.Table, rows: int) -> Iterator[pa.Table]:

@@ -1,15 +1,15 @@
-"""Record keys and partition paths of rows, column by column, as Apache Hudi's key generators make
-them.
+"""Partition paths of rows, column by column, as Apache Hudi's key generators make them.
 
-| key generator | record key | partition path |
-|---|---|---|
-| Simple, TimestampBased | text of the one field | one field |
-| Complex | one field: its text (`Raw`, as 0.15.0) or `field:text` (`FieldPrefixed`); more: `f1:v1,f2:v2` | all fields, `/` between |
-| Nonpartitioned | one field: its text; more: as Complex | '' |
-| Custom | as Nonpartitioned | all fields, each Simple or Timestamp |
+Record keys are made in `table.keys.record_keys`.
 
-Measured on Hudi 0.15.0: in a key of several fields null is `__null__` and empty `__empty__`, and
-not all of them may be so; a null or empty partition value is `__HIVE_DEFAULT_PARTITION__` (of a
+| key generator | partition path |
+|---|---|
+| Simple, TimestampBased | one field |
+| Complex | all fields, `/` between |
+| Nonpartitioned | '' |
+| Custom | all fields, each Simple or Timestamp |
+
+Measured on Hudi 0.15.0: a null or empty partition value is `__HIVE_DEFAULT_PARTITION__` (of a
 Timestamp field: the instant 0); escaping is applied to the formatted text, so `yyyy/MM` with
 `url_encode` is one folder `2024%2F02`. Values that lead out of the table are written by Hudi where
 they lead; here they are refused, as is `:` in the first folder, which Hudi's own writer fails on.
@@ -18,55 +18,21 @@ they lead; here they are refused, as is `:` in the first folder, which Hudi's ow
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.errors import InvalidDataError, InvalidRequestError, InvariantError, UnsupportedTableError
+from hudi_table.errors import InvalidDataError, InvalidRequestError, UnsupportedTableError
 from hudi_table.model.counts import counted
-from hudi_table.model.names import DEFAULT_PARTITION, EMPTY_KEY, HOODIE, NULL_KEY, escape_partition_value
-from hudi_table.model.table.config import KeyEncoding, PartitionField, PartitionType, TableConfig
-from hudi_table.model.table.properties import generator_class, one_complex_field
-from hudi_table.model.table.version_properties import PARTITION_TYPES
+from hudi_table.model.names import DEFAULT_PARTITION, HOODIE, escape_partition_value
+from hudi_table.model.table.config import PartitionField, PartitionType, TableConfig
+from hudi_table.model.table.properties import generator_class
+from hudi_table.table.keys.java_text import column, java_text, refuse_type
+from hudi_table.table.keys.record_keys import Rows, refuse_unknown_generator
 from hudi_table.table.store.paths import MAX_SEGMENT_BYTES, check_path
-from hudi_table.write.keygen.java_text import column, java_text, refuse_type
 from hudi_table.write.keygen.timestamp import check_settings, default_input, path_texts, refuse_strftime
-
-Rows: TypeAlias = "pa.Table | pa.RecordBatch"
-_TIMEBASED = "hoodie.keygen.timebased."
-_KNOWN = frozenset(
-    f"org.apache.hudi.keygen.{name}KeyGenerator"
-    for name in ("Simple", "Complex", "Nonpartitioned", "TimestampBased", "Custom")
-)
-
-
-def refuse_unknown_generator(config: TableConfig) -> None:
-    """Raise UnsupportedTableError for a key generator that we do not have, or whose settings the
-    table does not tell."""
-    name = generator_class(config)
-    if name not in _KNOWN:
-        raise UnsupportedTableError(
-            f"table {config.name!r} has the key generator {name}, which is not supported: its keys cannot be computed here"
-        )
-    lacks_settings = f"{_TIMEBASED}output.dateformat" in config.extra and len(config.partition_by) > 1
-    if lacks_settings and name.endswith(".CustomKeyGenerator"):
-        raise UnsupportedTableError(
-            f"table {config.name!r} does not state which of its partition fields {', '.join(config.partition_fields)} are "
-            f"timestamps: add {PARTITION_TYPES}, e.g. SIMPLE,TIMESTAMP, to its hoodie.properties"
-        )
-
-
-def prefixes_fields(config: TableConfig) -> bool:
-    """Whether record keys are written `field:value`."""
-    if len(config.record_key) > 1:
-        return True
-    if not one_complex_field(config):
-        return False
-    if config.key_encoding == KeyEncoding.UNKNOWN:
-        raise InvariantError(f"keys of table {config.name!r} are made before its files have shown how")
-    return config.key_encoding == KeyEncoding.FIELD_PREFIXED
 
 
 def with_inputs(config: TableConfig, schema: pa.Schema) -> TableConfig:
@@ -97,41 +63,6 @@ def with_inputs(config: TableConfig, schema: pa.Schema) -> TableConfig:
             "unit and time zones"
         )
     return replace(config, partition_by=fields)
-
-
-def record_keys(rows: Rows, config: TableConfig) -> pa.Array:
-    """The record key of every row, a string array without nulls.
-
-    Raises InvalidSchemaError for a missing column or a type without text, InvalidDataError if a key
-    is null or empty.
-    """
-    refuse_unknown_generator(config)
-    texts = [java_text(column(rows, name), name) for name in config.record_key]
-    lengths = [pc.fill_null(pc.binary_length(text), 0) for text in texts]
-    filled = lengths[0]
-    for length in lengths[1:]:
-        filled = pc.add(filled, length)
-    _refuse_empty_keys(filled, config)
-    if not prefixes_fields(config):
-        return texts[0]
-    parts: list[Any] = []
-    for name, text in zip(config.record_key, texts, strict=True):
-        shown = pc.if_else(pc.equal(pc.binary_length(text), 0), EMPTY_KEY, text)
-        parts += [f"{',' if parts else ''}{name}:", pc.fill_null(shown, NULL_KEY)]
-    return pc.binary_join_element_wise(*parts, "")
-
-
-def _refuse_empty_keys(lengths: pa.Array, config: TableConfig) -> None:
-    empty = pc.equal(lengths, 0)
-    if not pc.any(empty).as_py():
-        return
-    positions = pc.indices_nonzero(empty)
-    columns = ", ".join(f"'{name}'" for name in config.record_key)
-    what = f"record key column {columns}" if len(config.record_key) == 1 else f"every record key column of {columns}"
-    raise InvalidDataError(
-        f"{what} has null or '' in {counted(len(positions), 'row')}, the first at row {positions[0].as_py()}: "
-        "every row needs a key; filter them out or fill them in"
-    )
 
 
 def partition_paths(rows: Rows, config: TableConfig) -> pa.DictionaryArray:

@@ -22,7 +22,7 @@ import pyarrow.types as pt
 from hudi_table.errors import InvalidDataError
 from hudi_table.model.names import EMPTY_KEY, NULL_KEY
 from hudi_table.model.table.config import TableConfig
-from hudi_table.write.keygen.java_text import column, java_text
+from hudi_table.table.keys.java_text import column, java_text
 
 WORDS = ((NULL_KEY, "a null"), (EMPTY_KEY, "an empty text"))
 """Texts of a key's field that stand for something else, and what."""

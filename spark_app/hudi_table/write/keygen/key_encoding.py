@@ -22,11 +22,11 @@ from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.table.config import KeyEncoding
 from hudi_table.model.table.properties import KEY_ENCODING, one_complex_field
 from hudi_table.model.table.version_properties import GENERATOR_TYPE
+from hudi_table.table.keys.java_text import column, java_text
 from hudi_table.table.rows.merge import one_chunk
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
-from hudi_table.write.keygen.java_text import column, java_text
 
 SAMPLE_FILES = 4
 SAMPLE_ROWS = 1_000

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_table.model.table.config import TableConfig
+from hudi_table.table.keys.java_text import column
+from hudi_table.table.keys.record_keys import FieldKeys, Rows
 from hudi_table.write.functions import custom_keys
 from hudi_table.write.keygen import columns as keygen
 from hudi_table.write.keygen.composite_keys import doubtful_keys
-from hudi_table.write.keygen.java_text import column
 
 
 @dataclass(frozen=True, slots=True)
-class TableKeys:
+class TableKeys(FieldKeys):
     """Keys and partition paths by the table's own rules."""
 
-    config: TableConfig
     function: Callable[[pa.Table], pa.Array] | None = None
 
     @classmethod
@@ -27,16 +27,11 @@ class TableKeys:
         registered here."""
         return cls(config, custom_keys(config))
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that record keys are made of."""
-        return tuple(dict.fromkeys(name.partition(".")[0] for name in self.config.record_key))
-
-    def record_keys(self, batch: pa.RecordBatch) -> pa.Array:
+    def record_keys(self, rows: Rows) -> pa.Array:
         """One record key per row. Raises InvalidDataError for null keys."""
         if self.function is None:
-            return keygen.record_keys(batch, self.config)
-        columns = {name: column(batch, name) for name in self.config.record_key}
+            return FieldKeys.record_keys(self, rows)
+        columns = {name: column(rows, name) for name in self.config.record_key}
         return self.function(pa.table(columns))
 
     def partition_paths(self, batch: pa.RecordBatch) -> pa.Array:

@@ -23,7 +23,7 @@ from hudi_table.errors import InvalidDataError, InvalidOptionError
 from hudi_table.model.counts import counted
 from hudi_table.model.options.values import zone_name
 from hudi_table.model.table.config import PartitionField
-from hudi_table.write.keygen.java_text import refuse_type
+from hudi_table.table.keys.java_text import refuse_type
 
 _MILLIS = {
     "nanoseconds": (1, 1_000_000),

@@ -25,8 +25,8 @@ from hudi_table.model.table.config import IndexSpec, IndexType, PartitionField, 
 from hudi_table.read.filter.expression_tree import Call, Constant, Reference, tree
 from hudi_table.read.filter.predicates import Filter
 from hudi_table.read.pruning.buckets import possible_buckets
+from hudi_table.table.keys.record_keys import record_keys
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.write.keygen.columns import record_keys
 from tests.support.scale import scaled
 
 SCHEMA = pa.schema(

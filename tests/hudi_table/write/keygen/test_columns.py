@@ -18,9 +18,10 @@ from hudi_table.errors import InvalidDataError, InvalidSchemaError, InvariantErr
 from hudi_table.model.names import DEFAULT_PARTITION, unescape_partition_value
 from hudi_table.model.table.config import KeyEncoding, PartitionType, TableConfig
 from hudi_table.model.table.properties import from_properties, generator_class, to_properties
+from hudi_table.table.keys.java_text import java_float
+from hudi_table.table.keys.record_keys import record_keys
 from hudi_table.table.store.paths import STAGING_SUFFIX, check_path
-from hudi_table.write.keygen.columns import partition_paths, path_problem, record_keys, with_inputs
-from hudi_table.write.keygen.java_text import java_float
+from hudi_table.write.keygen.columns import partition_paths, path_problem, with_inputs
 from tests.support.keys import config, instants, keys_of, paths_of
 
 MILLIS = [1709210096789, -1, 1735689599999, 1577836799000]
