@@ -1,4 +1,5 @@
-"""Rows of a table of a database, read by a number that grows, with what came late within its lag."""
+"""Rows of a table of a database, read by a number that grows, with what came late within its
+lag."""
 
 from __future__ import annotations
 

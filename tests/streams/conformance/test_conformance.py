@@ -1,6 +1,6 @@
 """What every source has to stand, each beside its real part: each row is once in the table, nothing
-is lost unless that is said, and what is wrong is named. `docs/reference/sources.md` shows which test
-stands for which source."""
+is lost unless that is said, and what is wrong is named. `docs/reference/sources.md` shows which
+test stands for which source."""
 
 from __future__ import annotations
 
