@@ -35,8 +35,8 @@ class Case:
 CASES = {
     "restart": Case(
         "Restart at every boundary",
-        "test_each_row_is_once_in_the_table_behind_whichever_call_a_run_dies",
-        "A run dies behind each of its calls of the source and each write of the table's store, in the commit that makes the table and in a later one. The next run has each row, once.",
+        "test_each_row_is_once_in_the_table_behind_whichever_call_a_run_ends",
+        "A run dies behind each of its calls of the source and each write of the table's store, or has its answer lost there and ends with an error; in the commit that makes the table and in a later one. The next run has each row, once.",
     ),
     "duplicates": Case(
         "Duplicates",

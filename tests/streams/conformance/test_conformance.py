@@ -16,7 +16,7 @@ from tests.streams.conformance.part import Part, Row
 from tests.support.scale import scale
 
 RUNS_MAX = 5
-BOUNDARIES_QUICK = 4
+BOUNDARIES_QUICK = 2
 """Of a commit, without the long run."""
 
 
@@ -48,10 +48,12 @@ def refused(part: Part, error: str, *words: str, times: int = 2, **how: Any) -> 
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first commit", "later commit"])
+@pytest.mark.parametrize("fails", [False, True], ids=["dies", "fails"])
 @pytest.mark.parametrize("part", applies("restart"), indirect=True)
-def test_each_row_is_once_in_the_table_behind_whichever_call_a_run_dies(
-    part: Part, dying: Dying, figure: Callable[[int, str], None], *, first: bool
+def test_each_row_is_once_in_the_table_behind_whichever_call_a_run_ends(
+    part: Part, dying: Dying, figure: Callable[[int, str], None], *, fails: bool, first: bool
 ) -> None:
+    dying.fails = fails
     sent: list[Row] = []
     how = {"operation": "Insert" if part.inserts else "Upsert"}
 
@@ -66,18 +68,18 @@ def test_each_row_is_once_in_the_table_behind_whichever_call_a_run_dies(
         more()
     calls = dying.counted(lambda: part.run(**how))
     assert calls > BOUNDARIES_QUICK
-    deaths, every = 0, max(1, calls // BOUNDARIES_QUICK) if scale() == 1 else 1
+    ended, every = 0, max(1, calls // BOUNDARIES_QUICK) if scale() == 1 else 1
     for at in range(1, calls + 1, every):
         if first:
             part.anew(f"table-{at}")
         else:
             more()
-        deaths += dying.dies(at, lambda: part.run(**how))
+        ended += dying.ends(at, lambda: part.run(**how))
         part.after_death()
         all_of_it(part, **how)
         assert part.rows() == sent, f"behind call {at}"
-    assert deaths > calls // every // 2
-    figure(deaths, "runs of a source that died behind one of their calls")
+    assert ended > calls // every // 2
+    figure(ended, "runs of a source that ended behind one of their calls")
 
 
 @pytest.mark.parametrize("part", applies("duplicates"), indirect=True)
