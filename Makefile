@@ -137,7 +137,7 @@ options: setup ## Write docs/reference/options.md from the table of options
 	@$(BIN)/python -m scripts.render_options
 
 reference: setup ## Write the pages that follow from the code: commands, fields, modules, the packages of the architecture
-	@$(BIN)/python -m scripts.render_reference
+	@$(BIN)/python -m scripts.render_reference && $(BIN)/python -m tests.streams.conformance
 
 pictures: setup ## Write the drawings of the pages, docs/pictures
 	@$(BIN)/python -m scripts.render_pictures

@@ -189,16 +189,6 @@ def test_a_server_that_is_killed_while_it_is_read_leaves_nothing_and_the_next_ru
     assert database.good().figures["recordsInserted"] == 300_000
 
 
-def test_a_server_that_was_started_again_between_runs_is_read_on(database: Database) -> None:
-    database.do("create table $t (id int, at $time)", "insert into $t select i, $later(i) from $series(20)")
-    database.good(**GROWS)
-    database.server.kill()
-    database.server.start()
-    assert database.run(**GROWS).outcome == "NothingToDo"
-    database.do("insert into $t values (21, $later(20))")
-    assert database.good(**GROWS).figures["rowsRead"] == 2
-
-
 def test_a_wrong_password_is_refused_and_no_message_shows_it(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

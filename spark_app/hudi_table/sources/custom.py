@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Protocol, TypeVar
 
-from hudi_table.errors import HudiError, InvalidRequestError, UnavailableError
+from hudi_table.errors import AccessDeniedError, HudiError, InvalidRequestError, UnavailableError
 from hudi_table.model.job.custom import CustomMark
 
 GROUP = "hudi_table.sources"
@@ -29,8 +29,9 @@ class CustomSource(Protocol):
         whatever exports an Arrow stream, and the position behind them. None where nothing waits.
 
         The rows and the position become one commit, or neither; so the same position may be asked
-        for again. It is asked until nothing waits. OSError (ConnectionError and TimeoutError are
-        such) is tried again later, any other exception ends the ingest.
+        for again. It is asked until nothing waits. PermissionError says that credentials are
+        refused; any other OSError (ConnectionError and TimeoutError are such) is tried again later,
+        any other exception ends the ingest.
         """
         ...
 
@@ -82,7 +83,7 @@ def custom_source(name: str, options: Mapping[str, str]) -> CustomSource:
 
 def waiting_rows(name: str, source: CustomSource, before: CustomMark | None, attempt: str) -> CustomRows | None:
     """What waits behind a checkpoint, None if nothing does. Raises UnavailableError,
-    InvalidRequestError."""
+    AccessDeniedError, InvalidRequestError."""
     found = _answered(name, source.read, before, attempt)
     return CustomRows(*found) if found is not None else None
 
@@ -139,6 +140,8 @@ def _asked(name: str, call: Callable[[], T]) -> T:
         return call()
     except HudiError:
         raise
+    except PermissionError as error:
+        raise AccessDeniedError(f"source {name!r} is refused: {error}") from error
     except OSError as error:
         raise UnavailableError(f"source {name!r}: {type(error).__name__}: {error}") from error
     except Exception as error:

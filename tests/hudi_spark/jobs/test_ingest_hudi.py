@@ -3,8 +3,13 @@ among them, and what is refused."""
 
 from __future__ import annotations
 
+import contextlib
 import random
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -14,6 +19,7 @@ from hudi_table.arguments import TableTypeName
 from hudi_table.cli.program import main as hudictl
 from hudi_table.model.job.jobspec import JobResult
 from hudi_table.sources.checkpoints import held_upstream
+from hudi_table.table.store.local import LocalStorage
 from tests.support.chained import SCHEMA, Chain, rows_of
 from tests.support.scale import scaled
 
@@ -111,6 +117,34 @@ def test_a_row_that_moves_to_another_partition_is_there_once(tmp_path: Path) -> 
     for each in (chain, flat):
         each.follow("two", deletes="Delete")
         assert each.shown(each.below) == [("a", "y", 5), ("b", "x", 2)]
+
+
+def test_a_commit_that_began_before_another_and_completes_behind_it_is_taken(
+    chain: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_hudi(chain.above, rows_of(("a", "x", 1), ("b", "y", 1)))
+    chain.follow()
+    began, ends, real = threading.Event(), threading.Event(), LocalStorage.open_write
+
+    @contextlib.contextmanager
+    def slow(store: LocalStorage, path: str) -> Iterator[BinaryIO]:
+        with real(store, path) as sink:
+            yield sink
+            if store.base_path.endswith("above") and path.startswith("y/"):
+                began.set()
+                assert ends.wait(60)
+
+    monkeypatch.setattr(LocalStorage, "open_write", slow)
+    with ThreadPoolExecutor(1) as pool:
+        late = pool.submit(write_hudi, chain.above, rows_of(("c", "y", 1)))
+        assert began.wait(60)
+        write_hudi(chain.above, rows_of(("d", "x", 1)))
+        chain.follow("two")
+        assert "c" not in {row[0] for row in chain.shown(chain.below)}
+        ends.set()
+        late.result(60)
+    chain.follow("three")
+    assert [row[0] for row in chain.shown(chain.below)] == ["a", "b", "c", "d"]
 
 
 def test_services_of_the_other_table_change_nothing_here(plain: Chain) -> None:

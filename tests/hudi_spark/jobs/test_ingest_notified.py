@@ -202,17 +202,6 @@ def test_a_file_is_taken_once_though_its_message_was_not_deleted(
     assert landing.rows() == ROWS.to_pylist()
 
 
-def test_a_message_that_comes_twice_is_one_file(landing: Landing) -> None:
-    landing.land("1.parquet")
-    for _ in range(3):
-        landing.send(_event(landing, "1.parquet"))
-    landing.good()
-    landing.send(_event(landing, "1.parquet"))
-    assert landing.run().outcome == "NothingToDo"
-    assert landing.rows() == ROWS.to_pylist()
-    assert landing.waiting() == (0, 0)
-
-
 def test_a_run_that_fails_gives_its_messages_back_at_once(landing: Landing) -> None:
     landing.land("1.parquet", pa.table({"value": pa.array([1], pa.int64())}))
     failed = landing.run()

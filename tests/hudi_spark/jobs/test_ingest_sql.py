@@ -168,14 +168,3 @@ def test_the_checkpoint_is_shown(job: Job, capsys: pytest.CaptureFixture[str]) -
     capsys.readouterr()
     hudictl(["checkpoint", "show", f"{job.folder}/made"])
     assert "2 tables" in capsys.readouterr().out
-
-
-def test_an_answer_of_other_columns_is_refused_or_taken_as_the_policy_says(job: Job) -> None:
-    assert job.run(policy="Refuse").outcome == "Succeeded"
-    job.query = TOTALS.replace("SELECT city,", "SELECT city, max(customer) AS most,")
-    job.order((3, "ann", 7, 3))
-    refused = job.run("two", policy="Refuse")
-    assert (refused.error_class, "added: most (string)" in refused.message) == ("InvalidSchema", True)
-    assert job.rows() == [{"city": "x", "total": 10}, {"city": "y", "total": 5}]
-    assert job.run("three", policy="AddColumns").outcome == "Succeeded"
-    assert [row["most"] for row in job.rows()] == ["ann", "bob"]

@@ -10,17 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_spark.jobs import ingest
-from hudi_spark.jobs.progress import Progress
 from hudi_table import open_table
-from hudi_table.errors import InvalidSchemaError
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.sources.checkpoints import held_files
-from hudi_table.sources.custom import GROUP
 from tests.hudi_spark.jobs.test_ingest import ROWS, Job
 from tests.hudi_spark.jobs.test_ingest_notified import Landing
 from tests.support.chained import Chain, rows_of
-from tests.support.index_package import written_package
 
 NULLS = {"hoodie.write.set.null.for.missing.columns": "true"}
 MORE = ROWS.append_column("more", pa.array(range(6), pa.int32()))
@@ -166,21 +161,6 @@ def test_a_required_column_that_a_file_lacks_is_null_where_the_policy_evolves(jo
     done = job.run(job.spec("third", schemaPolicy="Evolve"))[1]
     assert done.outcome == "Succeeded", done.message
     assert {row["city"] for row in job.rows()} == {None}
-
-
-def test_a_source_of_a_package_stops_where_its_columns_change(tmp_path: Path) -> None:
-    entries = "growing = growing_package:Growing"
-    table = {
-        "name": "grown", "location": f"file://{tmp_path}/grown", "recordKey": ["id"], "index": {"type": "Simple"}, "options": {},
-    }  # fmt: skip
-    source = {"type": "Custom", "custom": {"name": "growing", "options": {"upto": "3"}}}
-    work = {"type": "Ingest", "name": "feed", "operation": "Upsert", "transform": [], "source": source}
-    with written_package(tmp_path / "package", "growing_package", PACKAGE, entries, GROUP):
-        with pytest.raises(InvalidSchemaError, match=r"added: c0 \(int64\)"):
-            ingest.run_ingest(JobSpec("one", table, {**work, "schemaPolicy": "Refuse"}, engine="Local"), Progress(""))
-        assert len(open_table(str(tmp_path / "grown")).scan().to_arrow()) == 1
-        added = JobSpec("two", table, {**work, "schemaPolicy": "AddColumns"}, engine="Local")
-        assert ingest.run_ingest(added, Progress("")).outcome == "Succeeded"
 
 
 @pytest.mark.parametrize("engine", ["Local", pytest.param("Spark", marks=pytest.mark.spark)])
