@@ -1,5 +1,5 @@
-"""What the suite shares: a cluster that somebody made, an S3 server in it, the operator, the table
-of the tour."""
+"""What the suite shares: a cluster that somebody made, an S3 server and a broker in it, the
+operator, the table of the tour."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import pytest
 
 from e2e.cluster.places import KUBECONFIG
 from e2e.support import operator, public_operators, times
+from e2e.support.broker import Broker, running_broker
 from e2e.support.kube import Kube
 from e2e.support.lake import Lake
 from e2e.support.spark_controller import controller
+from examples.kubernetes.land import make_buckets
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +42,14 @@ def lake(kube: Kube) -> Iterator[Lake]:
 def installed(kube: Kube, lake: Lake) -> None:
     """The operator runs."""
     operator.install(kube)
+
+
+@pytest.fixture(scope="session")
+def broker(kube: Kube, lake: Lake, installed: None) -> Broker:
+    """A Kafka broker in the cluster, which is made when a test first needs it; and buckets for what
+    comes of its topics."""
+    make_buckets(lake.client())
+    return running_broker(kube)
 
 
 @pytest.fixture(scope="module")

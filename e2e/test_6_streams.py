@@ -9,26 +9,16 @@ from typing import Any
 
 import pytest
 
-from e2e.support.broker import ADDRESS, FOLDER, Broker, provide
+from e2e.support.broker import ADDRESS, Broker
 from e2e.support.kube import Document, Kube, eventually
 from e2e.support.lake import Lake
 from e2e.support.operator import NAMESPACE, OWNER, Resource, executors
 from e2e.support.tables import flights, on_one_executor
-from examples.kubernetes.land import make_buckets
 from hudi_operator.api.names import API_VERSION
 
 SET = f"shop-{secrets.token_hex(3)}"
 """Another each time, so that a part of the suite can be repeated on one cluster."""
 TOPICS = (f"{SET}.orders", f"{SET}.returns")
-
-
-@pytest.fixture(scope="module")
-def broker(kube: Kube, lake: Lake, installed: None) -> Broker:
-    make_buckets(lake.client())
-    provide()
-    kube.apply_file(FOLDER / "broker.yaml")
-    kube.rollout("deployment/broker", "storage")
-    return Broker(kube)
 
 
 def rows(first: int, count: int) -> list[dict[str, Any]]:

@@ -43,7 +43,7 @@ class Kube:
 
     def run(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
         """kubectl; its exit code is the caller's to judge."""
-        command = [str(_kubectl()), f"--kubeconfig={self.kubeconfig}", REQUEST, *arguments]
+        command = [kubectl(), f"--kubeconfig={self.kubeconfig}", REQUEST, *arguments]
         return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
 
     def need(self, *arguments: str, given: str | None = None) -> str:
@@ -89,7 +89,7 @@ class Kube:
             free.bind(("127.0.0.1", 0))
             local = int(free.getsockname()[1])
         command = [
-            str(_kubectl()),
+            kubectl(),
             f"--kubeconfig={self.kubeconfig}",
             "port-forward",
             "-n",
@@ -121,6 +121,7 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _kubectl() -> Path:
+def kubectl() -> str:
+    """The one that was built for the cluster, else that of this machine."""
     built = path_of("kubectl")
-    return built if built.exists() else Path("kubectl")
+    return str(built) if built.exists() else "kubectl"

@@ -19,6 +19,7 @@ PHASES = ("operator", "schedule", "image", "Python", "JVM", "Spark", "work")
 """What each ended with: the pod made, placed, its container started; the job begun; JVM and Spark
 there; container ended. What is left is `rest`: until a client sees it."""
 _rows: list[tuple[str, dict[str, float], float]] = []
+_told: list[str] = []
 
 
 @dataclass
@@ -49,16 +50,21 @@ class Stopwatch:
         return total
 
 
+def tell(line: str) -> None:
+    """Another figure, in words."""
+    _told.append(line)
+
+
 def table() -> list[str]:
     """Lines for a person; none if nothing was measured."""
     if not _rows:
-        return []
+        return _told
     head = f"{'seconds from kubectl apply':<44}{'all':>8}" + "".join(f"{name:>10}" for name in (*PHASES, "rest"))
     lines = [head]
     for what, phases, total in _rows:
         cells = "".join(f"{phases[name]:>10.1f}" if name in phases else f"{'-':>10}" for name in (*PHASES, "rest"))
         lines.append(f"{what:<44}{total:>8.1f}{cells}")
-    return lines
+    return [*lines, *_told]
 
 
 def _marks(kube: Kube, pod: Document) -> dict[str, datetime]:
@@ -72,11 +78,11 @@ def _marks(kube: Kube, pod: Document) -> dict[str, datetime]:
     if "startedAt" in ended:
         found["image"] = _time(ended["startedAt"])
         found["work"] = _time(ended["finishedAt"])
-    found.update(_told(kube, pod["metadata"]["name"]))
+    found.update(_said(kube, pod["metadata"]["name"]))
     return found
 
 
-def _told(kube: Kube, pod: str) -> dict[str, datetime]:
+def _said(kube: Kube, pod: str) -> dict[str, datetime]:
     """What the job says of itself: its first line comes when Python has imported everything."""
     found: dict[str, datetime] = {}
     starting = None

@@ -263,6 +263,15 @@ def test_what_is_said_of_the_pods_of_jobs_reaches_the_operator(helm: Helm) -> No
     )
 
 
+def test_a_start_on_a_busy_node_has_minutes_before_the_operator_is_asked_whether_it_lives(helm: Helm) -> None:
+    """Kubernetes ends one that does not answer; its successor would not begin any faster."""
+    (container,) = pods([only(helm.template({}), "Deployment")])[0]["containers"]
+    start, life = container["startupProbe"], container["livenessProbe"]
+    assert start["httpGet"] == life["httpGet"]
+    assert start["periodSeconds"] * start["failureThreshold"] >= 300
+    assert life["periodSeconds"] * life["failureThreshold"] <= 60, "one that hangs is ended soon"
+
+
 def test_two_releases_of_one_namespace_have_a_lease_each(helm: Helm) -> None:
     for release, lease in ((RELEASE, RELEASE), ("blue", "blue-hudi-operator")):
         text = helm.done("template", release, CHART, "--namespace", NAMESPACE, "--kube-version", KUBERNETES)
