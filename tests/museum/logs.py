@@ -113,8 +113,8 @@ MUTANTS = (
         name="rows that Flink writes to take a row away are read as rows",
         bug="HUDI-4617",
         file="table/rows/log_entries.py",
-        old="rows, flagged = _conformed(found, schema, block), _taken_away(found)",
-        new="rows, flagged = _conformed(found, schema, block), np.zeros(len(found), dtype=bool)",
+        old="rows, flagged = _conformed(found, schema, block, how.keys), _taken_away(found)",
+        new="rows, flagged = _conformed(found, schema, block, how.keys), np.zeros(len(found), dtype=bool)",
         test="hudi_table/write/test_operation_column.py::test_rows_of_a_changelog_that_take_their_row_away_are_deletes",
     ),
 )
