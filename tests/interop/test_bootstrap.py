@@ -93,7 +93,7 @@ def test_hudi_reads_a_table_that_was_bootstrapped_here_and_writes_it_on(
     partitioned = layout != "flat"
     source = folder_of(tmp_path / "source", partitioned=partitioned, inside=layout == "column inside")
     base = tmp_path / "t"
-    bootstrap_table(base, source, record_key="id", ordering_fields="ts", type=kind)
+    bootstrap_table(base, source, record_key="id", ordering_fields="ts", type=kind, version=6)
     assert len(skeletons(base)) == (6 if partitioned else 2)
     same(ours.read(base), DATA.to_pylist(), "ours")
 
@@ -113,7 +113,7 @@ def test_hudi_reads_what_was_written_and_clustered_on_a_bootstrapped_table(
     hudis: Hudis, tmp_path: Path, kind: Any
 ) -> None:
     source, base = folder_of(tmp_path / "source", partitioned=True), tmp_path / "t"
-    bootstrap_table(base, source, record_key="id", ordering_fields="ts", type=kind)
+    bootstrap_table(base, source, record_key="id", ordering_fields="ts", type=kind, version=6)
     table = open_table(str(base))
     table.upsert(more := rows(range(3, 6), 2))
     table.delete(rows([7], 3))
@@ -181,7 +181,7 @@ def test_partitions_that_are_copied_and_those_that_are_left_are_one_table(
     shown = pa.Table.from_pylist([row for row in found if row["_hoodie_partition_path"] in left])
     assert_same_rows(shown, kept, key=KEY, columns=["id", "name", "ts"], of="ours")
     asked: Any = {"METADATA_ONLY": "MetadataOnly", "FULL_RECORD": "FullRecord"}[mode]
-    bootstrap_table(mine, source, record_key="id", ordering_fields="ts", mode=asked, pattern="city=par")
+    bootstrap_table(mine, source, record_key="id", ordering_fields="ts", mode=asked, pattern="city=par", version=6)
     assert {path.partition("/")[0] for path in skeletons(mine)} == left
     same(oracle.read(mine), DATA.to_pylist(), repr(oracle))
     same(hudis["1.1.1"].read(mine), DATA.to_pylist(), "Hudi 1.1.1")

@@ -27,7 +27,7 @@ WRITE = "hoodie.datasource.write."
 def test_hudi_reads_and_continues_an_imported_table(hudis: Hudis, tmp_path: Path, kind: str) -> None:
     base = tmp_path / "t"
     write_deltalake(tmp_path / "delta", first := rows(range(6), 1), partition_by=["city"])
-    import_table(base, tmp_path / "delta", record_key="id", ordering_fields="ts", type=kind)  # type: ignore[arg-type]
+    import_table(base, tmp_path / "delta", record_key="id", ordering_fields="ts", type=kind, version=6)  # type: ignore[arg-type]
     columns = first.schema.names
     told = {
         "hoodie.table.name": "t",
