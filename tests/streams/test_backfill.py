@@ -15,7 +15,7 @@ import yaml
 from hudi_operator.runtime.local.loop import LocalRuntime
 from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.positions import Positions
-from hudi_table.model.names import STREAMER_KEY
+from hudi_table.model.names import STREAMER_KEY_V2
 from hudi_table.sources.checkpoints import current_positions
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
@@ -119,7 +119,7 @@ def test_its_rows_do_not_overwrite_newer_ones_and_the_ingest_beside_it_keeps_its
     assert held(feed, "feed").batch == before.batch
     timeline = load_timeline(feed.open().context)
     theirs = [commit_metadata(feed.open().context, commit).extra_metadata for commit in timeline.commits]
-    assert all((STREAMER_KEY in extra) == (key_of("feed") in extra) for extra in theirs if extra)
+    assert all((STREAMER_KEY_V2 in extra) == (key_of("feed") in extra) for extra in theirs if extra)
     feed.broker.produce(feed.topic, [order(77, 99, text="new")], partition=0)
     assert feed.run().figures["messagesRead"] == 1
 

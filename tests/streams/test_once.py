@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.errors import WriteConflictError
-from hudi_table.model.names import STREAMER_KEY
+from hudi_table.model.names import STREAMER_KEY, STREAMER_KEY_V2
 from hudi_table.services.ingesting import Ingest
 from hudi_table.sources.base import Rows
 from hudi_table.sources.checkpoints import HeldPositions, current_positions
@@ -279,21 +279,22 @@ def test_a_topic_that_is_not_there_and_brokers_that_are_not(feed: Feed) -> None:
     assert f"topic absent-topic does not exist at {feed.broker.address}: create it" in absent.message
 
 
+@pytest.mark.parametrize(("version", "own"), [(6, STREAMER_KEY), (9, STREAMER_KEY_V2)])
 def test_a_table_that_hudi_streamer_has_fed_goes_on_where_it_was_and_is_given_back(
-    broker: Broker, tmp_path: Path
+    broker: Broker, tmp_path: Path, version: int, own: str
 ) -> None:
-    feed = Feed(tmp_path, broker, broker.topic())
+    feed = Feed(tmp_path, broker, broker.topic(), {"tableVersion": version})
     broker.produce(feed.topic, [row(i) for i in range(10)], partition=0)
     broker.produce(feed.topic, [row(i) for i in range(10, 20)], partition=1)
     feed.run({"name": "before"})
-    theirs = {STREAMER_KEY: f"{feed.topic},0:8,1:7"}
+    theirs = {own: f"{feed.topic},0:8,1:7"}
     feed.open().upsert(pa.table({"id": ["k0"], "n": [0]}), extra_metadata=theirs)
     assert feed.run().figures["messagesRead"] == 5
     commits = load_timeline(feed.open().context).commits
     extra = commit_metadata(feed.open().context, commits[-1]).extra_metadata
-    assert extra[STREAMER_KEY] == f"{feed.topic},0:10,1:10"
+    assert extra[own] == f"{feed.topic},0:10,1:10"
     # Theirs is newer again: it is where they have gone on.
-    feed.open().upsert(pa.table({"id": ["k0"], "n": [0]}), extra_metadata={STREAMER_KEY: f"{feed.topic},0:10,1:9"})
+    feed.open().upsert(pa.table({"id": ["k0"], "n": [0]}), extra_metadata={own: f"{feed.topic},0:10,1:9"})
     assert feed.run().figures["messagesRead"] == 1
 
 
