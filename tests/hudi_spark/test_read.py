@@ -72,8 +72,8 @@ def test_columns_filter_and_moment_are_options(spark, table):
 
 
 def test_the_format_answers_incremental_queries(spark, table):
-    first = table.history(1)["instant"][0].as_py()
-    second = table.write(rows(("a", "x", 5)), operation="upsert").instant
+    first = table.history(1)["moment"][0].as_py()
+    second = table.write(rows(("a", "x", 5)), operation="upsert").moment
     table.write(rows(("b", "y", 6)), operation="upsert")
     since = spark.read.format("hudi").option("query", "incremental").option("since", first)
     assert {(row.id, row.ts) for row in since.load(table.base_path).collect()} == {("a", 5), ("b", 6)}

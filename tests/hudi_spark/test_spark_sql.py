@@ -244,7 +244,7 @@ class TestSelect:
         assert self.answer("select a.id, b.id from t a join t b using (ts) where ts = 1", table) == [
             {"id": "a", "id_2": "a"}
         ]
-        before = table.history(1)["instant"][0].as_py()
+        before = table.history(1)["moment"][0].as_py()
         table.upsert(pa.table({"id": ["a"], "city": ["x"], "ts": [9]}, SCHEMA))
         assert self.answer("select ts from t where id = 'a'", table, as_of=before) == [{"ts": 1}]
         assert self.answer("select id from t", table, query="incremental", since=before) == [{"id": "a"}]

@@ -36,6 +36,7 @@ def rows(ts: int, *keys: int) -> pa.Table:
 
 def new_table(folder: Path, kind="CopyOnWrite", **more: Any) -> HudiTable:
     index = {"type": "Bucket", "buckets": 2}
+    more.setdefault("version", 6)
     return create_table(str(folder / "t"), SCHEMA, record_key="id", partition_by="city", index=index, type=kind, **more)
 
 

@@ -178,9 +178,9 @@ def test_updates_of_a_merge_on_read_table_go_to_logs_and_every_query_sees_its_ro
     seen = {query: {tuple(row) for row in hudi_spark.read(spark, path, query=query).collect()}
             for query in ("snapshot", "read_optimized")}  # fmt: skip
     assert seen == {"snapshot": set(model.values()), "read_optimized": base}
-    changed = hudi_spark.read(spark, path, query="incremental", since=first.instant).collect()
+    changed = hudi_spark.read(spark, path, query="incremental", since=first.moment).collect()
     assert {tuple(row) for row in changed} == {row for row in changes if row[0] in model}
-    told = hudi_spark.read(spark, path, query="cdc", since=first.instant).collect()
+    told = hudi_spark.read(spark, path, query="cdc", since=first.moment).collect()
     assert {tuple(row["before"]) for row in told if row["op"] == "d"} == set(gone)
     assert {tuple(row["after"]) for row in told if row["op"] == "u"} == set(changes)
     assert len(told) == len(gone) + len(changes)

@@ -32,6 +32,7 @@ TIMELINE_SCHEMA = pa.schema(
 HISTORY_SCHEMA = pa.schema(
     [
         ("instant", pa.string()),
+        ("moment", pa.string()),
         ("action", pa.string()),
         ("operation", pa.string()),
         ("partitions", pa.int64()),
@@ -79,7 +80,7 @@ def timeline_rows(timeline: Timeline) -> list[Row]:
 
 def history_rows(ctx: TableContext, timeline: Timeline, limit: int | None = None) -> list[Row]:
     """One row for each completed write (the newest `limit` ones), newest first: what it did, in
-    files, rows and bytes.
+    files, rows and bytes. `moment`: what `since` and `until` of changes take for it.
 
     `rows` counts the rows of the files that it wrote, rewritten ones included.
     """
@@ -138,6 +139,7 @@ def _history_row(instant: Instant, metadata: CommitMetadata) -> Row:
     stats = metadata.stats
     return {
         "instant": instant.time,
+        "moment": instant.moment,
         "action": instant.action.value,
         "operation": metadata.operation_type,
         "partitions": len({s.partition_path for s in stats}),

@@ -47,6 +47,7 @@ class Lake:
             ordering_fields="ts",
             type="MergeOnRead",
             index={"type": "Bucket", "buckets": 2},
+            version=6,
         )
         table.upsert(ROWS)
         return table

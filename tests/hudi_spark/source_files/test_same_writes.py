@@ -120,7 +120,7 @@ def test_both_ways_leave_the_same_table(spark, frames, ways, tmp_path, monkeypat
 
 def without_files(result: CommitResult) -> CommitResult:
     """A result without what differs from write to write."""
-    return replace(result, instant="", bytes_written=0)
+    return replace(result, instant="", moment="", bytes_written=0)
 
 
 @pytest.mark.parametrize("index", ["Simple", "GlobalBloom"])
