@@ -70,9 +70,7 @@ def land(path: Path, start: int, rows: int) -> None:
 
 def bytes_per_row(folder: Path, rows: int = _SAMPLE) -> float:
     """What a row takes in a base file, measured on a table of its own."""
-    table: HudiTable = create_table(
-        str(folder), SCHEMA, record_key="review_id", partition_by="product_category", version=6
-    )
+    table: HudiTable = create_table(str(folder), SCHEMA, record_key="review_id", partition_by="product_category")
     table.insert(reviews(0, rows))
     size = sum(path.stat().st_size for path in folder.rglob("*.parquet"))
     return size / rows

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_table.api import HudiTable
-from hudi_table.model.timeline.instants import Action
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.view.file_system_view import BaseFile, FileSystemView
 
@@ -71,7 +70,7 @@ def look(table: HudiTable, partition: str) -> Seen:
             sizes = tuple(stat.file_size_in_bytes for stat in metadata.stats)
             made[instant.time] = (metadata.operation_type == "CLUSTER", sizes)
     rows, checksum = _keys(table)
-    pending = [i for i in timeline.pending if i.action is Action.REPLACE_COMMIT]
+    pending = [i for i in timeline.pending if i.action is ctx.layout.clustering]
     return Seen({item.path: item.size for item in files}, made, len(pending), rows, checksum, _overlap(table, files))
 
 

@@ -72,8 +72,9 @@ class TableReader:
         return as_table(with_relists(self.context, rows), TIMELINE_SCHEMA)
 
     def history(self, limit: int | None = None, *, archived: bool = False) -> pa.Table:
-        """The completed writes (the newest `limit`), newest first: instant, `moment` (what `since` and
-        `until` of changes take for it), action, operation, and counts of files, rows and bytes. `archived`: those of the archived timeline too."""
+        """The completed writes (the newest `limit`), newest first: instant, `moment` (what `since`
+        and `until` of changes take for it), action, operation, and counts of files, rows and bytes.
+        `archived`: those of the archived timeline too."""
         from hudi_table.read.tables import HISTORY_SCHEMA, archived_rows, as_table, history_rows
 
         def rows() -> list[Row]:
