@@ -44,8 +44,7 @@ def is_whole(kube: Kube, lake: Lake, name: str, rows: int) -> Resource:
 
 def number_of_rows(lake: Lake, name: str) -> int | None:
     """None of a table that is not there yet."""
-    keys = lake.keys("lake", f"{name}/.hoodie/")
-    if not any(key.endswith("commit") for key in keys):
+    if not lake.has_table(name):
         return None
     return int(lake.rows(f"s3://lake/{name}").num_rows)
 

@@ -91,7 +91,7 @@ def versions(lake: Lake, name: str) -> dict[str, int]:
 
 def rows_of(lake: Lake, name: str) -> list[dict[str, Any]]:
     """What another engine finds there; none while there is no table."""
-    if not any(key.endswith("commit") for key in lake.keys("lake", f"{name}/.hoodie/")):
+    if not lake.has_table(name):
         return []
     found: list[dict[str, Any]] = lake.rows(f"s3://lake/{name}").to_pylist()
     return found

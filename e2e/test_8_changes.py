@@ -39,7 +39,7 @@ def followed(manifest: Path) -> Document:
 def in_table(lake: Lake, name: str) -> pa.Table | None:
     """What another engine finds there, by `id`; None while there is no table."""
     place = f"{PREFIX}-{name}"
-    if not any(key.endswith("commit") for key in lake.keys("lake", f"{place}/.hoodie/")):
+    if not lake.has_table(place):
         return None
     return lake.rows(f"s3://lake/{place}").select(TABLES[name]).sort_by("id")
 

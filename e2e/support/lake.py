@@ -41,6 +41,10 @@ class Lake:
         pages = self.client().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         return [item["Key"] for page in pages for item in page.get("Contents", [])]
 
+    def has_table(self, name: str) -> bool:
+        """Whether a table is there, with a write that has completed."""
+        return any(key.endswith("commit") for key in self.keys("lake", f"{name}/.hoodie/"))
+
     def land(self, phase: str, prefix: str = "flights/") -> Landing:
         """Put the files of a phase of the demo into the landing bucket, as the tour does."""
         return land(self.client(), phase, prefix)

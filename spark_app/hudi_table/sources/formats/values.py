@@ -85,7 +85,7 @@ class Values:
             except UndecodableError as error:
                 return error
 
-        return (LocalEngine() if isinstance(self.decoder, Independent) else LocalEngine(1)).imap(rows, parts)
+        return iter(LocalEngine().map(rows, parts)) if isinstance(self.decoder, Independent) else map(rows, parts)
 
     def most(self, messages: int) -> int:
         """How many of so many messages may be reported."""

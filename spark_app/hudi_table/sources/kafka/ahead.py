@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import replace
 
-from hudi_table.errors import HudiError
 from hudi_table.sources.kafka.brokers import Place
 from hudi_table.sources.kafka.consume import Consumer, Messages, Until
 from hudi_table.table.store import threads
@@ -30,14 +28,13 @@ class Ahead:
 
     def end(self) -> Messages:
         """What has been read. Raises what the reading raised."""
-        self._ended.set()
-        self._thread.shutdown()
+        self.drop()
         return self._found.result()
 
     def drop(self) -> None:
         """End it, whatever it has come to: who reads on begins somewhere else."""
-        with suppress(HudiError):
-            self.end()
+        self._ended.set()
+        self._thread.shutdown()
 
     def is_of(self, start: Mapping[Place, int], until: Until) -> bool:
         """Whether a batch that begins at `start` begins with what is read here."""

@@ -126,26 +126,20 @@ class Transaction:
         data = encode_commit(self.ctx.layout, metadata)
         place = Place(self.ctx, self.time, claimed.conflict_keys) if self.right.is_own else None
 
-        decided: list[ChainEntry] = []
-
-        def decide(again: bool) -> None:
+        def decide(again: bool) -> ChainEntry:
             # Hudi's writers write to the metadata table, and compact it, under the lock.
             with section_behind_reads(self.ctx, self.time) as listed:
                 # What is written to a metadata table takes its time: behind that it is listed again.
                 neighbours.under_lock = None if has_metadata else listed
                 write = delta.write_again if again else delta.write
                 touched = replace(claimed, metadata=write() if has_metadata else frozenset({METADATA}))
-                entry = self._decide(
+                return self._decide(
                     Kind.COMMIT, touched, self.instant, data, neighbours, delta.write_again, place=place
                 )
-                decided.append(entry)
 
-        if place is None:
-            decide(False)
-        else:
-            place.decide(decide)
+        entry = decide(False) if place is None else place.decide(decide)
         self._clear(marks)
-        completed = parse_instant(decided[-1].name)
+        completed = parse_instant(entry.name)
         assert completed is not None, "a commit is a completed instant"
         return completed
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 
 from hudi_table.errors import ObjectNotFoundError
@@ -126,7 +126,8 @@ class FileSystemView:
         """The groups of these partitions by their folders, of which only what is new is made."""
         seen = all_at_once(self.ctx.storage, [partial(look, self.ctx, name) for name in names])
         hidden = frozenset(self.hidden())
-        archived = partial(archived_completions, self.ctx)
+        # However many partitions ask, the archive is read once.
+        archived = cache(partial(archived_completions, self.ctx))
         known = [understand(self.ctx, self.timeline, folder, hidden, archived) for folder in seen]
         self._exists |= {name: folder.is_partition for name, folder in zip(names, known, strict=True)}
         return {name: list(folder.groups) for name, folder in zip(names, known, strict=True)}

@@ -22,6 +22,7 @@ from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit.transaction import begin, begin_plan
 from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.archived import archived_completions
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.view.file_groups import FileGroup
 from hudi_table.table.view.file_system_view import FileSystemView
@@ -117,6 +118,30 @@ def test_instants_that_are_archived_count_as_before(table: HudiTable, tmp_path: 
     agrees(ctx)
     table.upsert(ROWS)
     agrees(ctx)
+
+
+def test_however_many_partitions_ask_for_archived_completions_the_archive_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create_table(
+        tmp_path / "t", ROWS.schema, record_key="id", partition_by="p", type="MergeOnRead", version=9,
+        index={"type": "Bucket", "buckets": 2},
+    )  # fmt: skip
+    for _ in range(6):
+        table.upsert(ROWS)
+    table.compact(force=True)
+    for path in (tmp_path / "t" / ".hoodie").rglob("*"):
+        os.utime(path, (0, 0))
+    assert open_table(table.base_path).archive(KEEP, force=True)
+    asked: list[TableContext] = []
+
+    def counting(ctx: TableContext) -> dict[str, str]:
+        asked.append(ctx)
+        return archived_completions(ctx)
+
+    monkeypatch.setattr("hudi_table.table.view.file_system_view.archived_completions", counting)
+    shown(open_table(table.base_path).context)
+    assert len(asked) == 1
 
 
 def log_names(groups: dict[str, list[FileGroup]]) -> list[str]:

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from hudi_table.errors import HudiError, ObjectNotFoundError, WriteConflictError
 from hudi_table.model.names import TURNS
@@ -26,6 +27,7 @@ from hudi_table.table.timeline.instants import store_now
 from hudi_table.table.timeline.timeline import Timeline
 
 _LOG = logging.getLogger("hudi_table.commit")
+T = TypeVar("T")
 
 WAIT_SECONDS_MAX = 6 * 3600.0
 """How long one attempt waits for others' turns, in all: also of a writer that hangs and yet shows
@@ -139,9 +141,9 @@ class Place:
         self.line.begun = self.line.begun or self.time
         self._left = WAIT_SECONDS_MAX
 
-    def decide(self, step: Callable[[bool], None]) -> None:
-        """Do `step`, again once those have gone first before whom it stops. It is told whether it
-        is done again. A conflict in it is an attempt that was lost."""
+    def decide(self, step: Callable[[bool], T]) -> T:
+        """What `step` returns, which is done again once those have gone first before whom it stops.
+        It is told whether it is done again. A conflict in it is an attempt that was lost."""
         again = False
         while True:
             try:
