@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from hudi_table.index.base import Index
 from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.write.checks.request import Prepared
 from hudi_table.write.keygen.table_keys import TableKeys
@@ -46,11 +47,17 @@ def small_rows(df: DataFrame, config: TableConfig, prepared: Prepared) -> pa.Tab
         rows = df.toArrow()
     except PySparkException:
         return None
+    return rows if go_to_few_logs(rows, config, prepared.index) else None
+
+
+def go_to_few_logs(rows: pa.Table, config: TableConfig, index: Index) -> bool:
+    """Whether rows, at least one, go to so few logs that the driver writes them, and none is looked
+    up."""
+    if config.type is not TableType.MERGE_ON_READ or index.reads_snapshot:
+        return False
     keys = TableKeys(config)
     paths = {path for batch in rows.to_batches() for path in keys.partition_paths(batch).unique().to_pylist()}
-    if not 0 < len(paths) <= FILES_MAX:
-        return None
-    return rows if sum(len(prepared.index.slots_in(path)) for path in paths) <= FILES_MAX else None
+    return 0 < len(paths) <= FILES_MAX and sum(len(index.slots_in(path)) for path in paths) <= FILES_MAX
 
 
 def _unbounded(df: DataFrame) -> bool:

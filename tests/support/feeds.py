@@ -16,6 +16,7 @@ import pyarrow as pa
 from hudi_spark.jobs.__main__ import main
 from hudi_table.api import HudiTable, open_table
 from hudi_table.model.job.jobspec import JobResult, JobSpec
+from tests.support import all_in_tasks
 from tests.support.kafka import Broker
 
 drivers: list[subprocess.Popen[bytes]] = []
@@ -30,12 +31,12 @@ def end_drivers() -> None:
         driver.wait()
 
 
-def driver_of(asked: Path, answer: Path, log: Path) -> subprocess.Popen[bytes]:
+def driver_of(asked: Path, answer: Path, log: Path, module: str = "hudi_spark.jobs") -> subprocess.Popen[bytes]:
     """An attempt in a process of its own; see `end_drivers`."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     with log.open("wb") as said:
         driver = subprocess.Popen(
-            [sys.executable, "-m", "hudi_spark.jobs", str(asked), str(answer)],
+            [sys.executable, "-m", module, str(asked), str(answer)],
             stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=environment,
         )  # fmt: skip
     drivers.append(driver)
@@ -55,7 +56,8 @@ def row(number: int, **more: Any) -> bytes:
 @dataclass
 class Feed:
     """One ingest of one topic, or of what `kafka` says instead. `table` and `work` are laid over
-    the defaults."""
+    the defaults. `in_tasks`: on Spark the driver reads nothing itself, however little
+    it is."""
 
     folder: Path
     broker: Broker
@@ -65,7 +67,13 @@ class Feed:
     form: str = "json"
     engine: str = "Local"
     master: str = "local[2]"
+    in_tasks: bool = True
     runs: int = 0
+
+    @property
+    def apart(self) -> bool:
+        """Whether tasks read it all."""
+        return self.engine == "Spark" and self.in_tasks
 
     @property
     def location(self) -> Path:
@@ -110,14 +118,16 @@ class Feed:
         """An attempt in this process."""
         self.runs += 1
         asked, answer = self.files(self.spec(f"run-{self.runs}", work=work, **kafka))
-        main([str(asked), str(answer)])
+        job = all_in_tasks.main if self.apart else main
+        job([str(asked), str(answer)])
         return JobResult.from_json(answer.read_text())
 
     def start(self, work: dict[str, Any] | None = None, **kafka: Any) -> subprocess.Popen[bytes]:
         """An attempt in a process of its own."""
         self.runs += 1
         asked, answer = self.files(self.spec(f"run-{self.runs}", work=work, **kafka))
-        return driver_of(asked, answer, asked.parent / "log")
+        module = all_in_tasks.__name__ if self.apart else "hudi_spark.jobs"
+        return driver_of(asked, answer, asked.parent / "log", module)
 
     def result(self) -> JobResult:
         """Of the newest attempt."""

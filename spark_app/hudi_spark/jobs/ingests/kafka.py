@@ -19,6 +19,7 @@ import pyarrow as pa
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.decoding import decoding_of, dialect_of, needed_of
 from hudi_spark.jobs.ingests.following import run
+from hudi_spark.jobs.ingests.kafka_here import Here
 from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, keep_refused, quarantines
@@ -74,31 +75,6 @@ class Way(Protocol):
     def close(self) -> None:
         """Let go what the way holds."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Here:
-    """In this process."""
-
-    source: KafkaSource
-    ingest: Ingest
-    shaping: Shaping
-
-    def following(self, start: Positions, deadline: float, told: Callable[[], bool]) -> KafkaBatch:
-        return self.source.batch(start, replace(self.source.until, deadline=deadline, told=told))
-
-    def read(self, batch: KafkaBatch, known: pa.Schema | None, before: tuple[int, int]) -> Shaped[Positions]:
-        stored = self.source.decoding.stored
-        if stored is not None:
-            # What a reading before this one has looked at, and committed nothing.
-            stored.seen()
-        return self.shaping.shaped(batch.read(self.shaping.chain.read_as(known)), known, before)
-
-    def commit(self, target: HudiTable, shaped: Shaped[Positions], held: HeldPositions | None) -> CommitResult:
-        return self.ingest.commit(target.context, shaped.rows, held)
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 @dataclass(slots=True)
@@ -293,14 +269,15 @@ def _elsewhere(spec: JobSpec) -> Elsewhere:
 
 
 def _way(spec: JobSpec, source: KafkaSource, ingest: Ingest, shaping: Shaping, progress: Progress) -> Way:
+    here = Here(source, ingest, shaping)
     if spec.engine == "Local":
-        return _Here(source, ingest, shaping)
+        return here
     # Spark is started only by jobs that need it.
     from hudi_spark.jobs.ingest_spark import refuse_other_steps
     from hudi_spark.jobs.ingests.kafka_tasks import SparkWay
 
     refuse_other_steps(spec.work.get("transform", ()))
-    return SparkWay(spec, source, ingest, shaping, progress)
+    return SparkWay(spec, here, progress)
 
 
 def _check_range(spec: JobSpec, settings: KafkaSettings) -> None:

@@ -7,6 +7,9 @@ message goes through the driver.
    executor, must be what was read first.
 3. Spark does the SELECTs, and `hudi_spark.write` commits.
 
+Few messages the driver reads itself, and makes rows of them: Spark is asked for the SELECTs alone, and
+for a write that grows with the table. Rows that go to logs of buckets need no JVM then.
+
 What a message, a tombstone or an expectation means is what it means in one process: it is the same
 code. A partition of change events is one range, for a value that an event leaves alone is that of
 an event before it.
@@ -27,8 +30,10 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
 import hudi_spark
+from hudi_spark.in_driver import go_to_few_logs
 from hudi_spark.jobs.batch import operation_of
-from hudi_spark.jobs.ingest_spark import arrow_schema, data_errors, report_tasks, started, transformed
+from hudi_spark.jobs.ingest_spark import arrow_schema, data_errors, in_spark_types, report_tasks, started, transformed
+from hudi_spark.jobs.ingests.kafka_here import Here
 from hudi_spark.jobs.ingests.kafka_parts import Asked, MadeRows, ReadRange, Tools, make_part, read_part
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, counting
@@ -37,22 +42,28 @@ from hudi_spark.jobs.target import arrival_decides
 from hudi_spark.routing.key_columns import partition_path_column, record_key_column
 from hudi_table import errors
 from hudi_table.api import CommitResult, HudiTable
+from hudi_table.codec.conform import conform
 from hudi_table.errors import HudiError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.positions import Positions
 from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.names import IS_DELETED
-from hudi_table.services.ingesting import Ingest
+from hudi_table.model.table.properties import with_timebased
+from hudi_table.services.ingesting import Ingest, commit_behind
 from hudi_table.sources.base import Rows
 from hudi_table.sources.checkpoints import HeldPositions
 from hudi_table.sources.formats.dialects import DIALECTS
 from hudi_table.sources.formats.unions import united
-from hudi_table.sources.kafka.brokers import by_place
+from hudi_table.sources.kafka.brokers import Place, by_place
+from hudi_table.sources.kafka.consume import Until
 from hudi_table.sources.kafka.ranges import Bounds, Range, ranges_of, reached_of
-from hudi_table.sources.kafka.refusing import ERROR_SCHEMA
+from hudi_table.sources.kafka.refusing import ERROR_SCHEMA, KafkaOrigin
 from hudi_table.sources.kafka.source import KafkaBatch, KafkaSource
 from hudi_table.sources.kafka.where import PREFIX
+from hudi_table.write.checks.request import resolve_index
 
+HERE_ROWS, HERE_BYTES = 200_000, 32 << 20
+"""So many messages of a commit the driver reads itself."""
 _ITEMS = "ordinal int, payload binary"
 _LOOK_SECONDS = 0.5
 _ARRIVAL, _RANK = "_lakeops_arrival", "_lakeops_rank"
@@ -70,24 +81,42 @@ class SparkWay:
     """How the driver of a Kafka ingest reads and commits by Spark. Ended by `close`."""
 
     spec: JobSpec
-    source: KafkaSource
-    ingest: Ingest
-    shaping: Shaping
+    here: Here
     progress: Progress
     row_bytes: float = 0.0
+    _rate: float = 0.0
+    _read_at: float = 0.0
     _spark: SparkSession | None = None
     _tools: bytes = b""
     _kept: ExitStack = field(default_factory=ExitStack)
 
+    @property
+    def source(self) -> KafkaSource:
+        """Of the ingest."""
+        return self.here.source
+
+    @property
+    def ingest(self) -> Ingest:
+        """What commits."""
+        return self.here.ingest
+
+    @property
+    def shaping(self) -> Shaping:
+        """What happens to rows."""
+        return self.here.shaping
+
     def following(self, start: Positions, deadline: float, told: Callable[[], bool]) -> KafkaBatch:
-        """What has come once there is enough for a commit, or it is time for one."""
+        """What the driver reads as it comes, where that is little; else what has come once there is
+        enough for a commit, or it is time for one."""
         settings, clock = self.source.settings, self.source.clock
         rows = settings.max_rows
         if self.row_bytes:
             rows = min(rows, int(settings.max_bytes / self.row_bytes) + 1)
         while True:
             stops = by_place(self.source.brokers.extent_of(list(start.topics)).ends)
-            there = sum(max(0, stops.get(place, at) - at) for place, at in by_place(start).items())
+            there = _count(start, stops)
+            if self._are_few(there + self._rate * max(0.0, deadline - clock.boot_seconds())):
+                return self.source.batch(start, replace(self._until_many(), deadline=deadline, told=told))
             if there >= rows or told() or clock.boot_seconds() >= deadline:
                 return self.source.batch(start, replace(self.source.until, stops=stops, strict=True))
             clock.sleep(max(0.0, min(_LOOK_SECONDS, deadline - clock.boot_seconds())))
@@ -95,6 +124,8 @@ class SparkWay:
     def read(self, batch: KafkaBatch, known: pa.Schema | None, before: tuple[int, int]) -> Shaped[Positions]:
         """See `Way`."""
         self._kept.close()
+        if batch.until.stops is None or self._are_few(_count(batch.start, batch.until.stops)):
+            return self._read_here(batch, known, before)
         stored = self.source.decoding.stored
         if stored is not None:
             # Tasks may look at rows of the table, and tell nobody.
@@ -120,7 +151,7 @@ class SparkWay:
             numbers, at = reached_of(ranges, [each.reached for each in told])
             found = [told[number] for number in numbers]
             reached = batch.reached(at, max(each.newest for each in found))
-            self._learn(found)
+            self._learn(sum(each.count for each in found), sum(each.bytes for each in found))
             if not any(each.count for each in found):
                 return self._nothing(reached, wanted)
             columns = _columns(found)
@@ -131,12 +162,17 @@ class SparkWay:
     def commit(self, target: HudiTable, shaped: Shaped[Positions], held: HeldPositions | None) -> CommitResult:
         """See `Way`."""
         rows = shaped.rows
-        if not isinstance(shaped, SparkShaped) or shaped.frame is None:
-            return self.ingest.commit(target.context, rows, held)
         request = self.ingest.request(target.context, rows.checkpoint, held)
+        frame = shaped.frame if isinstance(shaped, SparkShaped) else None
+        if frame is None:
+            table = rows.batches.read_all()
+            config = with_timebased(target.context.config, request.options)
+            if not rows.count or go_to_few_logs(table, config, resolve_index(config, request.options)[0]):
+                return commit_behind(target.context, table.to_reader(), request)
+            frame = self._frame(table)
         with data_errors(), report_tasks(self._session(), self.progress):
             return hudi_spark.write(
-                self._newest(shaped.frame, target),
+                self._newest(frame, target),
                 target,
                 operation_of(self.spec),
                 options=request.options,
@@ -148,6 +184,38 @@ class SparkWay:
     def close(self) -> None:
         """Let go what tasks have kept."""
         self._kept.close()
+
+    def _are_few(self, messages: float) -> bool:
+        """Whether the driver reads so many itself."""
+        return messages <= HERE_ROWS and messages * self.row_bytes <= HERE_BYTES
+
+    def _until_many(self) -> Until:
+        until = self.source.until
+        return replace(until, rows=min(until.rows, HERE_ROWS), bytes=min(until.bytes, HERE_BYTES))
+
+    def _read_here(self, batch: KafkaBatch, known: pa.Schema | None, before: tuple[int, int]) -> Shaped[Positions]:
+        """What is in the batch, or as much of it as the driver takes at once."""
+        most = self._until_many()
+        until = replace(batch.until, rows=min(batch.until.rows, most.rows), bytes=min(batch.until.bytes, most.bytes))
+        rows = self.here.rows(replace(batch, until=until), known)
+        if isinstance(rows.origin, KafkaOrigin):
+            self._learn(len(rows.origin.messages.values), rows.origin.messages.size)
+        judged = self.shaping.judged(rows)
+        self.shaping.check_counts(judged.refused, judged.messages, before)
+        rows = counting(judged.rows, judged.refused)
+        chain = self.spec.work.get("transform", ())
+        if not (chain and rows.count):
+            return replace(judged, rows=rows)
+        with data_errors():
+            frame = transformed(self._session(), self._frame(rows.batches.read_all()), chain)
+            schema = arrow_schema(frame)
+        rows = replace(rows, schema=schema, batches=schema.empty_table().to_reader())
+        return SparkShaped(rows, judged.messages, judged.refused, judged.dropped, frame)
+
+    def _frame(self, rows: pa.Table) -> DataFrame:
+        """Rows that the driver has."""
+        schema, wanted = in_spark_types(rows.schema)
+        return self._session().createDataFrame(conform(rows, wanted), schema)
 
     def _session(self) -> SparkSession:
         if self._spark is None:
@@ -167,10 +235,13 @@ class SparkWay:
             self._tools = cloudpickle.dumps(tools)
         return self._tools
 
-    def _learn(self, found: Sequence[ReadRange]) -> None:
-        count = sum(each.count for each in found)
-        if count:
-            self.row_bytes = max(1.0, sum(each.bytes for each in found) / count)
+    def _learn(self, messages: int, size: int) -> None:
+        """How large messages are, and how many come in a second."""
+        now = self.source.clock.boot_seconds()
+        self._rate = messages / max(now - self._read_at, 0.001) if self._read_at else 0.0
+        self._read_at = now
+        if messages:
+            self.row_bytes = max(1.0, size / messages)
 
     def _nothing(self, reached: Positions, known: pa.Schema | None) -> Shaped[Positions]:
         schema = known if known is not None else pa.schema([])
@@ -242,6 +313,11 @@ class SparkWay:
         )
         last = numbered.withColumn(_RANK, sf.row_number().over(same))
         return last.where(sf.col(_RANK) == 1).select(*(f"`{name.replace('`', '``')}`" for name in names))
+
+
+def _count(start: Positions, stops: Mapping[Place, int]) -> int:
+    """Offsets between the two."""
+    return sum(max(0, stops.get(place, at) - at) for place, at in by_place(start).items())
 
 
 def _columns(found: Sequence[ReadRange]) -> pa.Schema:
