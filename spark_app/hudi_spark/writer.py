@@ -33,10 +33,10 @@ from hudi_spark.arrow_schemas import written_schema
 from hudi_spark.engine import SparkEngine, collect_results, result_batch
 from hudi_spark.errors import as_hudi_errors
 from hudi_spark.in_driver import small_rows
+from hudi_spark.routing.arrow_rows import ArrowRows
 from hudi_spark.routing.routes import Profile, Routing, is_numbered_by_keys, profile, route
-from hudi_spark.source_files.packing import PAYLOAD, TASKS_MAX, packed_rows, unpacked
+from hudi_spark.source_files.packing import PAYLOAD, TASKS_MAX, FileRows, unpacked
 from hudi_spark.source_files.plan import file_scan
-from hudi_spark.source_files.scan import FileScan
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable, open_table
 from hudi_table.arguments import OperationName
@@ -117,17 +117,35 @@ def write(
             batch=batch,
             progress=progress,
         )
-    ctx = locked(opened.context, request.options)
+    return write_frame(opened, df, request, progress)
+
+
+def write_frame(
+    table: HudiTable,
+    df: DataFrame,
+    request: WriteRequest,
+    progress: ProgressFunction | None = None,
+    *,
+    rows: ArrowRows | None = None,
+) -> CommitResult:
+    """`write` of a frame. `rows`: what it is made of, where tasks have that as Arrow."""
+    ctx = locked(table.context, request.options)
     check_inline(ctx, request.options)
-    result = _write(ctx, df, with_validators(request), progress)
-    engine = reporting(SparkEngine(df.sparkSession), operation_name, progress)
+    result = _write(ctx, df, with_validators(request), progress, rows)
+    engine = reporting(SparkEngine(df.sparkSession), request.operation, progress)
     if not result.replayed:
         run_inline(ctx, result.instant, request.options, engine, max_memory=DEFAULT_MEMORY)
     return result
 
 
 @logged("write")
-def _write(ctx: TableContext, df: DataFrame, request: WriteRequest, progress: ProgressFunction | None) -> CommitResult:
+def _write(
+    ctx: TableContext,
+    df: DataFrame,
+    request: WriteRequest,
+    progress: ProgressFunction | None,
+    kept: ArrowRows | None,
+) -> CommitResult:
     # A frame that was read with Hudi's columns has them of the rows' last write; this one makes its own, as Hudi's does.
     own_columns(written_schema(df.schema))
     df = df.drop(*ALL_META_COLUMNS)
@@ -139,16 +157,21 @@ def _write(ctx: TableContext, df: DataFrame, request: WriteRequest, progress: Pr
         return write_rows(ctx, rows, request, reporting(LocalEngine(), request.operation, progress))
     report = TaskReport(request.operation, progress)
     report.begin(None)
-    scan = file_scan(df) if is_numbered_by_keys(prepared) else None
+    source = (kept or _of_files(df)) if is_numbered_by_keys(prepared) else None
     with as_hudi_errors():
-        counted = profile(df, with_timebased(ctx.config, request.options), prepared)
-    return with_retries(ctx, prepared, lambda: _attempt(ctx, counted, scan, prepared, request, report))
+        counted = profile(df, with_timebased(ctx.config, request.options), prepared, source)
+    return with_retries(ctx, prepared, lambda: _attempt(ctx, counted, source, prepared, request, report))
+
+
+def _of_files(df: DataFrame) -> ArrowRows | None:
+    scan = file_scan(df)
+    return FileRows(df.sparkSession, scan) if scan is not None else None
 
 
 def _attempt(
     ctx: TableContext,
     counted: Profile,
-    scan: FileScan | None,
+    source: ArrowRows | None,
     prepared: Prepared,
     request: WriteRequest,
     report: TaskReport,
@@ -165,7 +188,7 @@ def _attempt(
         with attempt.txn.signs_of_life():
             with as_hudi_errors():
                 routing = route(counted, attempt)
-                stats = _run(routing, scan, attempt, report)
+                stats = _run(routing, source, attempt, report)
             extra = dict(request.extra_metadata) | ({BATCH_KEY: request.batch} if request.batch else {})
             if request.validators is not None:
                 request.validators.run(attempt, stats)
@@ -180,7 +203,7 @@ def _attempt(
     return result_of(attempt.completed, request.operation, metadata, schema_changed=prepared.changed)
 
 
-def _run(routing: Routing, scan: FileScan | None, attempt: Attempt, report: TaskReport) -> list[WriteStat]:
+def _run(routing: Routing, source: ArrowRows | None, attempt: Attempt, report: TaskReport) -> list[WriteStat]:
     """Bring the rows of each task together, and write."""
     if not attempt.planned:
         return []
@@ -192,8 +215,8 @@ def _run(routing: Routing, scan: FileScan | None, attempt: Attempt, report: Task
     made = _Rows(TableKeys.of(attempt.ctx.config), routing.columns)
     work = partial(_write_group, tasks=_packed(tasks), right=attempt.right, rows=made)
     rows = routing.rows
-    if scan is not None and routing.numbering is not None and len(tasks) <= TASKS_MAX:
-        rows = packed_rows(rows.sparkSession, scan, routing.numbering, routing.sent)
+    if source is not None and routing.numbering is not None and len(tasks) <= TASKS_MAX:
+        rows = source.packed(routing.numbering, routing.sent)
     frame = rows.repartitionById(len(tasks), TASK).mapInArrow(work, _RESULT)
     stats: list[WriteStat] = []
     report.begin(len(tasks))

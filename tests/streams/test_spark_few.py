@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hudi_spark.jobs.ingests import kafka_tasks
+from hudi_spark.jobs.ingests.kafka import tasks
 from tests.streams.test_spark_once import Pair, wait_for
 from tests.support.feeds import Feed, row
 from tests.support.kafka import Broker
@@ -79,14 +79,14 @@ def test_tasks_read_what_is_too_much_for_the_driver_and_it_goes_on_where_they_en
     pair = Pair(broker, tmp_path, table=LOGS)
     feed = driver(pair)
     asked: list[int] = []
-    read_ranges = kafka_tasks.SparkWay._read_ranges
+    read_ranges = tasks.SparkWay._read_ranges
 
     def told(self: Any, spark: Any, ranges: Any, wanted: Any) -> Any:
         asked.append(sum(each.stop - each.start for each in ranges))
         return read_ranges(self, spark, ranges, wanted)
 
-    monkeypatch.setattr(kafka_tasks.SparkWay, "_read_ranges", told)
-    monkeypatch.setattr(kafka_tasks, "HERE_ROWS", 50)
+    monkeypatch.setattr(tasks.SparkWay, "_read_ranges", told)
+    monkeypatch.setattr(tasks, "HERE_ROWS", 50)
     for count, by_tasks in ((40, []), (60, [60]), (50, [])):
         broker.produce(pair.topic, [row(i, text="x" * 100) for i in range(count)])
         pair.run()
@@ -94,7 +94,7 @@ def test_tasks_read_what_is_too_much_for_the_driver_and_it_goes_on_where_they_en
         asked.clear()
         pair.assert_equal()
     # Nobody knows how large messages are before the first of them are read.
-    monkeypatch.setattr(kafka_tasks, "HERE_BYTES", 2_000)
+    monkeypatch.setattr(tasks, "HERE_BYTES", 2_000)
     broker.produce(pair.topic, [row(i, text="x" * 100) for i in range(50)])
     done = feed.run()
     assert (done.figures["commits"], done.figures["messagesRead"], len(asked)) == (2, 50, 1), done.message

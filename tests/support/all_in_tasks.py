@@ -15,9 +15,9 @@ from hudi_spark.jobs import __main__ as jobs
 def main(arguments: Sequence[str]) -> int:
     """See `hudi_spark.jobs`."""
     # A test that never asks for Spark does not load it.
-    from hudi_spark.jobs.ingests import kafka_tasks
+    from hudi_spark.jobs.ingests.kafka import tasks
 
-    with mock.patch.object(kafka_tasks, "HERE_ROWS", -1):
+    with mock.patch.object(tasks, "HERE_ROWS", -1):
         return jobs.main(list(arguments))
 
 

@@ -37,8 +37,8 @@ from hudi_table.write.checks.schema_policy import check_rows
 
 Ingesting = Callable[[JobSpec, Progress], JobResult]
 _ELSEWHERE = {
-    "Kafka": ("hudi_spark.jobs.ingests.kafka", "run_kafka"),
-    "Debezium": ("hudi_spark.jobs.ingests.kafka", "run_kafka"),
+    "Kafka": ("hudi_spark.jobs.ingests.kafka.attempt", "run_kafka"),
+    "Debezium": ("hudi_spark.jobs.ingests.kafka.attempt", "run_kafka"),
     "Kinesis": ("hudi_spark.jobs.ingests.kinesis", "run_kinesis"),
     "Jdbc": ("hudi_spark.jobs.ingests.jdbc", "run_jdbc"),
     "Hudi": ("hudi_spark.jobs.ingests.hudi", "run_hudi"),

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from hudi_spark.routing import key_columns
+from hudi_spark.routing.arrow_rows import ArrowRows
 from hudi_spark.routing.bloom_lookup import filtered_keys
 from hudi_spark.routing.composite_keys import doubts, refuse_doubts
 from hudi_spark.routing.index_lookup import lookup_locations
@@ -66,12 +67,15 @@ class Routing:
     numbering: Numbering | None = None
 
 
-def profile(df: DataFrame, config: TableConfig, prepared: Prepared) -> Profile:
-    """Add the key columns and count. Raises InvalidDataError for null keys and null ordering
-    values, keys and paths that are not UTF-8, and composite keys whose text is one."""
-    rows = df.withColumns(
-        {RECORD_KEY: key_columns.record_key_column(df, config), PATH: key_columns.partition_path_column(df, config)}
-    )
+def profile(df: DataFrame, config: TableConfig, prepared: Prepared, source: ArrowRows | None = None) -> Profile:
+    """Add the key columns and count. `source`: what the frame is made of. Raises InvalidDataError
+    for null keys and null ordering values, keys and paths that are not UTF-8, and composite keys
+    whose text is one."""
+    keyed = _keyed(df, config)
+    needed = {*config.record_key, *config.partition_fields, *prepared.combine_orderings}
+    names = [name for name in df.columns if name in needed or any(each.startswith(f"{name}.") for each in needed)]
+    alone = source.frame(names) if source is not None else None
+    rows = keyed if alone is None else _keyed(alone, config)
     missing = sf.col(RECORD_KEY).isNull() | (sf.col(RECORD_KEY) == "")
     orderings = prepared.combine_orderings if prepared.combines else ()
     unordered = {f"unordered_{i}": sf.col(key_columns.quoted(name)).isNull() for i, name in enumerate(orderings)}
@@ -111,7 +115,13 @@ def profile(df: DataFrame, config: TableConfig, prepared: Prepared) -> Profile:
         if problem:
             raise InvalidDataError(f"partition path {path!r} {problem}; change the value or drop the rows")
     size = 8 * len(df.columns) + 16 * sum(1 for _, kind in df.dtypes if kind in ("string", "binary"))
-    return Profile(rows, counts, any(row["colons"] for row in partition_counts), size)
+    return Profile(keyed, counts, any(row["colons"] for row in partition_counts), size)
+
+
+def _keyed(df: DataFrame, config: TableConfig) -> DataFrame:
+    return df.withColumns(
+        {RECORD_KEY: key_columns.record_key_column(df, config), PATH: key_columns.partition_path_column(df, config)}
+    )
 
 
 def _refuse(missing: int, unordered: Mapping[str, int], config: TableConfig) -> None:

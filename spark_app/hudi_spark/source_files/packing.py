@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -27,6 +28,8 @@ from hudi_table.errors import InvalidDataError
 from hudi_table.index.base import Codes
 
 PAYLOAD = "_lakeops_payload"
+PACKED = f"{TASK} int, {PAYLOAD} binary"
+"""Of what crosses: a task, and a stream of rows for it."""
 TASKS_MAX = 512
 """Tasks that rows are packed for: with more of them streams get short, and what stands before the
 rows of a stream weighs as much as they."""
@@ -39,13 +42,22 @@ _BATCH_ROWS_MAX = 1 << 18
 _STREAMS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-def packed_rows(spark: SparkSession, scan: FileScan, numbering: Numbering, sent: Sequence[str]) -> DataFrame:
-    """A frame of (task, stream of its rows) with the columns `sent`; each split is read by one
-    task."""
-    count = len(scan.splits)
-    work = partial(pack, scan=scan, numbering=numbering, sent=sent)
-    # A range has one number in each of so many partitions, and needs no exchange for it.
-    return spark.range(0, count, 1, count).mapInArrow(work, f"{TASK} int, {PAYLOAD} binary")
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """The rows of files, each split read by one task; see `ArrowRows`."""
+
+    spark: SparkSession
+    scan: FileScan
+
+    def frame(self, names: Sequence[str]) -> None:
+        """Spark reads of files the columns that it needs."""
+
+    def packed(self, numbering: Numbering, sent: Sequence[str]) -> DataFrame:
+        """See `ArrowRows`."""
+        count = len(self.scan.splits)
+        work = partial(pack, scan=self.scan, numbering=numbering, sent=sent)
+        # A range has one number in each of so many partitions, and needs no exchange for it.
+        return self.spark.range(0, count, 1, count).mapInArrow(work, PACKED)
 
 
 def pack(
@@ -55,7 +67,7 @@ def pack(
     set_up_worker()
     for batch in batches:
         for number in batch.column("id").to_pylist():
-            packer = _Packer(sent)
+            packer = Packer(sent)
             for part in scan.splits[number]:
                 for rows in _read(part, scan):
                     yield from packer.add(rows, numbering.of(rows))
@@ -106,7 +118,7 @@ def _brought(batch: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -> 
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-class _Packer:
+class Packer:
     """Rows by task, until they are handed on."""
 
     def __init__(self, sent: Sequence[str]) -> None:

@@ -31,7 +31,7 @@ Frames = Callable[..., DataFrame]
 def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Who read the rows of each attempt: tasks of ours, `files`, or Spark."""
     told: list[str] = []
-    run, packed = writer._run, packing.packed_rows
+    run, packed = writer._run, packing.FileRows.packed
 
     def running(*given: Any) -> Any:
         told.append("Spark")
@@ -42,7 +42,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return packed(*given)
 
     monkeypatch.setattr(writer, "_run", running)
-    monkeypatch.setattr(writer, "packed_rows", packing_rows)
+    monkeypatch.setattr(packing.FileRows, "packed", packing_rows)
     monkeypatch.setattr(in_driver, "ESTIMATE_MAX", 0)
     return told
 

@@ -1,11 +1,13 @@
 """A batch of Kafka in tasks of Spark: each reads a range of offsets itself and makes rows of it; no
 message goes through the driver.
 
-1. Tasks read their ranges, keep the messages on their disks, and say which columns these have.
-2. The driver unites the columns. Tasks make rows of the messages again, now in its types, ask the
-   expectations, and say what is refused. What was read a second time, as after the loss of an
-   executor, must be what was read first.
-3. Spark does the SELECTs, and `hudi_spark.write` commits.
+1. Tasks read their ranges, make rows of the messages, ask the expectations, keep the rows on their
+   disks, and say what is refused. Where a range has columns that the table lacks they keep the
+   messages, and say which columns.
+2. The driver unites the columns. If they are not those of every range, tasks make the rows again.
+   What was read a second time, as after the loss of an executor, must be what was read first.
+3. Spark does the SELECTs, and `hudi_spark.write` commits. Without SELECTs no row becomes one of
+   Spark: the tasks that write get them as Arrow.
 
 Few messages the driver reads itself, and makes rows of them: Spark is asked for the SELECTs alone, and
 for a write that grows with the table. Rows that go to logs of buckets need no JVM then.
@@ -29,17 +31,17 @@ from pyspark import StorageLevel, cloudpickle
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
-import hudi_spark
 from hudi_spark.in_driver import go_to_few_logs
-from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.ingest_spark import arrow_schema, data_errors, in_spark_types, report_tasks, started, transformed
-from hudi_spark.jobs.ingests.kafka_here import Here
-from hudi_spark.jobs.ingests.kafka_parts import Asked, MadeRows, ReadRange, Tools, make_part, read_part
+from hudi_spark.jobs.ingests.kafka.here import Here
+from hudi_spark.jobs.ingests.kafka.kept import KeptRows
+from hudi_spark.jobs.ingests.kafka.parts import Asked, ReadRange, Tools, is_own, make_part, read_part
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, counting
-from hudi_spark.jobs.sifting.parts import KEPT, frame_of, told_of
+from hudi_spark.jobs.sifting.parts import KEPT, told_of
 from hudi_spark.jobs.target import arrival_decides
 from hudi_spark.routing.key_columns import partition_path_column, record_key_column
+from hudi_spark.writer import write_frame
 from hudi_table import errors
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.codec.conform import conform
@@ -47,19 +49,16 @@ from hudi_table.errors import HudiError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.positions import Positions
 from hudi_table.model.job.variables import SOURCE_VARIABLES
-from hudi_table.model.names import IS_DELETED
 from hudi_table.model.table.properties import with_timebased
 from hudi_table.services.ingesting import Ingest, commit_behind
 from hudi_table.sources.base import Rows
 from hudi_table.sources.checkpoints import HeldPositions
-from hudi_table.sources.formats.dialects import DIALECTS
 from hudi_table.sources.formats.unions import united
 from hudi_table.sources.kafka.brokers import Place, by_place
 from hudi_table.sources.kafka.consume import Until
 from hudi_table.sources.kafka.ranges import Bounds, Range, ranges_of, reached_of
 from hudi_table.sources.kafka.refusing import ERROR_SCHEMA, KafkaOrigin
 from hudi_table.sources.kafka.source import KafkaBatch, KafkaSource
-from hudi_table.sources.kafka.where import PREFIX
 from hudi_table.write.checks.request import resolve_index
 
 HERE_ROWS, HERE_BYTES = 200_000, 32 << 20
@@ -74,6 +73,7 @@ class SparkShaped(Shaped[Positions]):
     """What is to be committed, as a frame; the batches of `rows` are empty."""
 
     frame: DataFrame | None = None
+    kept: KeptRows | None = None
 
 
 @dataclass(slots=True)
@@ -170,16 +170,10 @@ class SparkWay:
             if not rows.count or go_to_few_logs(table, config, resolve_index(config, request.options)[0]):
                 return commit_behind(target.context, table.to_reader(), request)
             frame = self._frame(table)
+        newest = self._newest(frame, target)
+        kept = shaped.kept if isinstance(shaped, SparkShaped) and newest is frame else None
         with data_errors(), report_tasks(self._session(), self.progress):
-            return hudi_spark.write(
-                self._newest(frame, target),
-                target,
-                operation_of(self.spec),
-                options=request.options,
-                extra_metadata=request.extra_metadata,
-                batch=request.batch,
-                follows=request.follows,
-            )
+            return write_frame(target, newest, request, rows=kept)
 
     def close(self) -> None:
         """Let go what tasks have kept."""
@@ -274,22 +268,26 @@ class SparkWay:
         for each in found.values():
             if each.error is not None:
                 raise _raised(*each.error)
-        assert asked.known is not None
-        task = functools.partial(make_part, asked=asked, found=dict(found))
-        made = self._keep(kept.select("ordinal", "data").where("data is not null").mapInArrow(task, KEPT))
-        told: list[MadeRows] = list(told_of(made).values())
+        columns = asked.known
+        assert columns is not None
+        told = [each.made for each in found.values() if each.made is not None]
+        expects = bool(self.spec.work.get("expectations"))
+        if not all(each.fits(columns, asked=expects) for each in found.values()):
+            task = functools.partial(make_part, asked=asked, found=dict(found))
+            kept = self._keep(kept.mapInArrow(task, KEPT))
+            told = list(told_of(kept).values())
         refused = pa.concat_tables([ERROR_SCHEMA.empty_table(), *(each.refused for each in told)])
         messages, dropped = sum(each.messages for each in told), sum(each.dropped for each in told)
         self.shaping.check_counts(refused, messages, before)
-        frame = frame_of(made, asked.known)
+        made = KeptRows.of(kept, found, columns)
+        frame, schema = made.whole(), columns
         chain = self.spec.work.get("transform", ())
-        schema = asked.known
         if chain:
             frame = transformed(self._session(), frame, chain)
             schema = arrow_schema(frame)
         count = sum(each.count for each in told)
         rows = Rows(schema, schema.empty_table().to_reader(), reached, count, refused)
-        return SparkShaped(counting(rows, refused), messages, refused, dropped, frame)
+        return SparkShaped(counting(rows, refused), messages, refused, dropped, frame, None if chain else made)
 
     def _newest(self, frame: DataFrame, target: HudiTable) -> DataFrame:
         """Where of two rows with one key the later one wins, and of change events where both are of
@@ -322,9 +320,7 @@ def _count(start: Positions, stops: Mapping[Place, int]) -> int:
 
 def _columns(found: Sequence[ReadRange]) -> pa.Schema:
     """The columns of all ranges, those that the ingest adds last."""
-    own = {IS_DELETED, *(name for dialect in DIALECTS.values() for name in dialect.own.names)}
-    schemas = [each.schema for each in found if each.schema is not None]
-    return united(schemas, lambda name: name in own or name.startswith(PREFIX))
+    return united([each.schema for each in found if each.schema is not None], is_own)
 
 
 def _raised(name: str, message: str) -> HudiError:

@@ -1,4 +1,4 @@
-"""An ingest from Kafka, in this process, without a JVM, or in tasks of Spark (`kafka_tasks`): once
+"""An ingest from Kafka, in this process, without a JVM, or in tasks of Spark (`tasks`): once
 to the end that there is at its start, or on and on.
 
 `Once` commits a batch after the other until it has what was there, `Backfill` what of that lies
@@ -19,7 +19,7 @@ import pyarrow as pa
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.decoding import decoding_of, dialect_of, needed_of
 from hudi_spark.jobs.ingests.following import run
-from hudi_spark.jobs.ingests.kafka_here import Here
+from hudi_spark.jobs.ingests.kafka.here import Here
 from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping, keep_refused, quarantines
@@ -274,7 +274,7 @@ def _way(spec: JobSpec, source: KafkaSource, ingest: Ingest, shaping: Shaping, p
         return here
     # Spark is started only by jobs that need it.
     from hudi_spark.jobs.ingest_spark import refuse_other_steps
-    from hudi_spark.jobs.ingests.kafka_tasks import SparkWay
+    from hudi_spark.jobs.ingests.kafka.tasks import SparkWay
 
     refuse_other_steps(spec.work.get("transform", ()))
     return SparkWay(spec, here, progress)
