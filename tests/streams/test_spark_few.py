@@ -1,5 +1,5 @@
-"""An ingest of engine Spark whose messages are few: its driver reads them itself, and the table is the
-one that tasks make."""
+"""An ingest of engine Spark whose messages are few: its driver reads them itself, and the table is
+the one that tasks make."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The rows of a batch that tasks of Spark make once, where the table's columns are those of every range,
-and again where they are not."""
+"""The rows of a batch that tasks of Spark make once, where the table's columns are those of every
+range, and again where they are not."""
 
 from __future__ import annotations
 

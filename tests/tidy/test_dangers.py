@@ -34,7 +34,7 @@ MAY_UNPICKLE = {
     "spark_app/hudi_spark/engine.py": "what a driver hands to its own tasks and they to it, over Spark's authenticated wire",
     "spark_app/hudi_spark/writer.py": "the same",
     "spark_app/hudi_spark/jobs/ingest_spark.py": "the same",
-    "spark_app/hudi_spark/jobs/ingests/kafka_parts.py": "the same",
+    "spark_app/hudi_spark/jobs/ingests/kafka/parts.py": "the same",
     "spark_app/hudi_spark/jobs/sifting/parts.py": "the same",
 }
 

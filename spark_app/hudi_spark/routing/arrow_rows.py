@@ -1,5 +1,5 @@
-"""Rows that tasks have as Arrow, and the frame of which is only made for what asks Spark: they go to the
-tasks that write them as streams."""
+"""Rows that tasks have as Arrow, and the frame of which is only made for what asks Spark: they go
+to the tasks that write them as streams."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A batch of Kafka in this process: what an ingest without a JVM does, and the driver of one on Spark
-with so few messages that tasks would cost more than they spare."""
+"""A batch of Kafka in this process: what an ingest without a JVM does, and the driver of one on
+Spark with so few messages that tasks would cost more than they spare."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """What tasks of Spark do for an ingest from Kafka: read a range of offsets and make rows of its
 messages; and how both come back.
 
-The types of a batch are those of all its ranges. Where the table's are enough for a range, its task
-makes the rows at once and keeps them. Else it keeps the messages, and rows are made of them once the
-columns of all ranges are known.
+The types of a batch are those of all its ranges. Where the table's are enough for a range, its
+task makes the rows at once and keeps them. Else it keeps the messages, and rows are made of them
+once the columns of all ranges are known.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A batch of Kafka in tasks of Spark: each reads a range of offsets itself and makes rows of it; no
-message goes through the driver.
+"""A batch of Kafka in tasks of Spark: each reads a range of offsets itself and makes rows of it;
+no message goes through the driver.
 
 1. Tasks read their ranges, make rows of the messages, ask the expectations, keep the rows on their
    disks, and say what is refused. Where a range has columns that the table lacks they keep the
@@ -9,8 +9,8 @@ message goes through the driver.
 3. Spark does the SELECTs, and `hudi_spark.write` commits. Without SELECTs no row becomes one of
    Spark: the tasks that write get them as Arrow.
 
-Few messages the driver reads itself, and makes rows of them: Spark is asked for the SELECTs alone, and
-for a write that grows with the table. Rows that go to logs of buckets need no JVM then.
+Few messages the driver reads itself, and makes rows of them: Spark is asked for the SELECTs alone,
+and for a write that grows with the table. Rows that go to logs of buckets need no JVM then.
 
 What a message, a tombstone or an expectation means is what it means in one process: it is the same
 code. A partition of change events is one range, for a value that an event leaves alone is that of
