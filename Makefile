@@ -47,8 +47,8 @@ format: setup ## Format the code and mend what can be mended
 	$(BIN)/ruff format .
 
 # Apache Hudi takes part in all races but these.
-BENCH_ALONE = $(or $(filter --reads --starts --store --writers --memory --hour,$(BENCH)),$(if $(findstring --only,$(BENCH)),$(if $(findstring hudi,$(BENCH)),,alone)))
-bench: setup $(if $(BENCH_ALONE),,interop-env) $(if $(filter --streams --hour,$(BENCH)),setup-kafka) $(if $(filter --store --writers,$(BENCH)),setup-k8s) ## Time the write path beside pyarrow, delta-rs and Apache Hudi
+BENCH_ALONE = $(or $(filter --reads --starts --writers --memory --hour,$(BENCH)),$(if $(findstring --only,$(BENCH)),$(if $(findstring hudi,$(BENCH)),,alone)))
+bench: setup $(if $(BENCH_ALONE),,interop-env) $(if $(filter --streams --hour,$(BENCH)),setup-kafka) $(if $(filter --store --writers,$(BENCH)),setup-k8s) $(if $(filter --store,$(BENCH)),setup-s3a) ## Time the write path beside pyarrow, delta-rs and Apache Hudi
 	@$(WITH_JAVA) $(BIN)/python -m bench $(BENCH)
 
 bench-operator: setup setup-k8s ## Time the operator beside 2,000 tables and 2,000 services (BENCH="--count 200")
@@ -66,7 +66,7 @@ interop-env: ## Make .venv-hudi: Spark 3.5 and Apache Hudi's jars, for test and 
 setup-kafka: setup ## Fetch the jars of a Kafka broker, for tests of its source (instant when done)
 	@$(WITH_JAVA) $(BIN)/python scripts/setup_env.py kafka
 
-setup-s3a: setup ## Fetch what lets Apache Hudi's Spark write to S3, for the mirror (instant when done)
+setup-s3a: setup ## Fetch what lets Apache Hudi's Spark write to S3, for the mirror and the bench of stores (instant when done)
 	@$(WITH_JAVA) $(BIN)/python scripts/setup_env.py s3a
 
 setup-mariadb: setup ## Fetch a MariaDB server, for tests of ingests from it (instant when done)

@@ -57,6 +57,7 @@ class Hudi:
     """
 
     table_type = "COPY_ON_WRITE"
+    key, partition, ordering = KEY, PARTITION, ORDERING
 
     def __init__(
         self, *, bloom: bool, version: str = HUDI, table_version: int = 6, more_jars: Sequence[Path] = ()
@@ -66,7 +67,8 @@ class Hudi:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         self._version, self._table_version = version, table_version
         jars = Path(os.environ["HUDI_INTEROP_IVY"]) / "jars"
-        others = [str(jar) for jar in [*sorted(jars.glob("*.jar")), *more_jars] if "bundle" not in jar.name]
+        others = [str(jar) for jar in sorted(jars.glob("*.jar")) if "bundle" not in jar.name]
+        others += map(str, more_jars)
         builder = SparkSession.builder.master(f"local[{CORES}]").appName("bench")
         settings = SPARK_CONF | {
             "spark.driver.extraClassPath": ":".join(
@@ -94,13 +96,13 @@ class Hudi:
         """The index of the race: buckets."""
         return {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": str(BUCKETS)}
 
-    def _write(self, operation: str, rows: Path, base: Path, mode: str) -> None:
+    def _write(self, operation: str, rows: Path, base: Path | str, mode: str) -> None:
         options = {
             "hoodie.table.name": "lineitem",
             "hoodie.datasource.write.operation": operation,
-            "hoodie.datasource.write.recordkey.field": KEY,
-            "hoodie.datasource.write.partitionpath.field": PARTITION,
-            "hoodie.datasource.write.precombine.field": ORDERING,
+            "hoodie.datasource.write.recordkey.field": self.key,
+            "hoodie.datasource.write.partitionpath.field": self.partition,
+            "hoodie.datasource.write.precombine.field": self.ordering,
             "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
             "hoodie.metadata.enable": "false",
             "hoodie.parquet.compression.codec": CODEC,

@@ -2,7 +2,7 @@
 time at several delays.
 
 Every operation begins with a new handle, on a table of its own, which was written without a delay.
-delta-rs does the same with the same rows.
+delta-rs does the same with the same rows, and Apache Hudi by S3A on a warm session of Spark.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from bench.far_store import FarStore, in_sequence, running_far_store
+from bench.store_peers import NAME as HUDI
+from bench.store_peers import HudiPeer, hudi_peer
 from bench.tables import table_lines
 from hudi_table import create_table, open_table
 from hudi_table.api import HudiTable
@@ -148,6 +150,20 @@ STEPS = (
     ),
     Step("cleaning with nothing to do", OURS, _ours("CopyOnWrite"), _opened(lambda table: table.clean())),
 )
+
+
+def hudi_steps(peer: HudiPeer) -> tuple[Step, ...]:
+    """Those of Apache Hudi."""
+    first, logs = rows(ROWS, 0), [rows(UPDATED, number + 1) for number in range(3)]
+    cow, mor = "COPY_ON_WRITE", "MERGE_ON_READ"
+    return (
+        Step("upsert, merge-on-read, Hudi", HUDI, peer.made(mor, [first]), peer.does("upsert", mor, rows(UPDATED, 9))),
+        Step("upsert, copy-on-write, Hudi", HUDI, peer.made(cow, [first]), peer.does("upsert", cow, rows(UPDATED, 9))),
+        Step("scan, copy-on-write, Hudi", HUDI, peer.made(cow, [first]), peer.does("scan", cow)),
+        Step("scan, merge-on-read, 3 logs, Hudi", HUDI, peer.made(mor, [first, *logs]), peer.does("scan", mor)),
+    )
+
+
 LIMITS = (
     ("upsert, merge-on-read", "merge", 0.8),
     ("upsert, copy-on-write", "merge", 1.0),
@@ -155,14 +171,17 @@ LIMITS = (
 """Of the wall at 30 ms: ours, delta-rs's, and at most how many times that."""
 
 
-def measured_store(folder: Path, rounds: int, say: Callable[[str], None]) -> dict[str, dict[float, Figures]]:
+def measured_store(folder: Path, rounds: int, say: Callable[[str], None]) -> dict[Step, dict[float, Figures]]:
     """Every step at every delay, in turns; the first round is not counted."""
-    found = {step.name: {delay: Figures() for delay in DELAYS} for step in STEPS}
-    with running_far_store(folder) as store:
+    with running_far_store(folder) as store, hudi_peer(store, folder.with_name("store-hudi"), BUCKETS) as peer:
+        if peer is None:
+            say(f"without {HUDI}: make interop-env setup-s3a fetches it")
+        steps = (*STEPS, *(hudi_steps(peer) if peer is not None else ()))
+        found = {step: {delay: Figures() for delay in DELAYS} for step in steps}
         for number in range(rounds + 1):
             for delay in DELAYS:
-                for step in STEPS:
-                    _measure(store, step, delay, found[step.name][delay], counts=number > 0)
+                for step in steps:
+                    _measure(store, step, delay, found[step][delay], counts=number > 0)
             say(f"round {number or 'cold'} of {rounds}")
     return found
 
@@ -180,16 +199,16 @@ def _measure(store: FarStore, step: Step, delay: float, figures: Figures, *, cou
         figures.walls.append(wall)
 
 
-def store_record(rounds: int, found: Mapping[str, Mapping[float, Figures]]) -> dict[str, Any]:
+def store_record(rounds: int, found: Mapping[Step, Mapping[float, Figures]]) -> dict[str, Any]:
     """Counts at 30 ms, walls at each delay, and the targets."""
     steps = {
         step.name: {
             "by": step.by,
-            "requests": found[step.name][DELAYS[1]].requests,
-            "sequence": found[step.name][DELAYS[1]].sequence,
-            "walls": {f"{delay * 1000:.0f}": round(median(found[step.name][delay].walls), 3) for delay in DELAYS},
+            "requests": figures[DELAYS[1]].requests,
+            "sequence": figures[DELAYS[1]].sequence,
+            "walls": {f"{delay * 1000:.0f}": round(median(figures[delay].walls), 3) for delay in DELAYS},
         }
-        for step in STEPS
+        for step, figures in found.items()
     }
 
     def ratio(ours: str, other: str) -> float:

@@ -46,6 +46,10 @@ def contender(name: str, bloom: bool, version: int = 6) -> Any:
         from bench.services_hudi import HudiServices
 
         return HudiServices(name.removeprefix("hudi-services-"))
+    if name.startswith("hudi-store-"):
+        from bench.store_hudi import HudiStore
+
+        return HudiStore(name.removeprefix("hudi-store-"))
     if name.startswith("hudi-logs-"):
         from bench.logs_hudi import HudiLogs
 
