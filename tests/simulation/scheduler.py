@@ -38,9 +38,11 @@ class SimProcess:
 
     def kill(self) -> None:
         """None of its tasks does anything more. Called by one of its own, that one ends, too."""
-        self.is_alive = False
         own = getcurrent()
-        for task in list(self.tasks):
+        # Of a process that dies already, tasks end one in another: none of them ends those that it is ended by.
+        dying = list(self.tasks) if self.is_alive else []
+        self.is_alive = False
+        for task in dying:
             if task.greenlet is not own:
                 self.scheduler.end(task)
         if isinstance(getattr(own, "task", None), Task) and own.task.process is self:
