@@ -1,5 +1,5 @@
-"""Apache Hudi on an object store, by S3A, in the bench of stores. This module runs in the Python of the
-Hudi environment.
+"""Apache Hudi on an object store, by S3A, in the bench of stores. This module runs in the Python of
+the Hudi environment.
 
 Its session is warm, as is S3A's client; each step reads or writes the table anew.
 """
@@ -15,8 +15,8 @@ from bench.peers import Hudi
 
 
 class HudiStore(Hudi):
-    """`base` is a file that tells the table: its location and type, its buckets, and what S3A has to
-    know."""
+    """`base` is a file that tells the table: its location and type, its buckets, and what S3A has
+    to know."""
 
     key, partition, ordering = "id", "p", "ts"
 

@@ -1,4 +1,5 @@
-"""Apache Hudi's steps on an object store, beside ours: a process of its own, warm from step to step."""
+"""Apache Hudi's steps on an object store, beside ours: a process of its own, warm from step to
+step."""
 
 from __future__ import annotations
 
