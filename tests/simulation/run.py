@@ -15,6 +15,7 @@ from typing import Any
 from hudi_table.api import HudiTable
 from hudi_table.metadata.validate import differences
 from hudi_table.model.service.findings import Severity
+from hudi_table.model.timeline.commits import TAKEN_BACK
 from hudi_table.table.timeline import active
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.version_change import noted_change
@@ -60,7 +61,7 @@ class _Watched(SimStore):
 
     def put(self, path: str, data: bytes) -> None:
         super().put(path, data)
-        if time := _completed(path):
+        if (time := _completed(path)) and TAKEN_BACK.encode() not in data:
             self.published.append((self.scheduler.now, time))
 
     def delete(self, path: str) -> None:

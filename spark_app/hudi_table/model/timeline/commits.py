@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from hudi_table.model.json_text import parse_json
@@ -69,6 +69,11 @@ _STAT_DEFAULTS: dict[str, Any] = {
 }
 
 
+TAKEN_BACK = "hoodie.lakeops.taken.back"
+"""Extra metadata of a commit of nothing: the instant of the rollback of the write in whose place it
+stands, so that this cannot be published any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
     """Body of a completed instant. `operation_type` is Hudi's enum name (`UPSERT`, …).
@@ -93,6 +98,21 @@ class CommitMetadata:
     def replaced_groups(self) -> tuple[tuple[str, str], ...]:
         """(partition, file id) of every file group that it hides."""
         return tuple((partition, file_id) for partition, ids in (self.replaced or {}).items() for file_id in ids)
+
+    @property
+    def is_taken_back(self) -> bool:
+        """Whether it stands in the place of a write that was rolled back."""
+        return TAKEN_BACK in self.extra_metadata
+
+    def taken_back(self, rollback: str) -> CommitMetadata:
+        """What stands in its place once that rollback has taken all of it back."""
+        schema = {SCHEMA_KEY: self.extra_metadata[SCHEMA_KEY]} if SCHEMA_KEY in self.extra_metadata else {}
+        return replace(
+            self,
+            stats=(),
+            extra_metadata={**schema, TAKEN_BACK: rollback},
+            replaced=None if self.replaced is None else {},
+        )
 
     @property
     def avro_schema(self) -> str | None:

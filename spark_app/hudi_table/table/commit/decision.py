@@ -28,6 +28,7 @@ from hudi_table.table.commit.beside.turns import Place
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.foreign_writers import Neighbours, overtaken
 from hudi_table.table.commit.publish import create_file_of, is_given_up, is_there, materialise
+from hudi_table.table.commit.rollback import is_closed
 from hudi_table.table.commit.write_permit import RightToWrite, planned_again
 from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.ports import is_remote
@@ -199,7 +200,7 @@ class Decider:
                 stands = create_file_of(self.ctx, entry, requested_at)
             else:
                 stands = materialise(self.ctx, entry)
-            if not stands and self.ctx.lock is not None and is_given_up(self.ctx, self.time):
+            if not stands and self.ctx.lock is not None and self._is_over(entry):
                 raise overtaken(self.ctx, self.time)
         except (UnavailableError, ObjectNotFoundError) as error:
             raise CommitStateUnknownError(
@@ -208,6 +209,11 @@ class Decider:
                 base_path=self.ctx.base_path,
                 instant=self.time,
             ) from error
+
+    def _is_over(self, entry: ChainEntry) -> bool:
+        """Whether the entry was given up. The chain that says so may have been trimmed while its
+        writer slept."""
+        return is_given_up(self.ctx, self.time) or (entry.kind is Kind.COMMIT and is_closed(self.ctx, entry))
 
     def publish_passed(self) -> None:
         """Nothing is visible before what was decided before it: all of that is published, once the

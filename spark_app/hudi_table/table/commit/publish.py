@@ -11,7 +11,7 @@ from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, parse_instant, planner_claim
 from hudi_table.table.commit.beside.locking import may_decide, under_lock
 from hudi_table.table.commit.foreign_writers import is_overtaken, narrowed
-from hudi_table.table.commit.rollback import open_rollbacks
+from hudi_table.table.commit.rollback import is_closed, open_rollbacks
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import list_timeline
@@ -144,7 +144,8 @@ def _appears(
 
 def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> bool:
     """Create the entry's timeline file exclusively; a file that is there already is a helper's
-    success. False if the entry was given up since, by who has the lock now: then it is gone again.
+    success. False if the entry was given up since, by who has the lock now: then it is gone again,
+    or a commit of nothing stands in its place.
 
     `seen`: the boot-clock second of what shows that the instant was not archived.
     """
@@ -152,7 +153,7 @@ def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> bool:
     try:
         retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, data))
     except ObjectExistsError:
-        return True
+        return may_decide(ctx) or entry.kind is Kind.PLAN or not is_closed(ctx, entry)
     if not may_decide(ctx) and _came_too_late(ctx, entry):
         # No process can look at its lease and send in one step.
         retry.delete(ctx.storage, path)

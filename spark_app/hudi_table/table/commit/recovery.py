@@ -235,7 +235,9 @@ def _abort_and_roll_back(ctx: TableContext, instant: Instant, *, confirmed_dead:
     if entry.kind is Kind.COMMIT:
         materialise(ctx, entry)
         return [instant.time]
-    return roll_back(ctx, load_timeline(ctx), instant, over=confirmed_dead)
+    timeline = load_timeline(ctx)
+    # A commit of nothing, perhaps, which stands in the place of what a sleeper has tried to publish.
+    return [] if timeline.is_completed(instant.time) else roll_back(ctx, timeline, instant, over=confirmed_dead)
 
 
 def give_up_unclaimed(ctx: TableContext, time: str, *, confirmed_dead: bool) -> None:

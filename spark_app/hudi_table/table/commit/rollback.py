@@ -29,14 +29,16 @@ from hudi_table.model.names import (
     parse_data_file,
     parse_log_file,
 )
+from hudi_table.model.timeline.chain import ChainEntry
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.commit.markers import marked_files
 from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.store import retry
+from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline, records_if_there
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import draw_instant
-from hudi_table.table.timeline.layout import encode_record
+from hudi_table.table.timeline.layout import decode_commit, encode_commit, encode_record
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.hash_rings import drop_rings
 from hudi_table.table.view.listing import list_data_files
@@ -45,6 +47,7 @@ _LOG = logging.getLogger("hudi_table.rollback")
 
 CLAIM_ATTEMPTS_MAX = 1_000
 LISTINGS_MAX = 100
+CLOSINGS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +80,52 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     # What came before the quarantine ended was listed above, since `over` was known before that.
     timeline = load_timeline(ctx)
     _record_in_metadata(ctx, timeline, instant.time, taken)
-    delete_claim(ctx, timeline, instant)
+    decided = _decided(ctx, instant)
+    if decided is None:
+        delete_claim(ctx, timeline, instant)
     rollback = _only_rollback(ctx, instant.time) or rollback
     report = encode_record("HoodieRollbackMetadata", rollback_record(ctx, instant, rollback.time, taken))
     complete(ctx, rollback, report)
+    if decided is not None:
+        _close(ctx, decided, rollback.time)
     if sweeps:
         sweep(ctx, instant.time)
     return [instant.time]
+
+
+def _decided(ctx: TableContext, instant: Instant) -> ChainEntry | None:
+    """The decision of a write that another engine has overtaken, and so was given up behind it:
+    under a lock alone."""
+    return None if ctx.lock is None else chain.find_commit(ctx, instant, chain.read_tail(ctx).sequence)
+
+
+def _close(ctx: TableContext, decided: ChainEntry, rollback: str) -> None:
+    """Put a commit of nothing in the place of a decided write whose files are gone.
+
+    Its writer may stand between its look at the lock and the create of its completed file, for
+    however long, and die right behind it: then nobody would see that the file came late.
+    """
+    path = ctx.layout.timeline_path(decided.name)
+    nothing = encode_commit(ctx.layout, decode_commit(decided.data).taken_back(rollback))
+    for _ in range(CLOSINGS_MAX):
+        try:
+            retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, nothing))
+            return
+        except ObjectExistsError:
+            if is_closed(ctx, decided):
+                return
+            retry.delete(ctx.storage, path)
+    raise InvariantError(
+        f"{decided.name} came back {CLOSINGS_MAX} times", base_path=ctx.base_path, instant=decided.instant
+    )
+
+
+def is_closed(ctx: TableContext, decided: ChainEntry) -> bool:
+    """Whether a commit of nothing stands in the place of a write that was decided."""
+    try:
+        return decode_commit(ctx.storage.get(ctx.layout.timeline_path(decided.name))).is_taken_back
+    except ObjectNotFoundError:
+        return False
 
 
 def take_back_unclaimed(ctx: TableContext, timeline: Timeline, time: str, *, over: bool) -> None:

@@ -11,6 +11,7 @@ from hudi_table.errors import CorruptTableError, ObjectExistsError, ObjectNotFou
 from hudi_table.model.digits import whole
 from hudi_table.model.names import CHAIN
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path, sequence_of
+from hudi_table.model.timeline.instants import Instant
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TAIL_AGE_SECONDS_MAX, ChainTail, TableContext
@@ -130,6 +131,21 @@ def find_decisions(ctx: TableContext, instants: Iterable[str], upto: int) -> dic
         if entry.max_instant < oldest:
             break
     return decisions
+
+
+def find_commit(ctx: TableContext, instant: Instant, upto: int) -> ChainEntry | None:
+    """The entry that decided a write of this instant, whatever was decided behind it; None where
+    there is none up to number `upto`, and for the execution of a plan."""
+    found: ChainEntry | None = None
+    for number in range(upto, 0, -1):
+        entry = get_entry(ctx, number)
+        if entry is None or entry.max_instant < instant.time:
+            break
+        if entry.instant == instant.time and entry.kind is Kind.PLAN:
+            return None
+        if entry.instant == instant.time and entry.kind is Kind.COMMIT and entry.is_of(instant):
+            found = entry
+    return found
 
 
 def write_hint(ctx: TableContext, sequence: int) -> None:
