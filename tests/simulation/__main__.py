@@ -1,10 +1,10 @@
 """Play seeds, and make a failure short.
 
-    python -m tests.simulation 1-100         the seeds from 1 to 100
-    python -m tests.simulation 17 --trace    one, with every request
-    python -m tests.simulation 17 --shrink   one that fails: its script made short, and written to
-                                             build/simulation-17.json
-    python -m tests.simulation FILE          a script
+python -m tests.simulation 1-100         the seeds from 1 to 100
+python -m tests.simulation 17 --trace    one, with every request
+python -m tests.simulation 17 --shrink   one that fails: its script made short, and written to
+                                         build/simulation-17.json
+python -m tests.simulation FILE          a script
 """
 
 from __future__ import annotations
