@@ -22,8 +22,9 @@ def driver(pair: Pair) -> Feed:
     return pair.tasks
 
 
-def test_few_messages_that_go_to_logs_of_buckets_start_no_spark(broker: Broker, tmp_path: Path) -> None:
-    pair = Pair(broker, tmp_path, table=LOGS)
+@pytest.mark.parametrize("index", ["Bucket", "ConsistentBucket"])
+def test_few_messages_that_go_to_logs_of_buckets_start_no_spark(broker: Broker, tmp_path: Path, index: str) -> None:
+    pair = Pair(broker, tmp_path, table={**LOGS, "index": {"type": index, "buckets": 2}})
     feed = driver(pair)
     for first in (0, 200):
         broker.produce(

@@ -65,12 +65,17 @@ def follow(driver: Turns, work: Mapping[str, Any], stopping: Stopping, progress:
     mend, or did not."""
     interval, limit = interval_of(work), limit_of(work)
     clock, failures, stale, commits = SystemClock(), 0, True, driver.commits
+    due = clock.boot_seconds()
     while not stopping.told():
         try:
             if stale:
                 driver.renew()
                 stale = False
-            driver.take(clock.boot_seconds() + interval)
+            # What a commit takes is part of an interval, as long as it fits in.
+            due += interval
+            if due <= clock.boot_seconds():
+                due = clock.boot_seconds() + interval
+            driver.take(due)
             failures = 0
         except HudiError as error:
             failures, stale = failures + 1, True
