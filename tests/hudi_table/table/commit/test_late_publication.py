@@ -1,5 +1,5 @@
-"""A writer that sleeps between its look at the lock and the create of its completed file, for however
-long: what was taken back meanwhile is never published."""
+"""A writer that sleeps between its look at the lock and the create of its completed file, for
+however long: what was taken back meanwhile is never published."""
 
 from __future__ import annotations
 
