@@ -80,7 +80,7 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     # What came before the quarantine ended was listed above, since `over` was known before that.
     timeline = load_timeline(ctx)
     _record_in_metadata(ctx, timeline, instant.time, taken)
-    decided = _decided(ctx, instant)
+    decided = _decided(ctx, timeline, instant)
     if decided is None:
         delete_claim(ctx, timeline, instant)
     rollback = _only_rollback(ctx, instant.time) or rollback
@@ -93,10 +93,12 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     return [instant.time]
 
 
-def _decided(ctx: TableContext, instant: Instant) -> ChainEntry | None:
+def _decided(ctx: TableContext, timeline: Timeline, instant: Instant) -> ChainEntry | None:
     """The decision of a write that another engine has overtaken, and so was given up behind it:
-    under a lock alone."""
-    return None if ctx.lock is None else chain.find_commit(ctx, instant, chain.read_tail(ctx).sequence)
+    under a lock alone. None where the claim is gone, without which no commit can stand."""
+    if ctx.lock is None or instant.with_state(State.REQUESTED).file_name not in timeline.files:
+        return None
+    return chain.find_commit(ctx, instant, chain.read_tail(ctx).sequence)
 
 
 def _close(ctx: TableContext, decided: ChainEntry, rollback: str) -> None:

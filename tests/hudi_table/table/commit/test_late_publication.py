@@ -3,20 +3,15 @@ however long: what was taken back meanwhile is never published."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.arguments import TableTypeName
-from hudi_table.errors import WriteConflictError
-from hudi_table.table.commit.decision import Decider
-from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
-from tests.hudi_table.table.commit.test_locking import PATIENT, Killed, lock_of, row, their_upsert, values
+from tests.hudi_table.table.commit.test_locking import PATIENT, row, their_upsert, values
+from tests.support.late_publication import after_the_quarantine, asleep_before_the_create
 
 KEEP = {
     "hoodie.cleaner.commits.retained": "1",
@@ -37,41 +32,10 @@ def made(base: Path, version: int, kind: TableTypeName) -> HudiTable:
     return open_table(base, lock=PATIENT)
 
 
-def after_the_quarantine(table: HudiTable) -> HudiTable:
-    ctx = table.context
-    return HudiTable(replace(ctx, settings=replace(ctx.settings, quarantine_seconds=0.0)))
-
-
-def asleep_before_the_create(
-    table: HudiTable, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None], *, dies: bool
-) -> None:
-    """An upsert whose completed file is asked for behind what happens meanwhile."""
-    once, decide = retry.until_confirmed, Decider.decide
-
-    def late(request: Callable[[], object]) -> None:
-        monkeypatch.undo()
-        lock_of(Path(table.base_path)).unlink()
-        meanwhile()
-        try:
-            once(request)
-        finally:
-            if dies:
-                raise Killed
-
-    def decided(*args: Any, **more: Any) -> object:
-        found = decide(*args, **more)
-        monkeypatch.setattr(retry, "until_confirmed", late)
-        return found
-
-    monkeypatch.setattr(Decider, "decide", decided)
-    with pytest.raises(Killed) if dies else pytest.raises(WriteConflictError, match="the lock was lost"):
-        table.upsert(row("a", 2))
-
-
 @pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
 @pytest.mark.parametrize("dies", [True, False], ids=["and dies", "and goes on"])
 def test_a_write_that_was_taken_back_is_not_published_by_who_slept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, kind: TableTypeName, dies: bool
+    tmp_path: Path, version: int, kind: TableTypeName, dies: bool
 ) -> None:
     table = made(tmp_path / "t", version, kind)
     others = after_the_quarantine(open_table(table.base_path, lock=PATIENT))
@@ -82,7 +46,7 @@ def test_a_write_that_was_taken_back_is_not_published_by_who_slept(
         others.clean()
         assert not load_timeline(others.context).pending
 
-    asleep_before_the_create(table, monkeypatch, meanwhile, dies=dies)
+    asleep_before_the_create(lambda: table.upsert(row("a", 2)), tmp_path / "t", meanwhile, dies=dies)
     assert values(table) == [3, 7]
     others.clean()
     timeline = load_timeline(others.context)

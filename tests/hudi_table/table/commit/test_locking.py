@@ -32,6 +32,7 @@ from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from tests.support.beside import an_engine_without_our_chain, another_engine, seen_anew
+from tests.support.late_publication import Killed
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
 LOCK = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"}
@@ -63,10 +64,6 @@ def heartbeats(base: Path) -> list[Path]:
 
 def their_upsert(table: HudiTable, value: int) -> None:
     an_engine_without_our_chain(table, lambda other: other.upsert(row("a", value)))
-
-
-class Killed(BaseException):
-    """The process has ended: nothing of ours cleans up."""
 
 
 def values(table: HudiTable) -> list[int]:
