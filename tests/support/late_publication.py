@@ -1,5 +1,5 @@
-"""A writer under a lock that sleeps, for however long, between its look at the lock and the create of
-its completed file."""
+"""A writer under a lock that sleeps, for however long, between its look at the lock and the create
+of its completed file."""
 
 from __future__ import annotations
 

@@ -8,12 +8,23 @@ from typing import Any
 from hudi_table.errors import InvalidRequestError, UnavailableError
 from hudi_table.model.job.positions import Extent, Positions, TopicExtent
 from hudi_table.model.job.retention import Limits
-from hudi_table.sources.kafka.client import QUIET, TIMEOUT_SECONDS, Complaints, as_hudi, load_client, result, results
+from hudi_table.sources.kafka.client import (
+    QUIET,
+    TIMEOUT_SECONDS,
+    Complaints,
+    as_hudi,
+    is_election,
+    load_client,
+    result,
+    results,
+)
 from hudi_table.sources.kafka.settings import KafkaSettings, client_config
+from hudi_table.table.store.clock import SystemClock
 
 Place = tuple[str, int]
 """(topic, partition)."""
 FIRST_SECONDS = 3.0
+ELECTION_LOOKS, ELECTION_LOOK_SECONDS = 20, 0.5
 
 
 def by_place(positions: Positions) -> dict[Place, int]:
@@ -179,12 +190,19 @@ class Brokers:
             return {}
         kafka = load_client()
         level = kafka.IsolationLevel.READ_COMMITTED if committed else kafka.IsolationLevel.READ_UNCOMMITTED
-        asked = self._admin.list_offsets(
-            {kafka.TopicPartition(topic, partition): spec for topic, partition in places},
-            isolation_level=level,
-            request_timeout=TIMEOUT_SECONDS,
-        )
-        found = results(self._admin, asked, self._settings.brokers, self._complaints)
+        for left in reversed(range(ELECTION_LOOKS)):
+            asked = self._admin.list_offsets(
+                {kafka.TopicPartition(topic, partition): spec for topic, partition in places},
+                isolation_level=level,
+                request_timeout=TIMEOUT_SECONDS,
+            )
+            try:
+                found = results(self._admin, asked, self._settings.brokers, self._complaints)
+                break
+            except UnavailableError as error:
+                if not left or not is_election(error):
+                    raise
+                SystemClock().sleep(ELECTION_LOOK_SECONDS)
         return {(place.topic, place.partition): each for place, each in found.items()}
 
 

@@ -54,6 +54,9 @@ _DENIED = frozenset(
         "CLUSTER_AUTHORIZATION_FAILED",
     }
 )
+_ELECTING = frozenset(
+    {"UNKNOWN_LEADER_EPOCH", "FENCED_LEADER_EPOCH", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"}
+)
 _MISSING = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_ID"})
 
 
@@ -67,6 +70,13 @@ def as_hudi(error: Any, brokers: str, complaints: Complaints | None = None) -> H
     if name in _MISSING:
         return InvalidRequestError(f"the brokers at {brokers} have no such topic: {said}")
     return UnavailableError(f"the brokers at {brokers} do not answer: {said or name}")
+
+
+def is_election(error: HudiError) -> bool:
+    """Whether a partition has no leader that knows of itself: a broker has just begun, or ended.
+    Another look finds one within seconds."""
+    cause = error.__cause__
+    return cause is not None and bool(cause.args) and getattr(cause.args[0], "name", str)() in _ELECTING
 
 
 def results(admin: Any, futures: Mapping[Any, Any], brokers: str, complaints: Complaints) -> dict[Any, Any]:
