@@ -47,7 +47,7 @@ def test_hudi_reads_past_a_commit_of_nothing_writes_on_and_archives_it(
 
     def meanwhile() -> None:
         an_engine_without_our_chain(table, lambda other: other.upsert(rows(range(6), 3)))
-        others.upsert(rows(range(3), 4))
+        open_table(base, lock=LOCK).upsert(rows(range(3), 4))
         others.clean()
 
     asleep_before_the_create(lambda: table.upsert(rows(range(4, 20), 2)), base, meanwhile, dies=True)

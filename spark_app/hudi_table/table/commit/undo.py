@@ -106,13 +106,18 @@ def is_decided(ctx: TableContext, instant: Instant) -> bool:
 
 def decided_undos(ctx: TableContext, instants: Sequence[Instant]) -> list[Instant]:
     """Those of the instants that were decided as plans: rollbacks and restores of completed writes,
-    and indexing. However many there are, the chain is read to its end once."""
+    and indexing. However many there are, the chain is read to its end once.
+
+    A plan of another action is none of theirs: a planner may have drawn the time of a rollback that
+    was withdrawn, of which a late inflight file is left.
+    """
     times = {instant.time for instant in instants}
     found = chain.find_decisions(ctx, times, chain.known_tail(ctx).sequence) if times else {}
     if len(found) < len(times):
         # What this process knows of the chain may be older than the plan.
         found = chain.find_decisions(ctx, times, chain.read_tail(ctx).sequence)
-    return [i for i in instants if i.time in found and found[i.time][1].kind is Kind.PLAN]
+    plans = {time: entry for time, (_, entry) in found.items() if entry.kind is Kind.PLAN}
+    return [instant for instant in instants if instant.time in plans and plans[instant.time].is_of(instant)]
 
 
 def finish_undos(ctx: TableContext, timeline: Timeline) -> bool:

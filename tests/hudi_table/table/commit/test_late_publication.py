@@ -38,11 +38,12 @@ def test_a_write_that_was_taken_back_is_not_published_by_who_slept(
     tmp_path: Path, version: int, kind: TableTypeName, dies: bool
 ) -> None:
     table = made(tmp_path / "t", version, kind)
-    others = after_the_quarantine(open_table(table.base_path, lock=PATIENT))
+    writer = open_table(table.base_path, lock=PATIENT)
+    others = after_the_quarantine(writer)
 
     def meanwhile() -> None:
         their_upsert(table, 7)
-        others.upsert(row("b", 3))
+        writer.upsert(row("b", 3))
         others.clean()
         assert not load_timeline(others.context).pending
 
@@ -56,7 +57,7 @@ def test_a_write_that_was_taken_back_is_not_published_by_who_slept(
     assert not commit_metadata(others.context, empty).stats
     assert open_table(table.base_path).doctor() == ()
     for value in range(8, 14):
-        others.upsert(row("a", value))
+        writer.upsert(row("a", value))
         assert values(table) == [3, value]
     others.clean(KEEP)
     if kind == "MergeOnRead":
