@@ -141,9 +141,11 @@ def find_commit(ctx: TableContext, instant: Instant, upto: int) -> ChainEntry | 
         entry = get_entry(ctx, number)
         if entry is None or entry.max_instant < instant.time:
             break
-        if entry.instant == instant.time and entry.kind is Kind.PLAN:
+        if entry.instant != instant.time or not entry.is_of(instant):
+            continue
+        if entry.is_plan_of_instant:
             return None
-        if entry.instant == instant.time and entry.kind is Kind.COMMIT and entry.is_of(instant):
+        if entry.kind is Kind.COMMIT:
             found = entry
     return found
 
