@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import pickle
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_spark.jobs.shaping import Shaping
-from hudi_spark.jobs.sifting.parts import Batches, answer, packet
+from hudi_spark.jobs.sifting.parts import Batches, answer, entries, packet
 from hudi_spark.worker import set_up_worker
 from hudi_table.codec.conform import conform
 from hudi_table.errors import HudiError, InvalidDataError, UnavailableError
@@ -189,7 +189,7 @@ def make_part(batches: Batches, *, asked: Asked, found: Mapping[int, ReadRange])
     set_up_worker()
     assert asked.known is not None
     expects = bool(_tools_of(asked.tools).work.get("expectations"))
-    for ordinal, group in itertools.groupby(_entries(batches), lambda entry: entry[0]):
+    for ordinal, group in itertools.groupby(entries(batches), lambda entry: entry[0]):
         told = found.get(ordinal)
         if told is None or not told.count:
             continue
@@ -221,25 +221,11 @@ def kept_rows(batches: Batches, *, found: Mapping[int, ReadRange], schema: pa.Sc
     """The rows of these ranges as tasks have kept them. Raises UnavailableError where a task was
     done again, and read something else."""
     set_up_worker()
-    for ordinal, again, data in _entries(batches):
+    for ordinal, again, data in entries(batches):
         if ordinal in found:
             yield from (conform(each, schema) for each in data)
             if isinstance(again, ReadRange):
                 found[ordinal].confirm(again.count, again.last)
-
-
-def _entries(batches: Batches) -> Iterator[tuple[int, Any, Sequence[pa.RecordBatch]]]:
-    """(number of the range, what a task says of it, rows or messages) of what is kept, part by
-    part."""
-    for batch in batches:
-        for ordinal, told, data in zip(
-            batch.column("ordinal").to_pylist(), batch.column("told").to_pylist(), batch.column("data"), strict=True
-        ):
-            if told is not None:
-                yield ordinal, pickle.loads(told), ()  # noqa: S301 - of our own tasks, see tests/tidy/test_dangers.py
-            else:
-                with pa.ipc.open_stream(data.as_buffer()) as stream:
-                    yield ordinal, None, list(stream)
 
 
 def _fitting(rows: Rows[Positions], asked: Asked) -> Rows[Positions]:
