@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import threading
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -26,7 +27,7 @@ EVENTS_BYTES_MAX = 1 << 20
 
 class FolderCluster:
     """The `Cluster` port on a folder. One process at a time works on it: `acquire` says so to the
-    others."""
+    others. Its threads may apply and report at once."""
 
     def __init__(self, folder: Path, clock: Clock, report: Callable[[Key, Emit], None]) -> None:
         self._folder = folder
@@ -34,6 +35,7 @@ class FolderCluster:
         self._report = report
         self._secrets: dict[tuple[str, str], Mapping[str, str]] = {}
         self._lock: TextIO | None = None
+        self._changes = threading.Lock()
 
     def acquire(self) -> None:
         """Take the folder for this process until it ends. Raises WriteConflictError if another one
@@ -60,6 +62,10 @@ class FolderCluster:
         As an API server does it, but that a spec with errors is stored as it is, for the status to
         tell them.
         """
+        with self._changes:
+            return self._apply(document)
+
+    def _apply(self, document: Mapping[str, Any]) -> Key:
         metadata = document["metadata"]
         key = key_of(document)
         stored = self.get(key)
@@ -124,9 +130,10 @@ class FolderCluster:
 
     def set_status(self, key: Key, status: Mapping[str, Any]) -> None:
         """Write the status unless it is the same."""
-        stored = self.get(key)
-        if stored is not None and stored.get("status") != status:
-            self._write(key, {**stored, "status": status})
+        with self._changes:
+            stored = self.get(key)
+            if stored is not None and stored.get("status") != status:
+                self._write(key, {**stored, "status": status})
 
     def hold(self, key: Key, *, held: bool) -> None:
         """Nothing: no resource of a folder is deleted."""

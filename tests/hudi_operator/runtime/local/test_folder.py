@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,27 @@ def test_a_status_outlives_a_changed_spec(cluster: FolderCluster) -> None:
     found = cluster.get(KEY)
     assert found is not None
     assert found["status"] == {"observedGeneration": 1}
+
+
+def test_a_spec_that_changes_while_a_status_is_written_is_kept_and_so_is_the_status(cluster: FolderCluster) -> None:
+    cluster.apply(manifest(**spec()))
+    changes = 200
+
+    def report() -> None:
+        for number in range(changes):
+            cluster.set_status(KEY, {"observedGeneration": number})
+
+    with ThreadPoolExecutor(1) as pool:
+        reported = pool.submit(report)
+        for number in range(changes):
+            cluster.apply(manifest(**spec(suspend=number % 2 == 0)))
+            found = cluster.get(KEY)
+            assert found is not None
+            assert found["metadata"]["generation"] == number + 2
+        reported.result()
+    found = cluster.get(KEY)
+    assert found is not None
+    assert (found["spec"]["suspend"], found["status"]) == (False, {"observedGeneration": changes - 1})
 
 
 def test_a_status_of_nothing_is_not_written(cluster: FolderCluster) -> None:
