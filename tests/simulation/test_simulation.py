@@ -52,7 +52,7 @@ def _played(first: int, runs: int, *more: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", range(PARTS), ids="part-{}".format)
 def test_no_history_has_an_anomaly_and_every_fault_has_fired(part: int, figure: Callable[[int, str], None]) -> None:
     runs = scaled(RUNS_OF_A_PART)
     found = _played(_shard() + 1 + part * runs, runs)
