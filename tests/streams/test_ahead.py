@@ -5,19 +5,23 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from hudi_table.model.job.positions import Positions, TopicPositions
+from hudi_table.sources.formats import early
 from hudi_table.sources.formats.json import JsonDecoder
 from hudi_table.sources.kafka.brokers import by_place
 from hudi_table.sources.kafka.consume import Messages, Until
 from hudi_table.sources.kafka.rows import Decoding
 from hudi_table.sources.kafka.settings import KafkaSettings
-from hudi_table.sources.kafka.source import KafkaSource
+from hudi_table.sources.kafka.source import KafkaBatch, KafkaSource
 from tests.support.feeds import row
 from tests.support.kafka import Broker
 
@@ -113,3 +117,32 @@ def test_a_reading_that_is_not_wanted_ends_with_its_source(source: KafkaSource) 
     began = time.monotonic()
     source.close()
     assert time.monotonic() - began < 30
+
+
+class Noted(JsonDecoder):
+    """How many messages each call is given, and by which thread."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, int]] = []
+
+    def decode(self, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
+        self.calls.append((threading.current_thread().name, len(messages)))
+        return super().decode(messages, known)
+
+
+@pytest.mark.parametrize("rows", [ROWS + 1, 200], ids=["all", "and those of the next commit"])
+def test_messages_are_decoded_while_others_come(
+    source: KafkaSource, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(early, "PART_BYTES", 200)
+    known = pa.schema([("id", pa.string()), ("n", pa.int64())])
+    noted = Noted()
+    source.decoding = replace(source.decoding, values=noted)
+    at, until, numbers = begun(source), Until(rows, BYTES, by_place(source.discover().ends)), list[int]()
+    while held(at) < ROWS:
+        found = KafkaBatch(source, at, until).read(known)
+        numbers += found.batches.read_all().column("n").to_pylist()
+        at = found.checkpoint
+    assert sorted(numbers) == list(range(ROWS))
+    assert sum(count for _, count in noted.calls) == ROWS, "one is decoded twice"
+    assert sum(count for name, count in noted.calls if "decode" in name) > ROWS / 2, "they are decoded at the end"

@@ -14,6 +14,7 @@ import pyarrow as pa
 from hudi_table.errors import InvalidDataError, InvalidSchemaError
 from hudi_table.model.names import ALL_META_COLUMNS, IS_DELETED
 from hudi_table.sources.formats.decoder import Decoder, Independent, Resolving, UndecodableError, without_bad
+from hudi_table.sources.formats.early import Early
 from hudi_table.table.engine.local_engine import LocalEngine
 
 CHUNK_BYTES = 16 << 20
@@ -50,10 +51,21 @@ class Values:
     of: int | None = None
 
     def rows(
-        self, values: Sequence[bytes | None], kept: Places, wanted: pa.Schema | None, faults: list[Fault]
+        self,
+        values: Sequence[bytes | None],
+        kept: Places,
+        wanted: pa.Schema | None,
+        faults: list[Fault],
+        early: Early | None = None,
     ) -> tuple[pa.Table, Places]:
-        """The rows of the values at `kept`, and the place of each."""
+        """The rows of the values at `kept`, those that are not null, and the place of each.
+        `early`: what has been decoded of them."""
         found, read = [], []
+        for stop, made in early.made(wanted) if early is not None else ():
+            count = int(np.searchsorted(kept, stop))
+            found.append(made)
+            read.append(kept[:count])
+            kept = kept[count:]
         some = [value for place in kept.tolist() if (value := values[place]) is not None]
         if isinstance(self.decoder, Resolving):
             self.decoder.begin(some)

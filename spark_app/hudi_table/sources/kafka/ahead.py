@@ -10,21 +10,23 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 
+from hudi_table.sources.formats.early import Early
 from hudi_table.sources.kafka.brokers import Place
 from hudi_table.sources.kafka.consume import Consumer, Messages, Until
 from hudi_table.table.store import threads
 
 
 class Ahead:
-    """What comes behind the positions of a consumer, which nobody else asks until `end`."""
+    """What comes behind the positions of a consumer, which nobody else asks until `end`. `early`:
+    decodes it."""
 
-    def __init__(self, consumer: Consumer, until: Until) -> None:
+    def __init__(self, consumer: Consumer, until: Until, early: Early | None = None) -> None:
         self._start = consumer.positions
         self._until = until
         self._ended = threads.event()
         self._thread = threads.pool(1, "hudi-kafka")
         alone = replace(until, deadline=None, told=self._ended.is_set)
-        self._found: Future[Messages] = self._thread.submit(consumer.read, alone, waits=False)
+        self._found: Future[Messages] = self._thread.submit(consumer.read, alone, consumer.none(early), waits=False)
 
     def end(self) -> Messages:
         """What has been read. Raises what the reading raised."""

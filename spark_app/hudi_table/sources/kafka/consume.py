@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hudi_table.errors import DataLossError, UnavailableError
+from hudi_table.sources.formats.early import Early
 from hudi_table.sources.kafka.brokers import Place, unmade
 from hudi_table.sources.kafka.client import QUIET, Complaints, as_hudi, load_client
 from hudi_table.sources.kafka.settings import KafkaSettings, consumer_config
@@ -35,7 +36,7 @@ class Messages:
     """What was read, in the order in which it came: of a partition in the order of its offsets.
     `places`: the number of each message's (topic, partition) in `names`. `old_keys`: of change
     events the keys before, as their headers say them; empty where another event tells the row of
-    the key that comes in this one's place."""
+    the key that comes in this one's place. `early`: decodes the values as they come."""
 
     names: list[Place]
     values: list[bytes | None] = field(default_factory=list)
@@ -46,6 +47,7 @@ class Messages:
     headers: list[Any] = field(default_factory=list)
     size: int = 0
     old_keys: list[bytes | None] = field(default_factory=list)
+    early: Early | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +101,15 @@ class Consumer:
         self._at = np.array([positions[name] for name in self._names], np.int64)
         self._client.assign([kafka.TopicPartition(topic, part, positions[topic, part]) for topic, part in self._names])
 
+    def none(self, early: Early | None = None) -> Messages:
+        """Nothing of where it stands yet, for `read`."""
+        return Messages(self._names, early=early)
+
     def read(self, until: Until, found: Messages | None = None, *, waits: bool = True) -> Messages:
         """Read on, behind `found` if that was read before. `waits`: it does not end where nothing
         has come yet. Raises DataLossError where the brokers no longer have what comes next,
         UnavailableError, AccessDeniedError."""
-        found = found or Messages(self._names)
+        found = found or self.none()
         heard = self._clock.boot_seconds()
         stops = self._stops(until.stops)
         while not self._is_done(found, until, stops):
@@ -196,6 +202,8 @@ class Consumer:
         if wanted.debezium:
             found.old_keys += [_old_key(message.headers()) for message in good]
         found.size += size
+        if found.early is not None:
+            found.early.more(found.values, found.size)
         self._row_bytes = max(1.0, size / len(good))
 
     def _event(self, message: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,8 @@ import pyarrow as pa
 from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, UnsettledDataError
 from hudi_table.model.names import IS_DELETED
-from hudi_table.sources.formats.decoder import Decoder, Settled, UndecodableError
+from hudi_table.sources.formats.decoder import Decoder, Independent, Settled, UndecodableError
+from hudi_table.sources.formats.early import Early
 from hudi_table.sources.formats.values import Fault, Values, check_reserved, of_values
 from hudi_table.sources.kafka.consume import Messages
 from hudi_table.sources.kafka.settings import KafkaSettings
@@ -50,6 +52,14 @@ class Decoding:
     most: int | None = None
     stored: StoredTable | None = None
 
+    def early(self, known: pa.Schema | None, pool: Executor) -> Early | None:
+        """What decodes messages while more are read, where that can be; into the columns that are
+        known then."""
+        wanted = of_values(known, PREFIX)
+        if wanted is None or not isinstance(self.values, Independent):
+            return None
+        return Early(self.values, wanted, pool)
+
     def rows(self, messages: Messages, known: pa.Schema | None, where: Where) -> Decoded:
         """One row for each message that is one. Raises InvalidDataError that names topic, partition
         and offset."""
@@ -80,7 +90,7 @@ class Decoding:
         faults: list[Fault],
     ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
         """The rows of the values, and the place of each."""
-        table, order = self._values(where).rows(messages.values, kept, wanted, faults)
+        table, order = self._values(where).rows(messages.values, kept, wanted, faults, messages.early)
         topics = ", ".join(sorted({topic for topic, _ in messages.names}))
         check_reserved(table, PREFIX, topics, marks=self.settings.debezium)
         return table, order

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from hudi_table.model.job.positions import (
     words_of,
 )
 from hudi_table.sources.base import Rows
+from hudi_table.sources.formats.early import Early
 from hudi_table.sources.kafka.ahead import Ahead
 from hudi_table.sources.kafka.beginnings import GIVEN, Elsewhere, beginning_of
 from hudi_table.sources.kafka.brokers import Brokers, Place, by_place
@@ -26,6 +28,7 @@ from hudi_table.sources.kafka.refusing import KafkaOrigin
 from hudi_table.sources.kafka.rows import Decoding
 from hudi_table.sources.kafka.settings import KafkaSettings
 from hudi_table.sources.kafka.where import Where
+from hudi_table.table.store import threads
 from hudi_table.table.store.clock import SystemClock
 
 _REMEDY = "give onDataLoss: Continue to go on without them, or set another checkpoint (hudictl checkpoint set)"
@@ -47,7 +50,7 @@ class KafkaBatch:
     def read(self, known: pa.Schema | None) -> Rows[Positions]:
         """Their rows, and the positions that were come to."""
         source = self.source
-        messages, at = source.messages(by_place(self.start), self.until)
+        messages, at = source.messages(by_place(self.start), self.until, known)
         source.confirm(self.start)
         newest = max([int(np.max(times)) for times in messages.times if len(times)], default=-1)
         reached = self.reached(at, newest)
@@ -91,6 +94,7 @@ class KafkaSource:
     _brokers: Brokers | None = None
     _consumer: Consumer | None = None
     _ahead: Ahead | None = None
+    _decodes: Executor | None = None
 
     @property
     def brokers(self) -> Brokers:
@@ -164,9 +168,12 @@ class KafkaSource:
         given = self._given(found)
         return given is not None and bool(by_place(found.ends).keys() - by_place(given).keys())
 
-    def messages(self, start: Mapping[Place, int], until: Until) -> tuple[Messages, dict[Place, int]]:
-        """Messages from these positions on, and the positions that were come to. Where there are as
-        many as a commit may have, those of the next one are read meanwhile."""
+    def messages(
+        self, start: Mapping[Place, int], until: Until, known: pa.Schema | None = None
+    ) -> tuple[Messages, dict[Place, int]]:
+        """Messages from these positions on, and the positions that were come to; into columns of
+        the table they are decoded as they come. Where there are as many as a commit may have, those
+        of the next one are read meanwhile."""
         consumer, ahead, found = self.consumer, self._ahead, None
         self._ahead = None
         if ahead is not None and ahead.is_of(start, until):
@@ -175,10 +182,16 @@ class KafkaSource:
             ahead.drop()
         if found is None:
             consumer.assign(start)
+            found = consumer.none(self._early(known))
         messages, at = without_halves(consumer.read(until, found), consumer.positions)
         if at == consumer.positions and until.is_full(messages):
-            self._ahead = Ahead(consumer, until)
+            self._ahead = Ahead(consumer, until, self._early(known))
         return messages, at
+
+    def _early(self, known: pa.Schema | None) -> Early | None:
+        if self._decodes is None:
+            self._decodes = threads.pool(1, "hudi-decode")
+        return self.decoding.early(known, self._decodes)
 
     def confirm(self, start: Positions) -> None:
         """Raise DataLossError if a topic was made again since it was planned: what was read may be
@@ -195,7 +208,9 @@ class KafkaSource:
             self._ahead.drop()
         if self._consumer is not None:
             self._consumer.close()
-        self._consumer, self._brokers, self._ahead = None, None, None
+        if self._decodes is not None:
+            self._decodes.shutdown(cancel_futures=True)
+        self._consumer, self._brokers, self._ahead, self._decodes = None, None, None, None
 
     def _given(self, found: Extent) -> Positions | None:
         """Where an ingest without a checkpoint begins, if offsets say so."""
