@@ -23,7 +23,7 @@ from hudi_table.sources.formats.values import Fault, Values
 WANTED = pa.schema(
     [("id", pa.string()), ("n", pa.int64()), ("day", pa.date32()), ("at", pa.struct([("x", pa.int64())]))]
 )
-VALUES = st.one_of(
+VALUES: st.SearchStrategy[object] = st.one_of(
     st.integers(0, 9).map(lambda n: {"id": f"k{n}", "n": n, "day": "2026-01-01", "at": {"x": n}}),
     st.sampled_from(
         [
