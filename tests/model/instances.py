@@ -10,6 +10,7 @@ from tests.model.compaction import Compactor, Executor, SecondAttempt
 from tests.model.completion_cases import COMPLETIONS
 from tests.model.deltas_by_completion import TIMED_METADATA
 from tests.model.engine import InFlight, Instance
+from tests.model.late import LATE
 from tests.model.locked import LOCKED
 from tests.model.metadata_cases import METADATA
 from tests.model.parts import FIRST, ROWS, TWO_GROUPS, Maker, Parts
@@ -233,7 +234,7 @@ INSTANCES |= METADATA | TIMED_METADATA
 INSTANCES |= ROLLBACKS
 INSTANCES |= FOREIGN
 INSTANCES |= TAKEN_BACK
-INSTANCES |= LOCKED
+INSTANCES |= LOCKED | LATE
 INSTANCES |= COMPLETIONS
 INSTANCES |= UPGRADES | TURNS
 

@@ -9,9 +9,10 @@ a recovery alone, finish; (4) the simpler protocols of section 6 fail; (5) the m
 (7) where completed files tell when they completed (K12, instances V), slices are the same for every
 reader; (8) beside another engine (instances F) no update is lost outside two windows, and what it
 takes back stays away, though the writer goes on; (9) under a lock that is lost (instances L) no
-update is lost outside two windows; (10) in turns (instances T) a write beside `w` others loses no
-more than 1 + w attempts, and a turn of the dead holds nobody up. The small instances run always,
-all of them with HUDI_TEST_SCALE of 10 or more.
+update is lost outside two windows, and who sleeps in the second finds its name taken (L4, L5); (10)
+in turns (instances T) a write beside `w` others loses no more than 1 + w attempts, and a turn of
+the dead holds nobody up. The small instances run always, all of them with HUDI_TEST_SCALE of 10 or
+more.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ STATES = {
     "F2": 11_135,
     "F3": 5_658,
     "L1": 3_712,
+    "L4": 36_812,
     "T1": 5_418,
     "T2": 10_856,
     "R2": 1_795,
@@ -95,6 +97,7 @@ LONG_STATES = {
     "R4": 118_173,
     "L2": 1_246_966,
     "L3": 282_836,
+    "L5": 339_122,
 }
 STRICT_STATES = {"K13s": 1_366}
 LONG_STRICT_STATES = {"K3s": 578_953}

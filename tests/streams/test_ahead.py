@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.model.job.positions import Positions, TopicPositions
-from hudi_table.sources.formats import early
+from hudi_table.sources.formats import values as parts
 from hudi_table.sources.formats.json import JsonDecoder
 from hudi_table.sources.kafka.brokers import by_place
 from hudi_table.sources.kafka.consume import Messages, Until
@@ -134,7 +134,7 @@ class Noted(JsonDecoder):
 def test_messages_are_decoded_while_others_come(
     source: KafkaSource, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(early, "PART_BYTES", 200)
+    monkeypatch.setattr(parts, "EARLY_BYTES", 200)
     known = pa.schema([("id", pa.string()), ("n", pa.int64())])
     noted = Noted()
     source.decoding = replace(source.decoding, values=noted)

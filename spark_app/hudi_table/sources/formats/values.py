@@ -5,19 +5,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_table.errors import InvalidDataError, InvalidSchemaError
+from hudi_table.errors import HudiError, InvalidDataError, InvalidSchemaError
 from hudi_table.model.names import ALL_META_COLUMNS, IS_DELETED
 from hudi_table.sources.formats.decoder import Decoder, Independent, Resolving, UndecodableError, without_bad
-from hudi_table.sources.formats.early import Early
 from hudi_table.table.engine.local_engine import LocalEngine
 
 CHUNK_BYTES = 16 << 20
+EARLY_BYTES = 1 << 20
 ERRORS_FREE = 10
 """So many messages of a run may be refused whatever part they are: else one bad message in a quiet
 minute would end an ingest."""
@@ -35,6 +36,49 @@ class Fault:
 def errors_most(messages: int, ratio: float) -> int:
     """How many of so many messages may be refused."""
     return max(ERRORS_FREE, int(messages * ratio))
+
+
+@dataclass(slots=True)
+class Early:
+    """Decodes the values of one commit while more of them are read, from the first on. It counts
+    only where it gives what all of them together would: in a format whose parts do not depend on
+    each other, with the columns that are known and no others. `wanted`: the columns of the table
+    that they fill; `pool` has one thread."""
+
+    decoder: Decoder
+    wanted: pa.Schema
+    pool: Executor
+    _read: int = 0
+    _size: int = 0
+    _parts: list[tuple[int, Future[pa.Table | None]]] = field(default_factory=list)
+
+    def more(self, values: Sequence[bytes | None], size: int) -> None:
+        """All values that have been read, and their bytes: begin with what has come, once it is
+        enough."""
+        if size - self._size < EARLY_BYTES:
+            return
+        some = [value for value in values[self._read :] if value is not None]
+        self._read, self._size = len(values), size
+        self._parts.append((self._read, self.pool.submit(self._decoded, some)))
+
+    def made(self, wanted: pa.Schema | None) -> list[tuple[int, pa.Table]]:
+        """(how many values, null ones among them, are read with it, the rows of the part) of the
+        first parts; nothing where the columns have changed since."""
+        found: list[tuple[int, pa.Table]] = []
+        for read, part in self._parts if self.wanted == wanted else []:
+            rows = part.result()
+            if rows is None:
+                break
+            found.append((read, rows))
+        return found
+
+    def _decoded(self, some: Sequence[bytes]) -> pa.Table | None:
+        try:
+            rows = self.decoder.decode(some, self.wanted)
+        except (UndecodableError, HudiError):
+            # Whoever decodes all of them tells which message it is, and why.
+            return None
+        return rows if (rows.schema.names, rows.schema.types) == (self.wanted.names, self.wanted.types) else None
 
 
 @dataclass(frozen=True, slots=True)

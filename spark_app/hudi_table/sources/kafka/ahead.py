@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 
-from hudi_table.sources.formats.early import Early
+from hudi_table.sources.formats.values import Early
 from hudi_table.sources.kafka.brokers import Place
 from hudi_table.sources.kafka.consume import Consumer, Messages, Until
 from hudi_table.table.store import threads

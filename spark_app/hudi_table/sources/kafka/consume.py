@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hudi_table.errors import DataLossError, UnavailableError
-from hudi_table.sources.formats.early import Early
+from hudi_table.sources.formats.values import Early
 from hudi_table.sources.kafka.brokers import Place, unmade
 from hudi_table.sources.kafka.client import QUIET, Complaints, as_hudi, load_client
 from hudi_table.sources.kafka.settings import KafkaSettings, consumer_config

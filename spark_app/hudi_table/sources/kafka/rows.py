@@ -14,8 +14,7 @@ from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, UnsettledDataError
 from hudi_table.model.names import IS_DELETED
 from hudi_table.sources.formats.decoder import Decoder, Independent, Settled, UndecodableError
-from hudi_table.sources.formats.early import Early
-from hudi_table.sources.formats.values import Fault, Values, check_reserved, of_values
+from hudi_table.sources.formats.values import Early, Fault, Values, check_reserved, of_values
 from hudi_table.sources.kafka.consume import Messages
 from hudi_table.sources.kafka.settings import KafkaSettings
 from hudi_table.sources.kafka.stored import StoredTable

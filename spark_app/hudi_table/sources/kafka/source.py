@@ -19,7 +19,7 @@ from hudi_table.model.job.positions import (
     words_of,
 )
 from hudi_table.sources.base import Rows
-from hudi_table.sources.formats.early import Early
+from hudi_table.sources.formats.values import Early
 from hudi_table.sources.kafka.ahead import Ahead
 from hudi_table.sources.kafka.beginnings import GIVEN, Elsewhere, beginning_of
 from hudi_table.sources.kafka.brokers import Brokers, Place, by_place

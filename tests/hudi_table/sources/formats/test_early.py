@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_table.errors import HudiError
-from hudi_table.sources.formats import early
+from hudi_table.sources.formats import values as parts
 from hudi_table.sources.formats.decoder import UndecodableError
-from hudi_table.sources.formats.early import Early
 from hudi_table.sources.formats.json import JsonDecoder
-from hudi_table.sources.formats.values import Fault, Values
+from hudi_table.sources.formats.values import Early, Fault, Values
 
 WANTED = pa.schema(
     [("id", pa.string()), ("n", pa.int64()), ("day", pa.date32()), ("at", pa.struct([("x", pa.int64())]))]
@@ -79,7 +78,7 @@ def test_values_that_come_bit_by_bit_are_the_rows_of_all_together(
 ) -> None:
     values = [None if value is None else json.dumps(value).encode() for value in made]
     with pytest.MonkeyPatch.context() as patched, ThreadPoolExecutor(1) as pool:
-        patched.setattr(early, "PART_BYTES", 40)
+        patched.setattr(parts, "EARLY_BYTES", 40)
         assert read(values, ratio, as_they_come(values, cuts, pool)) == read(values, ratio, None)
 
 
@@ -88,7 +87,7 @@ def values_of(count: int) -> list[bytes | None]:
 
 
 def test_no_value_is_decoded_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(early, "PART_BYTES", 1)
+    monkeypatch.setattr(parts, "EARLY_BYTES", 1)
     values = values_of(100)
     with ThreadPoolExecutor(1) as pool:
         begun = as_they_come(values, [30, 60, 90], pool)
@@ -98,7 +97,7 @@ def test_no_value_is_decoded_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_was_decoded_into_other_columns_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(early, "PART_BYTES", 1)
+    monkeypatch.setattr(parts, "EARLY_BYTES", 1)
     values, wanted = values_of(10), WANTED.append(pa.field("more", pa.string()))
     with ThreadPoolExecutor(1) as pool:
         assert read(values, None, as_they_come(values, [5], pool), wanted) == read(values, None, None, wanted)
@@ -108,12 +107,12 @@ def test_little_is_left_for_all_together() -> None:
     values = [None]
     with ThreadPoolExecutor(1) as pool:
         begun = Early(JsonDecoder(), WANTED, pool)
-        begun.more(values, early.PART_BYTES - 1)
+        begun.more(values, parts.EARLY_BYTES - 1)
         assert begun.made(WANTED) == []
 
 
 def test_a_fault_of_a_part_is_told_by_who_decodes_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(early, "PART_BYTES", 1)
+    monkeypatch.setattr(parts, "EARLY_BYTES", 1)
     values = [*values_of(5), b"bad", *values_of(5)]
     with ThreadPoolExecutor(1) as pool:
         begun = as_they_come(values, [3, 8, 11], pool)
