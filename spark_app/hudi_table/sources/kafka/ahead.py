@@ -1,7 +1,7 @@
 """Reading on in a thread of its own, while what was read before is decoded and committed.
 
 One batch at the most is read ahead, within the bounds of a commit: a process that has more to catch
-up with holds the messages of two.
+up with holds the messages of two, and of both what is decoded already.
 """
 
 from __future__ import annotations
