@@ -33,11 +33,17 @@ def made(base: Path, version: int, kind: TableTypeName) -> HudiTable:
 
 
 @pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
-@pytest.mark.parametrize("dies", [True, False], ids=["and dies", "and goes on"])
+@pytest.mark.parametrize(
+    ("dies", "metadata"),
+    [(True, False), (False, False), (True, True)],
+    ids=["and dies", "and goes on", "and dies-metadata table"],
+)
 def test_a_write_that_was_taken_back_is_not_published_by_who_slept(
-    tmp_path: Path, version: int, kind: TableTypeName, dies: bool
+    tmp_path: Path, version: int, kind: TableTypeName, dies: bool, metadata: bool
 ) -> None:
     table = made(tmp_path / "t", version, kind)
+    if metadata:
+        open_table(table.base_path, lock=PATIENT).build_metadata(["files", "column_stats"])
     writer = open_table(table.base_path, lock=PATIENT)
     others = after_the_quarantine(writer)
 
@@ -66,4 +72,5 @@ def test_a_write_that_was_taken_back_is_not_published_by_who_slept(
     others.archive(KEEP, force=True)
     assert empty not in load_timeline(others.context).commits
     assert values(table) == [3, 13]
+    assert load_timeline(others.context).has_metadata is metadata
     assert open_table(table.base_path).doctor() == ()
