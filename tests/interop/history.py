@@ -5,18 +5,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import WriteConflictError
-from hudi_table.model.service.findings import Severity
+from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.table.timeline.active import load_timeline
 from tests.interop import ours
 from tests.interop.model import Model, rows
 from tests.interop.turns import Kind, Them, Us, Writer, batch, chance_of, drawn_kind, schema_for
 from tests.support import hudi_rs
 from tests.support.hudi_oracle import HudiFailedError, HudiOracle
-from tests.support.rows import META, assert_same_rows
+from tests.support.rows import META, assert_same_rows, by_key
+from tests.support.written import slices
 
 STEPS = 12
 KEYS = range(40)
@@ -40,6 +42,7 @@ class History:
         self._past: list[tuple[str, Model]] = []
         self._saved: list[tuple[str, Model]] = []
         self._left: set[str] = set()  # plans of what a restore of Hudi's took back
+        self._gone: set[str] = set()  # files that a restore of Hudi's deleted
         self.steps: list[str] = []
         self._written = 0
 
@@ -68,7 +71,7 @@ class History:
                     if instant in self._left:
                         self._us.rollback(instant)
                 found = [each for each in self.table.doctor(keys=True) if each.severity is Severity.ERROR]
-                assert not found, found
+                assert not [each for each in found if not self._known(each)], found
         except BaseException as error:
             error.add_note(str(self))
             raise
@@ -170,7 +173,9 @@ class History:
                 self._saved.append((self._newest(), self._model.copy()))
             case "restore":
                 instant, model = self._saved[-1]
+                there = self._files()
                 by.restore(instant)
+                self._gone = there - self._files() if by is self._them else set()
                 self._left = {left for _, left in self._pending()}
                 assert by is self._them or not self._left
                 self._model = model.copy()
@@ -202,9 +207,36 @@ class History:
         mine = ours.read(self._base, meta=True)
         data = [name for name in mine.column_names if name not in META]
         assert_same_rows(mine.select(data), expected, of="ours")
-        assert_same_rows(hudi_rs.read(self._base), mine, columns=mine.column_names, of="hudi-rs")
+        self._check_hudi_rs(mine)
         if them:
             assert_same_rows(self._them.read(), mine, columns=mine.column_names, of=self._them.name)
+
+    def _check_hudi_rs(self, mine: pa.Table) -> None:
+        names = mine.column_names
+        try:
+            theirs = hudi_rs.read(self._base)
+        except Exception as error:
+            # It reads no metadata table with records of 1.0.2 and of later ones (docs/explanation/metadata-table.md).
+            if not (self.kind.metadata and self._release == "1.0.2" and "reconcile" in str(error)):
+                raise
+            return
+        if self.kind.metadata and self._logs_alone():
+            # Case 50: it misses file groups without a base file.
+            assert by_key(theirs, ["id"], columns=names).items() <= by_key(mine, ["id"], columns=names).items()
+        else:
+            assert_same_rows(theirs, mine, columns=names, of="hudi-rs")
+
+    def _logs_alone(self) -> bool:
+        """Whether a file group has logs and no base file."""
+        return any(each.base is None for each in slices(self.table))
+
+    def _known(self, finding: Finding) -> bool:
+        """Whether it is what a restore of 1.0.2 leaves: it builds the metadata table anew, and then
+        deletes files that it listed there."""
+        return self._release == "1.0.2" and finding.check is Check.METADATA_TABLE and finding.path in self._gone
+
+    def _files(self) -> set[str]:
+        return {str(path.relative_to(self._base)) for path in self._base.rglob("*.parquet")}
 
     def _say(self, by: Writer, what: str) -> None:
         self.steps.append(f"{by.name}: {what}")

@@ -14,7 +14,9 @@ from tests.support.hudi_rs import read
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NESTED = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("s", pa.struct([("at", pa.timestamp("us", "UTC"))]))])
+PLAIN = pa.schema([("id", pa.string()), ("ts", pa.int64())])
 PARTED = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("p", pa.string())])
+ONE_BUCKET = {"type": "Bucket", "buckets": 1}
 
 
 def rows(schema: pa.Schema, **fields: object) -> pa.Table:
@@ -40,3 +42,18 @@ def test_a_nested_timestamp_in_a_log_is_read_by_ours_and_not_by_hudi_rs(tmp_path
     assert table.scan().to_arrow()["s"].to_pylist() == [{"at": MOMENT}]
     with pytest.raises(Exception, match="reconcile"):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("metadata", [False, True])
+def test_hudi_rs_misses_a_file_group_of_logs_alone_that_a_metadata_table_lists(
+    tmp_path: Path, *, metadata: bool
+) -> None:
+    table = create_table(
+        str(tmp_path), PLAIN, record_key="id", ordering_fields="ts", index=ONE_BUCKET, type="MergeOnRead", version=9
+    )
+    if metadata:
+        table.build_metadata()
+    table.upsert(rows(PLAIN, ts=1), options={"hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL"})
+    assert (table.scan().to_arrow()["ts"].to_pylist(), read(tmp_path).num_rows) == ([1], 0 if metadata else 1)
+    table.compact(force=True)
+    assert read(tmp_path)["ts"].to_pylist() == [1]
