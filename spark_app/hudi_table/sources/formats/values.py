@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,11 +43,11 @@ class Early:
     """Decodes the values of one commit while more of them are read, from the first on. It counts
     only where it gives what all of them together would: in a format whose parts do not depend on
     each other, with the columns that are known and no others. `wanted`: the columns of the table
-    that they fill; `pool` has one thread."""
+    that they fill; `submit` is that of a pool of one thread."""
 
     decoder: Decoder
     wanted: pa.Schema
-    pool: Executor
+    submit: Callable[..., Future[pa.Table | None]]
     _read: int = 0
     _size: int = 0
     _parts: list[tuple[int, Future[pa.Table | None]]] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Early:
             return
         some = [value for value in values[self._read :] if value is not None]
         self._read, self._size = len(values), size
-        self._parts.append((self._read, self.pool.submit(self._decoded, some)))
+        self._parts.append((self._read, self.submit(self._decoded, some)))
 
     def made(self, wanted: pa.Schema | None) -> list[tuple[int, pa.Table]]:
         """(how many values, null ones among them, are read with it, the rows of the part) of the

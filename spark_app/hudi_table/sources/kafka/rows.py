@@ -57,7 +57,7 @@ class Decoding:
         wanted = of_values(known, PREFIX)
         if wanted is None or not isinstance(self.values, Independent):
             return None
-        return Early(self.values, wanted, pool)
+        return Early(self.values, wanted, pool.submit)
 
     def rows(self, messages: Messages, known: pa.Schema | None, where: Where) -> Decoded:
         """One row for each message that is one. Raises InvalidDataError that names topic, partition

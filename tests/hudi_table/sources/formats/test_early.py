@@ -66,7 +66,7 @@ def read(values: list[bytes | None], ratio: float | None, begun: Early | None, w
 
 
 def as_they_come(values: list[bytes | None], cuts: list[int], pool: ThreadPoolExecutor) -> Early:
-    begun = Early(Counted(), WANTED, pool)
+    begun = Early(Counted(), WANTED, pool.submit)
     for cut in sorted({min(cut, len(values)) for cut in cuts}):
         begun.more(values[:cut], sum(len(value or b"") for value in values[:cut]))
     return begun
@@ -106,7 +106,7 @@ def test_what_was_decoded_into_other_columns_is_dropped(monkeypatch: pytest.Monk
 def test_little_is_left_for_all_together() -> None:
     values = [None]
     with ThreadPoolExecutor(1) as pool:
-        begun = Early(JsonDecoder(), WANTED, pool)
+        begun = Early(JsonDecoder(), WANTED, pool.submit)
         begun.more(values, parts.EARLY_BYTES - 1)
         assert begun.made(WANTED) == []
 
