@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.service.services import ServicePlan, ServiceResult, ServiceType
+from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time
 from hudi_table.services.planning import Choose, Draft, digest_of, publish
 from hudi_table.services.restoring.checks import check_savepoint
@@ -13,9 +14,11 @@ from hudi_table.services.restoring.losing import give_up
 from hudi_table.services.restoring.plan import restore_choice, rollback_choice, written_after
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.beside.locking import section
+from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.commit.snapshot import caught_up
 from hudi_table.table.commit.undo import carry_out, planned_undo
 from hudi_table.table.engine.operation_log import logged
+from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline, records_of
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
@@ -120,6 +123,18 @@ def _roll_back_pending(ctx: TableContext, timeline: Timeline, time: str, *, writ
             "lost for good, give these up (lost=[…], --lost FILE)",
             base_path=ctx.base_path,
         )
+    begun = _begun_by_others(ctx, timeline, time)
+    if begun is not None:
+        if not writers_stopped:
+            raise InvalidRequestError(
+                f"another engine began to take {time} back by its rollback {begun.time}, and may be at it: wait for it, or, where all "
+                "writers of the table have ended, confirm it (writers_stopped=True, --writers-stopped)",
+                base_path=ctx.base_path,
+                instant=time,
+            )
+        with section(ctx):
+            carry_out(ctx, planned_undo(ctx, begun))
+        return _result(ctx, ServiceType.ROLLBACK, begun)
     planned = instant.action is Action.LOG_COMPACTION or instant in pending_clusterings(ctx, timeline)
     give_up = recovery.abort_plan if planned else recovery.abort_and_roll_back
     give_up(ctx, instant, confirmed_dead=writers_stopped)
@@ -132,6 +147,14 @@ def _roll_back_pending(ctx: TableContext, timeline: Timeline, time: str, *, writ
             f"{time} is given up; its files are gone, and it leaves the timeline when nothing late can come any more"
         )
     return ServiceResult(ServiceType.ROLLBACK, time, message)
+
+
+def _begun_by_others(ctx: TableContext, timeline: Timeline, time: str) -> Instant | None:
+    """The rollback of a committed write that is left half way: its completed file is gone, as Hudi
+    does first. Ours are finished before any look at the table, so it is another engine's."""
+    found = open_rollbacks(ctx, timeline).get(time)
+    decision = chain.find_decision(ctx, time, chain.read_tail(ctx).sequence) if found is not None else None
+    return found.instant if found and decision and decision[1].kind is Kind.COMMIT else None
 
 
 def _drop_pending(ctx: TableContext, timeline: Timeline, savepoint: str) -> None:
