@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hudi_table.api import HudiTable, open_table
+from hudi_table.errors import WriteConflictError
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.timeline.active import load_timeline
 from tests.interop import ours
@@ -208,3 +209,36 @@ def test_hudi_passes_over_what_the_doctor_put_aside(hudis: Hudis, tmp_path: Path
         assert Action.CLEAN in {i.action for i in load_timeline(open_table(str(copy)).context).completed}
 
     hudis.each_on_a_copy(base, each)
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_clustering_of_ours_that_a_restore_of_hudis_took_back_does_not_come_back(
+    hudis: Hudis, tmp_path: Path, version: int
+) -> None:
+    """Hudi leaves its plan, which nobody executes any more: until it is rolled back the groups of
+    the plan take no rows, of Hudi's neither."""
+    oracle, base, model = hudis["1.1.1"], tmp_path / "table", Model(partitioned=False)
+    ours.create(base, index="simple", partitioned=False, type="MergeOnRead", version=version)
+    go_on(base, model, ("insert", range(20), 1), ("upsert", range(10, 24), 2))
+    table = open_table(str(base))
+    savepoint = keep(table)
+    (clustered,) = table.cluster(force=True)
+    go_on(base, model.copy(), ("upsert", range(5, 9), 3))
+    told = {"hoodie.metadata.enable": "false", "hoodie.write.table.version": str(version)}
+    for key, value in (oracle.common_options() | told | {"hoodie.write.auto.upgrade": "false"}).items():
+        oracle.sql(f"SET {key}={value}")
+    oracle.sql(f"CALL rollback_to_savepoint(path => '{base}', instant_time => '{savepoint}')")
+    ours.assert_all_read(base, oracle, model.rows())
+    with pytest.raises(WriteConflictError, match=f"being clustered by the plan of {clustered.instant}"):
+        ours.write(base, "upsert", rows(range(2, 4), 4))
+    ours.assert_all_read(base, oracle, model.rows())
+    with pytest.raises(WriteConflictError, match="was given up"):
+        table.run_clustering(clustered.instant)
+    table.rollback(clustered.instant, writers_stopped=True)
+    assert table.pending_clusterings() == []
+    go_on(base, model, ("upsert", range(2, 4), 5))
+    ours.assert_all_read(base, oracle, model.rows())
+    upsert(oracle, base, rows(range(3, 6), 6), **{"hoodie.datasource.write.table.type": "MERGE_ON_READ"}, **told)
+    model.apply("upsert", rows(range(3, 6), 6))
+    ours.assert_all_read(base, oracle, model.rows())
+    assert [found for found in open_table(str(base)).doctor() if found.severity == "error"] == []

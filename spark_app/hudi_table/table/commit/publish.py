@@ -8,7 +8,7 @@ from operator import ge, itemgetter
 
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
-from hudi_table.model.timeline.instants import WRITE_ACTIONS, parse_instant, planner_claim
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, comparable_time, parse_instant, planner_claim
 from hudi_table.table.commit.beside.locking import may_decide, under_lock
 from hudi_table.table.commit.foreign_writers import is_overtaken, narrowed
 from hudi_table.table.commit.rollback import is_closed, open_rollbacks
@@ -16,6 +16,7 @@ from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import list_timeline
 from hudi_table.table.timeline.context import ChainTail, TableContext
+from hudi_table.table.timeline.layout import decode_commit
 from hudi_table.table.timeline.timeline import Timeline
 
 ATTEMPTS_MAX = 5
@@ -134,12 +135,32 @@ def _appears(
     if ctx.clock.boot_seconds() - listed > ctx.settings.fresh_seconds:
         # Archived meanwhile, perhaps: who slept lists again.
         return None
-    if ctx.lock is not None and is_overtaken(ctx, entry, timeline, tail.sequence):
+    is_void = entry.kind is Kind.COMMIT and _was_restored_away(ctx, entry, timeline)
+    if is_void or (ctx.lock is not None and is_overtaken(ctx, entry, timeline, tail.sequence)):
         return False if chain.append_abort(ctx, tail, entry.instant) else None
     stands = create_file_of(ctx, entry, listed)
     if stands and entry.kind is Kind.PLAN:
         drop_claim(ctx, entry.instant)
     return stands
+
+
+def _was_restored_away(ctx: TableContext, entry: ChainEntry, timeline: Timeline) -> bool:
+    """Whether another engine restored the table to before a clustering that was executed.
+
+    Facts (Hudi 1.1.1 and 1.2.0, versions 8 and 9, measured): a restore deletes the completed file
+    and the data files of a clustering, and leaves its plan and its inflight file. Of any other write
+    all files of the timeline go, of a compaction too.
+    """
+    if not any(i.time == entry.instant and i.action is Action.CLUSTERING for i in timeline.pending):
+        return False
+    for path in decode_commit(entry.data).paths:
+        try:
+            ctx.storage.head(path)
+        except ObjectNotFoundError:
+            return True
+        return False
+    later = (i for i in timeline.instants if comparable_time(i.time) > comparable_time(entry.instant))
+    return any(i.action is Action.RESTORE for i in later)
 
 
 def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> bool:

@@ -20,7 +20,7 @@ from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS, Action, Instant, State
 from hudi_table.table.commit.beside.locking import under_lock
 from hudi_table.table.commit.pending_plans import given_up_log_compactions
-from hudi_table.table.commit.publish import drop_claim, materialise
+from hudi_table.table.commit.publish import drop_claim, is_given_up, materialise
 from hudi_table.table.commit.rollback import (
     PendingRollback,
     delete_claim,
@@ -178,10 +178,11 @@ def _finish_commit(
         return _finish_foreign(recovery.ctx, recovery.timeline, instant, rollback.instant, recovery.now)
     if materialise(recovery.ctx, entry):
         return [instant.time]
-    if not recovery.timeline.has_passed(instant.time):
-        return []
-    delete_claim(recovery.ctx, recovery.timeline, instant)
-    return [instant.time]
+    if recovery.timeline.has_passed(instant.time):
+        delete_claim(recovery.ctx, recovery.timeline, instant)
+        return [instant.time]
+    # A restore of another engine's has taken it back, and has left the plan.
+    return _roll_back_aborted(recovery.ctx, instant, over=False) if is_given_up(recovery.ctx, instant.time) else []
 
 
 def _drop_withdrawn(ctx: TableContext, timeline: Timeline) -> list[str]:
