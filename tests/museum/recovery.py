@@ -65,7 +65,7 @@ MUTANTS = (
         name="a clustering that another engine restored away is published again, and hides rows",
         bug="found by random turns",
         file="table/commit/publish.py",
-        old="is_void = entry.kind is Kind.COMMIT and _was_restored_away(ctx, entry, timeline)",
+        old="is_void = entry.kind is Kind.COMMIT and _was_taken_back(ctx, entry, timeline)",
         new="is_void = False",
         test="hudi_table/services/test_restores_of_others.py::test_it_does_not_come_back_and_is_given_up",
     ),

@@ -135,7 +135,7 @@ def _appears(
     if ctx.clock.boot_seconds() - listed > ctx.settings.fresh_seconds:
         # Archived meanwhile, perhaps: who slept lists again.
         return None
-    is_void = entry.kind is Kind.COMMIT and _was_restored_away(ctx, entry, timeline)
+    is_void = entry.kind is Kind.COMMIT and _was_taken_back(ctx, entry, timeline)
     if is_void or (ctx.lock is not None and is_overtaken(ctx, entry, timeline, tail.sequence)):
         return False if chain.append_abort(ctx, tail, entry.instant) else None
     stands = create_file_of(ctx, entry, listed)
@@ -144,12 +144,12 @@ def _appears(
     return stands
 
 
-def _was_restored_away(ctx: TableContext, entry: ChainEntry, timeline: Timeline) -> bool:
-    """Whether another engine restored the table to before a clustering that was executed.
+def _was_taken_back(ctx: TableContext, entry: ChainEntry, timeline: Timeline) -> bool:
+    """Whether another engine took back a clustering that had been executed and published.
 
-    Facts (Hudi 1.1.1 and 1.2.0, versions 8 and 9, measured): a restore deletes the completed file
-    and the data files of a clustering, and leaves its plan and its inflight file. Of any other write
-    all files of the timeline go, of a compaction too.
+    Facts (Hudi 1.1.1 and 1.2.0, versions 8 and 9, measured): a restore to before it, or its
+    rollback, deletes its completed file and its data files, and leaves its plan and its inflight
+    file. Of any other write all files of the timeline go, of a compaction and a log compaction too.
     """
     if not any(i.time == entry.instant and i.action is Action.CLUSTERING for i in timeline.pending):
         return False
@@ -159,6 +159,7 @@ def _was_restored_away(ctx: TableContext, entry: ChainEntry, timeline: Timeline)
         except ObjectNotFoundError:
             return True
         return False
+    # Nothing that it wrote tells. To give up what only removes rows that are deleted anyway loses nothing.
     later = (i for i in timeline.instants if comparable_time(i.time) > comparable_time(entry.instant))
     return any(i.action is Action.RESTORE for i in later)
 
