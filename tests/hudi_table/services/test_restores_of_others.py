@@ -9,18 +9,26 @@ from hudi_table.api import HudiTable
 from hudi_table.errors import WriteConflictError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.timeline.instants import Action, Instant, State
+from hudi_table.table.commit.publish import is_given_up
 from hudi_table.table.commit.snapshot import caught_up
+from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TxnSettings
 from hudi_table.table.timeline.instants import draw_instant
+from tests.support.meanwhile import AtCall
 from tests.support.written import contents, keys, new_table, rows
 
 BOTH = [("a", "x", 1), ("b", "y", 2)]
 
 
 @pytest.fixture(params=[8, 9])
-def table(request: pytest.FixtureRequest) -> HudiTable:
-    made = new_table(type="MergeOnRead", version=request.param, index="Simple", partitioned=False)
+def version(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+@pytest.fixture
+def table(version: int) -> HudiTable:
+    made = new_table(type="MergeOnRead", version=version, index="Simple", partitioned=False)
     made.upsert(rows(*BOTH))
     return made
 
@@ -79,3 +87,33 @@ def test_once_it_seems_dead_its_groups_take_rows_and_who_knows_that_all_have_end
     assert not load_timeline(table.context).claim_names(time)
     assert contents(table) == [("a", "x", 5), ("b", "y", 2)]
     assert not [found for found in table.doctor(keys=True) if ".restore" not in found.path]
+
+
+def test_one_that_others_publish_and_clean_meanwhile_is_not_given_up_at_any_interleaving(version: int) -> None:
+    calls, at = 1, 0
+    while at < calls:
+        at += 1
+        table = new_table(type="MergeOnRead", version=version, index="Simple", partitioned=False)
+        table.upsert(rows(*BOTH))
+        table.cluster(force=True)
+        inner, clustered = table.context.storage, load_timeline(table.context).last_commit
+        assert clustered is not None
+        completed = table.context.layout.timeline_path(clustered.file_name)
+        published, written = inner.get(completed), commit_metadata(table.context, clustered).paths
+        inner.delete(completed)
+
+        def others(
+            inner: Storage = inner,
+            completed: str = completed,
+            published: bytes = published,
+            written: set[str] = written,
+        ) -> None:
+            inner.put(completed, published)
+            for path in written:
+                inner.delete(path)
+
+        storage = AtCall(inner, at, others)
+        caught_up(open_context(storage))
+        assert not is_given_up(table.context, clustered.time)
+        calls = storage.calls
+    assert calls > 10

@@ -151,17 +151,22 @@ def _was_taken_back(ctx: TableContext, entry: ChainEntry, timeline: Timeline) ->
     rollback, deletes its completed file and its data files, and leaves its plan and its inflight
     file. Of any other write all files of the timeline go, of a compaction and a log compaction too.
     """
-    if not any(i.time == entry.instant and i.action is Action.CLUSTERING for i in timeline.pending):
+    if not _is_pending_clustering(timeline, entry):
         return False
     for path in decode_commit(entry.data).paths:
         try:
             ctx.storage.head(path)
         except ObjectNotFoundError:
-            return True
+            # Or others have published it since the listing, and cleaned it: its completed file is there now.
+            return _is_pending_clustering(list_timeline(ctx), entry)
         return False
     # Nothing that it wrote tells. To give up what only removes rows that are deleted anyway loses nothing.
     later = (i for i in timeline.instants if comparable_time(i.time) > comparable_time(entry.instant))
     return any(i.action is Action.RESTORE for i in later)
+
+
+def _is_pending_clustering(timeline: Timeline, entry: ChainEntry) -> bool:
+    return any(i.time == entry.instant and i.action is Action.CLUSTERING for i in timeline.pending)
 
 
 def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> bool:
