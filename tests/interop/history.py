@@ -42,7 +42,7 @@ class History:
         self._past: list[tuple[str, Model]] = []
         self._saved: list[tuple[str, Model]] = []
         self._left: set[str] = set()  # plans of what a restore of Hudi's took back
-        self._gone: set[str] = set()  # files that a restore of Hudi's deleted
+        self._gone: set[str] = set()  # files that rollbacks and restores of Hudi's deleted
         self.steps: list[str] = []
         self._written = 0
 
@@ -167,7 +167,10 @@ class History:
                 if any(saved == instant for saved, _ in self._saved):
                     self.steps[-1] += " (savepointed: none)"
                     return
+                there = self._files()
                 self._roll_back(by, instant)
+                if by is self._them:
+                    self._gone |= there - self._files()
                 self._past.pop()
                 self._model = self._past[-1][1].copy()
             case "savepoint":
@@ -177,7 +180,8 @@ class History:
                 instant, model = self._saved[-1]
                 there = self._files()
                 by.restore(instant)
-                self._gone = there - self._files() if by is self._them else set()
+                if by is self._them:
+                    self._gone |= there - self._files()
                 self._left = {left for _, left in self._pending()}
                 assert by is self._them or not self._left
                 self._model = model.copy()
@@ -233,9 +237,9 @@ class History:
         return any(each.base is None for each in slices(self.table))
 
     def _known(self, finding: Finding) -> bool:
-        """Whether it is what a restore of 1.0.2 leaves: it builds the metadata table anew, and then
-        deletes files that it listed there."""
-        return self._release == "1.0.2" and finding.check is Check.METADATA_TABLE and finding.path in self._gone
+        """Whether it is case 52: Hudi builds the metadata table within a rollback or a restore, and
+        then deletes files that it listed there."""
+        return finding.check is Check.METADATA_TABLE and finding.path in self._gone
 
     def _files(self) -> set[str]:
         return {str(path.relative_to(self._base)) for path in self._base.rglob("*.parquet")}
