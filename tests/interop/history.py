@@ -83,7 +83,7 @@ class History:
         pending = self._pending()
         if pending and self._chance.random() < 0.3:
             service, instant = pending[0]
-            by = self._us if self._ours_alone(service) or instant in self._left else self._writer()
+            by = self._us if self._ours_alone(f"execute {service}") or instant in self._left else self._writer()
             self._say(by, f"execute {service}")
             if instant in self._left:
                 with pytest.raises(WriteConflictError, match=r"plan it again|was given up"):
@@ -131,6 +131,9 @@ class History:
 
     def _ours_alone(self, name: str) -> bool:
         """Whether the step is one that Hudi does wrong (docs/reference/compatibility.md)."""
+        if self._release == "0.15.0" and self.kind.logs and name in ("clustering", "plan clustering"):
+            # Case 53: what logs deleted comes back where it executes a plan of its own.
+            return True
         if self.kind.index != "consistent":
             return False
         # Case 35: what is written after it goes to file groups that it hid. And 1.0.2 loses a key that came back.
@@ -225,6 +228,9 @@ class History:
             # It reads no metadata table with records of 1.0.2 and of later ones (docs/explanation/metadata-table.md).
             if not (self.kind.metadata and self._release == "1.0.2" and "reconcile" in str(error)):
                 raise
+            return
+        if self.kind.version == 6 and self.table.services.compaction().pending():
+            # Case 28: rows beside a pending compaction are missing, and those that were deleted there are not.
             return
         if self.kind.metadata and self._logs_alone():
             # Case 50: it misses file groups without a base file.

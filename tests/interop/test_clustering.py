@@ -136,6 +136,27 @@ def test_we_read_beside_a_pending_plan_of_hudi_and_execute_it(
     hudis.each_on_a_copy(base, each)
 
 
+@pytest.mark.parametrize("planner", ["ours", "its own"])
+def test_0_15_0_brings_a_row_back_that_logs_updated_and_deleted_where_it_executes_a_plan_of_its_own(
+    hudis: Hudis, tmp_path: Path, planner: str
+) -> None:
+    """Without its row writer, which damages decimals; of our plans it does not."""
+    oracle, base = hudis["0.15.0"], tmp_path / "table"
+    ours.create(base, index="simple", partitioned=False, type="MergeOnRead")
+    go_on(
+        base,
+        Model(partitioned=False),
+        (("insert", range(20), 1), ("upsert", range(10, 14), 2), ("delete", range(9, 11), 3)),
+    )
+    told = f"{NO_ROW_WRITER},hoodie.index.type=SIMPLE,hoodie.datasource.write.recordkey.field=id"
+    if planner == "ours":
+        assert open_table(str(base)).schedule_clustering(force=True) is not None
+    step = "execute" if planner == "ours" else "scheduleAndExecute"
+    oracle.sql(f"CALL run_clustering(path => '{base}', op => '{step}', options => '{told}')")
+    found = ours.read(base)["id"].to_pylist()
+    assert ("k009" in found, "k010" in found) == (False, planner == "its own")
+
+
 def clustered(table: HudiTable) -> list[str]:
     timeline = load_timeline(table.context)
     return [i.time for i in timeline.commits if commit_metadata(table.context, i).operation_type == "CLUSTER"]

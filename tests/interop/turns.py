@@ -17,8 +17,8 @@ from tests.interop.test_archiving import age
 from tests.interop.test_consistent import CLUSTERING, HASHED, SPLIT
 from tests.support.hudi_oracle import HudiOracle
 
-VERSIONS = {"1.0.2": (8,), "1.1.1": (8, 9), "1.2.0": (8, 9)}
-"""Release → the table versions later than 6 that it writes."""
+VERSIONS = {"0.15.0": (6,), "1.0.2": (8,), "1.1.1": (8, 9), "1.2.0": (8, 9)}
+"""Release → the table versions that it writes, of those later than 0.15.0 the later ones."""
 LAYOUTS = ("flat", "plain", "hive")
 INDEXES = ("bucket", "consistent", "simple", "bloom", "record", "partitioned-record")
 INDEX_OPTIONS = {
@@ -83,7 +83,9 @@ def chance_of(release: str, seed: int) -> random.Random:
 
 def drawn_kind(chance: random.Random, release: str) -> Kind:
     """A table that both writers take."""
-    index = chance.choice([name for name in INDEXES if (release, name) != ("1.0.2", "partitioned-record")])
+    index = chance.choice(
+        [name for name in INDEXES if name != "partitioned-record" or release not in ("0.15.0", "1.0.2")]
+    )
     version = chance.choice(VERSIONS[release])
     record = index.endswith("record")
     maker = chance.choice(["us", "them"])
@@ -252,6 +254,9 @@ class Them:
             told |= AT_ONCE
         elif self._kind.index == "consistent":
             told |= CLUSTERING | SPLIT | self._told()
+        else:
+            # Case 32: the row writer of 0.15.0 stores decimals as its upserts do not read them.
+            told["hoodie.datasource.write.row.writer.enable"] = "false"
         options = ",".join(f"{key}={value}" for key, value in told.items())
         self._call(f"run_{service}", f"path => '{self._base}', {arguments}, options => '{options}'")
 
