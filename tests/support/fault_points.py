@@ -45,7 +45,12 @@ class Faulted:
 
 
 def after_each_fault(
-    start: Storage, operate: Callable[[Storage], object], *, stride: int = 2, alone: bool = True
+    start: Storage,
+    operate: Callable[[Storage], object],
+    *,
+    stride: int = 2,
+    alone: bool = True,
+    part: tuple[int, int] = (0, 1),
 ) -> Iterator[Faulted]:
     """Run `operate` on a copy of `start` with every fault at its storage calls; in a quick run
     every `stride`-th death and lost reply.
@@ -53,7 +58,7 @@ def after_each_fault(
     A process that dies leaves what it had changed: in a quick run, of all deaths between two
     changes one is tried. `alone` is False where the operation changes something besides the
     storage, so that each of its deaths is another. Another table makes other numbers of calls, so
-    it meets other points.
+    it meets other points. `part`: of so many parts of the points that one.
     """
     counting = FaultPlan()
     operate(FaultyStorage(copied(start), counting))
@@ -62,7 +67,8 @@ def after_each_fault(
         found = list(dict.fromkeys(first_alike(counting, *point) for point in found))
     if scale() == 1:
         found = some_of(found, stride)
-    for number, fault in found:
+    which, parts = part
+    for number, fault in found[which::parts]:
         store, plan = copied(start), FaultPlan(at=number, fault=fault)
         outcome = attempt(partial(operate, FaultyStorage(store, plan)))
         where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
