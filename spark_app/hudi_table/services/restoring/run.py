@@ -63,12 +63,16 @@ def rollback(
 def restore(ctx: TableContext, savepoint: str, *, writers_stopped: bool = False, approved: str = "") -> ServiceResult:
     """Take back everything that was written after a savepoint, failed writes and pending plans too.
 
-    Raises InvalidRequestError if there is no such savepoint or one of its files is gone, and as
+    One to the same savepoint that another engine began is ended, if `writers_stopped`. Raises
+    InvalidRequestError if there is no such savepoint or one of its files is gone, and as
     `rollback`.
     """
     refuse_unsupported(ctx.config)
     timeline, _ = caught_up(ctx)
     check_savepoint(ctx, timeline, savepoint)
+    begun = next((i for i in timeline.pending if i.action is Action.RESTORE), None)
+    if begun is not None:
+        return _end_theirs(ctx, ServiceType.RESTORE, begun, savepoint, writers_stopped=writers_stopped)
     if writers_stopped:
         _drop_pending(ctx, timeline, savepoint)
         timeline = load_timeline(ctx)
@@ -125,16 +129,7 @@ def _roll_back_pending(ctx: TableContext, timeline: Timeline, time: str, *, writ
         )
     begun = _begun_by_others(ctx, timeline, time)
     if begun is not None:
-        if not writers_stopped:
-            raise InvalidRequestError(
-                f"another engine began to take {time} back by its rollback {begun.time}, and may be at it: wait for it, or, where all "
-                "writers of the table have ended, confirm it (writers_stopped=True, --writers-stopped)",
-                base_path=ctx.base_path,
-                instant=time,
-            )
-        with section(ctx):
-            carry_out(ctx, planned_undo(ctx, begun))
-        return _result(ctx, ServiceType.ROLLBACK, begun)
+        return _end_theirs(ctx, ServiceType.ROLLBACK, begun, "", writers_stopped=writers_stopped)
     planned = instant.action is Action.LOG_COMPACTION or instant in pending_clusterings(ctx, timeline)
     give_up = recovery.abort_plan if planned else recovery.abort_and_roll_back
     give_up(ctx, instant, confirmed_dead=writers_stopped)
@@ -155,6 +150,30 @@ def _begun_by_others(ctx: TableContext, timeline: Timeline, time: str) -> Instan
     found = open_rollbacks(ctx, timeline).get(time)
     decision = chain.find_decision(ctx, time, chain.read_tail(ctx).sequence) if found is not None else None
     return found.instant if found and decision and decision[1].kind is Kind.COMMIT else None
+
+
+def _end_theirs(
+    ctx: TableContext, service: ServiceType, begun: Instant, savepoint: str, *, writers_stopped: bool
+) -> ServiceResult:
+    """Carry out what another engine began and left half way."""
+    undo = planned_undo(ctx, begun)
+    named = f"the {begun.action.value} {begun.time} of another engine"
+    if undo.savepoint and undo.savepoint != savepoint:
+        raise InvalidRequestError(
+            f"{named} is pending, to savepoint {undo.savepoint}: name that one, then restore to {savepoint}",
+            base_path=ctx.base_path,
+            instant=begun.time,
+        )
+    if not writers_stopped:
+        raise InvalidRequestError(
+            f"{named} has begun to take back {', '.join(sorted(undo.times))}, and may be at it: wait for it, or, where all writers of the "
+            "table have ended, confirm it (writers_stopped=True, --writers-stopped)",
+            base_path=ctx.base_path,
+            instant=begun.time,
+        )
+    with section(ctx):
+        carry_out(ctx, undo)
+    return _result(ctx, service, begun)
 
 
 def _drop_pending(ctx: TableContext, timeline: Timeline, savepoint: str) -> None:
