@@ -277,7 +277,11 @@ class Them:
     def _set(self) -> dict[str, str]:
         """What procedures learn from the session; on a bucket index they fail without the fields of
         the key."""
-        return self._told() | {"hoodie.datasource.write.recordkey.field": "id"}
+        found = self._told() | {"hoodie.datasource.write.recordkey.field": "id"}
+        if self._kind.version == 6 and self._kind.index == "record":
+            # Case 55: who does not ask for the record index drops it.
+            found |= INDEX_OPTIONS["record"]
+        return found
 
     def _told(self) -> dict[str, str]:
         return {
