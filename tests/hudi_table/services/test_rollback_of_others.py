@@ -89,6 +89,10 @@ def test_a_restore_is_ended_too(table: HudiTable) -> None:
         InvalidRequestError, match=f"the restore {undo.time} of another engine has begun.*--writers-stopped"
     ):
         table.restore(saved)
+    service = table.services.restore(saved)
+    for plan in (service.plan, service(saved, plan="0" * 16).run):
+        with pytest.raises(InvalidRequestError, match=f"{undo.time} of another engine is pending.*without a dry run"):
+            plan()
     done = table.restore(saved, writers_stopped=True)
     assert (done.instant, done.figures["instants"]) == (undo.time, 2.0)
     assert (contents(table), table.doctor(keys=True)) == ([("a", "x", 1)], ())

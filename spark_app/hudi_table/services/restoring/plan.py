@@ -9,7 +9,7 @@ from hudi_table.errors import InvalidRequestError
 from hudi_table.model.counts import counted
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType
 from hudi_table.model.timeline.conflict_keys import CLEANING, METADATA, TABLE
-from hudi_table.model.timeline.instants import WRITE_ACTIONS, Instant, comparable_time
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, comparable_time
 from hudi_table.services.planning import Choose, Draft
 from hudi_table.services.restoring.checks import (
     check_free,
@@ -58,6 +58,9 @@ def restore_choice(ctx: TableContext, savepoint: str, *, writers_stopped: bool, 
     def choose(view: FileSystemView) -> Draft:
         timeline = view.timeline
         check_savepoint(ctx, timeline, savepoint)
+        begun = begun_restore(timeline)
+        if begun is not None:
+            raise nothing_to_choose(ctx, begun)
         targets = written_after(timeline, savepoint)
         pending = [target for target in targets if not target.completed]
         if pending and not (writers_stopped or dry):
@@ -73,6 +76,21 @@ def restore_choice(ctx: TableContext, savepoint: str, *, writers_stopped: bool, 
         return Draft(restore_plan(targets, savepoint), CONFLICT_KEYS, plan)
 
     return choose
+
+
+def begun_restore(timeline: Timeline) -> Instant | None:
+    """A restore that is pending once ours have been finished: another engine's."""
+    return next((i for i in timeline.pending if i.action is Action.RESTORE), None)
+
+
+def nothing_to_choose(ctx: TableContext, begun: Instant) -> InvalidRequestError:
+    """What a dry run is told, and who comes with the plan of one: what goes is decided."""
+    return InvalidRequestError(
+        f"the restore {begun.time} of another engine is pending, and its plan stands: there is nothing to choose; where all writers of the "
+        "table have ended, end it without a dry run (writers_stopped=True, --writers-stopped --yes)",
+        base_path=ctx.base_path,
+        instant=begun.time,
+    )
 
 
 def written_after(timeline: Timeline, savepoint: str) -> list[Instant]:

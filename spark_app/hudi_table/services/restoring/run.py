@@ -11,7 +11,13 @@ from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, S
 from hudi_table.services.planning import Choose, Draft, digest_of, publish
 from hudi_table.services.restoring.checks import check_savepoint
 from hudi_table.services.restoring.losing import give_up
-from hudi_table.services.restoring.plan import restore_choice, rollback_choice, written_after
+from hudi_table.services.restoring.plan import (
+    begun_restore,
+    nothing_to_choose,
+    restore_choice,
+    rollback_choice,
+    written_after,
+)
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.beside.locking import section
 from hudi_table.table.commit.rollback import open_rollbacks
@@ -70,8 +76,10 @@ def restore(ctx: TableContext, savepoint: str, *, writers_stopped: bool = False,
     refuse_unsupported(ctx.config)
     timeline, _ = caught_up(ctx)
     check_savepoint(ctx, timeline, savepoint)
-    begun = next((i for i in timeline.pending if i.action is Action.RESTORE), None)
+    begun = begun_restore(timeline)
     if begun is not None:
+        if approved:
+            raise nothing_to_choose(ctx, begun)
         return _end_theirs(ctx, ServiceType.RESTORE, begun, savepoint, writers_stopped=writers_stopped)
     if writers_stopped:
         _drop_pending(ctx, timeline, savepoint)
