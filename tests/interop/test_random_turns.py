@@ -46,11 +46,11 @@ def seeds(release: str) -> list[int]:
     return list(range(first, first + round(7.5 * scale())))
 
 
-FIRST = "0.15.0"
+FIRST = [pytest.param("0.15.0", seed, marks=pytest.mark.at_scale(2)) for seed in seeds("0.15.0")]
 FURTHER = [(release, seed) for release in ("1.0.2", "1.2.0") for seed in seeds(release)]
 
 
-@pytest.mark.parametrize(("release", "seed"), [(ORACLE, seed) for seed in seeds(ORACLE)])
+@pytest.mark.parametrize(("release", "seed"), [*((ORACLE, seed) for seed in seeds(ORACLE)), *FIRST])
 def test_random_turns_with_hudi_agree_with_a_dictionary(
     hudis: Hudis, tmp_path: Path, figure: Callable[[int, str], None], release: str, seed: int
 ) -> None:
@@ -64,13 +64,4 @@ def test_random_turns_with_a_further_release_agree_with_a_dictionary(
     releases: Releases, tmp_path: Path, figure: Callable[[int, str], None], release: str, seed: int
 ) -> None:
     History(tmp_path / "table", releases[release], seed).run()
-    figure(1, "random histories with Hudi")
-
-
-@pytest.mark.at_scale(2)
-@pytest.mark.parametrize(("release", "seed"), [(FIRST, seed) for seed in seeds(FIRST)])
-def test_random_turns_on_version_6_agree_with_a_dictionary(
-    hudis: Hudis, tmp_path: Path, figure: Callable[[int, str], None], release: str, seed: int
-) -> None:
-    History(tmp_path / "table", hudis[release], seed).run()
     figure(1, "random histories with Hudi")

@@ -254,8 +254,8 @@ class Them:
             told |= AT_ONCE
         elif self._kind.index == "consistent":
             told |= CLUSTERING | SPLIT | self._told()
-        else:
-            # Case 32: the row writer of 0.15.0 stores decimals as its upserts do not read them.
+        elif self._oracle.version == "0.15.0":
+            # Case 32: its row writer stores decimals as its upserts do not read them.
             told["hoodie.datasource.write.row.writer.enable"] = "false"
         options = ",".join(f"{key}={value}" for key, value in told.items())
         self._call(f"run_{service}", f"path => '{self._base}', {arguments}, options => '{options}'")

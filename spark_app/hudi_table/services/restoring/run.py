@@ -179,8 +179,7 @@ def _end_theirs(
             base_path=ctx.base_path,
             instant=begun.time,
         )
-    with section(ctx):
-        carry_out(ctx, undo)
+    carry_out(ctx, undo)
     return _result(ctx, service, begun)
 
 
