@@ -22,18 +22,19 @@ from hudi_table.model.table.index_properties import STATE_FOLDER
 from tests.support.scale import scaled
 from tests.support.written import contents, new_table, rows
 
+KEYS = 30
 WRITER = """
 import json, random, sys
 from hudi_table.api import open_table
 from hudi_table.errors import HudiError
 from tests.support.written import rows
 
-place, name, run, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+place, name, run, folder, keys = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], int(sys.argv[5])
 options = {"hoodie.write.num.retries.on.conflict.failures": "20"}
 options |= {"hoodie.lakeops.key.state.folder": folder} if folder else {}
 table, draw = open_table(place), random.Random(f"{name}-{run}")
 for number in range(run * 10_000, run * 10_000 + 10_000):
-    items = [(f"{name}{key}", draw.choice("xyz"), number) for key in draw.sample(range(30), 5)]
+    items = [(f"{name}{key}", draw.choice("xyz"), number) for key in draw.sample(range(keys), 5)]
     print(json.dumps(items), flush=True)
     try:
         table.upsert(rows(*items), options=options)
@@ -54,7 +55,7 @@ class Writer:
     def start(self) -> None:
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(self.folder)}
         with (self.folder / f"{self.name}-{self.runs}.told").open("wb") as told:
-            command = [sys.executable, "-c", WRITER, self.place, self.name, str(self.runs), self.state]
+            command = [sys.executable, "-c", WRITER, self.place, self.name, str(self.runs), self.state, str(KEYS)]
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=told, env=environment)
         self.runs += 1
 
@@ -132,8 +133,10 @@ def test_killed_writers_leave_each_key_once_where_it_was_written_last(
         for writer in writers:
             writer.end()
     assert all(acknowledged), [writer.told()[-3:] for writer in writers]
-    table.upsert(rows(*((key, "z", -1) for key in stored)), options={STATE_FOLDER: state} if state else {})
-    assert contents(table) == sorted((key, "z", -1) for key in stored)
+    # All keys, not those of `stored`: what the last one had decided and not published comes first.
+    every = [f"{name}{key}" for name in names for key in range(KEYS)]
+    table.upsert(rows(*((key, "z", -1) for key in every)), options={STATE_FOLDER: state} if state else {})
+    assert contents(table) == sorted((key, "z", -1) for key in every)
     left = [path.name for path in (tmp_path / "scratch").iterdir() if path.suffix != ".told"]
     assert not [name for name in left if "key-state" in name], "a state leaves no file behind"
     figure(kills * len(names), "kills of a writer with a key state")

@@ -14,7 +14,7 @@ import errno
 import logging
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -30,6 +30,7 @@ from hudi_table.model.table.index_properties import INDEX_TYPE, KEY_STATE, STATE
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import read_properties
+from tests.support.decided import Killed, killed_before_publication
 from tests.support.recording import RecordingStorage, Trace
 from tests.support.scale import scaled
 from tests.support.written import contents, keys, last_commit, new_table, rows
@@ -364,6 +365,20 @@ class Meanwhile:
 
     def __exit__(self, *_: object) -> None:
         KeyStateIndex.route = self.route  # type: ignore[method-assign]
+
+
+@BOTH
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_keys_of_a_write_whose_process_died_behind_its_decision_are_found_by_the_write_that_publishes_it(
+    kind: str, version: int
+) -> None:
+    table = begun(kind, version=version)
+    with killed_before_publication(), others(), suppress(Killed):
+        HudiTable(table.context).upsert(rows(("k0", "y", 100), ("k1", "z", 100), ("new", "x", 100)), options=APART)
+    assert contents(table) == sorted((f"k{number}", "xyz"[number % 3], number) for number in range(6))
+    table.upsert(rows(("k0", "z", 200), ("new", "y", 200)), options=APART)
+    kept = [(f"k{number}", "xyz"[number % 3], number) for number in range(2, 6)]
+    assert contents(table) == sorted([("k0", "z", 200), ("k1", "z", 100), ("new", "y", 200), *kept])
 
 
 def test_a_process_keeps_the_states_of_few_tables() -> None:
