@@ -174,9 +174,6 @@ class ServedTable(RuleBasedStateMachine):
     @rule()
     def archive(self) -> None:
         self.clock.advance(2 * 3600)
-        if self.version != 6:
-            # Refused by name, see test_surfaces_of_later_versions.py.
-            return
         done[ServiceType.ARCHIVING] += len(self.table.services.archiving(self.options).run(engine=ENGINE))
 
     @precondition(lambda self: self.past)
@@ -334,5 +331,4 @@ def test_readers_and_rows_survive_every_order_of_writes_and_services(
     for service, number in sorted(ran.items()):
         figure(number, f"runs of {service} among them")
     rewrites = {ServiceType.COMPACTION} if logs else set() if buckets else {ServiceType.CLUSTERING}
-    archiving = {ServiceType.ARCHIVING} if version == 6 else set()
-    assert set(ran) >= {ServiceType.CLEANING, *archiving, *rewrites}
+    assert set(ran) >= {ServiceType.CLEANING, ServiceType.ARCHIVING, *rewrites}

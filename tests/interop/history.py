@@ -13,6 +13,7 @@ from hudi_table.errors import WriteConflictError
 from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.table.timeline.active import load_timeline
 from tests.interop import ours
+from tests.interop.looking_back import assert_past
 from tests.interop.model import Model, rows
 from tests.interop.turns import Kind, Them, Us, Writer, batch, chance_of, drawn_kind, schema_for
 from tests.support import hudi_rs
@@ -44,7 +45,7 @@ class History:
         self._left: set[str] = set()  # plans of what a restore of Hudi's took back
         self._gone: set[str] = set()  # files that rollbacks and restores of Hudi's deleted
         self.steps: list[str] = []
-        self._written = 0
+        self._written = self.looks_back = 0
 
     def __str__(self) -> str:
         lines = [f"history {self._seed} with Hudi {self._release}: {self.kind}"]
@@ -217,6 +218,7 @@ class History:
         data = [name for name in mine.column_names if name not in META]
         assert_same_rows(mine.select(data), expected, of="ours")
         self._check_hudi_rs(mine)
+        self.looks_back += assert_past(self.table, self._past[-5:] + self._saved, self._model)
         if them:
             assert_same_rows(self._them.read(), mine, columns=mine.column_names, of=self._them.name)
 

@@ -54,8 +54,10 @@ FURTHER = [(release, seed) for release in ("1.0.2", "1.2.0") for seed in seeds(r
 def test_random_turns_with_hudi_agree_with_a_dictionary(
     hudis: Hudis, tmp_path: Path, figure: Callable[[int, str], None], release: str, seed: int
 ) -> None:
-    History(tmp_path / "table", hudis[release], seed).run()
+    history = History(tmp_path / "table", hudis[release], seed)
+    history.run()
     figure(1, "random histories with Hudi")
+    figure(history.looks_back, "looks back within them")
 
 
 @pytest.mark.at_scale(2)

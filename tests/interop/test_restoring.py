@@ -15,6 +15,7 @@ from hudi_table.table.timeline.active import load_timeline
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
+from tests.interop.test_archiving import KEEP, age
 from tests.interop.test_matrix import upsert
 from tests.support import golden
 from tests.support.hudi_oracle import HudiOracle
@@ -242,3 +243,31 @@ def test_a_clustering_of_ours_that_a_restore_of_hudis_took_back_does_not_come_ba
     model.apply("upsert", rows(range(3, 6), 6))
     ours.assert_all_read(base, oracle, model.rows())
     assert [found for found in open_table(str(base)).doctor() if found.severity == "error"] == []
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_what_archived_writes_left_is_read_where_savepoints_keep_all_writes_of_the_timeline(
+    hudis: Hudis, tmp_path: Path, version: int
+) -> None:
+    oracle, base, model = hudis["1.1.1"], tmp_path / "table", Model(partitioned=True)
+    told = {"hoodie.write.table.version": str(version), "hoodie.write.auto.upgrade": "false"}
+    ours.create(base, index="simple", partitioned=True, version=version)
+    # Each write is of another partition: what the first ones wrote is archived, and nothing of theirs is written again.
+    for number in range(3):
+        go_on(base, model, ("upsert", range(number, 18, 3), number + 1))
+    go_on(base, model, ("upsert", range(18, 20), 4))
+    saved, savepoint = model.copy(), keep(open_table(base))
+    go_on(base, model, *(("upsert", range(2), number) for number in (5, 6, 7)))
+    age(base)
+    table = open_table(base)
+    table.archive(KEEP, force=True)
+    assert load_timeline(table.context).commits[0].time == savepoint
+    moment = oracle.read(base, as__of__instant=savepoint)
+    assert_same_rows(moment, saved.rows(), columns=ours.read(base).column_names, of="Hudi as of the savepoint")
+    assert_same_rows(table.scan(as_of=savepoint).to_arrow(), saved.rows(), of="ours as of the savepoint")
+    table.restore(savepoint, writers_stopped=True)
+    assert [i.time for i in load_timeline(table.context).commits] == [savepoint]
+    ours.assert_all_read(base, oracle, saved.rows())
+    upsert(oracle, base, data := rows([1, 2, 40], 8), **QUICK, **told)
+    saved.apply("upsert", data)
+    ours.assert_all_read(base, oracle, saved.rows())

@@ -37,7 +37,8 @@ def check_retained(view: FileSystemView) -> None:
     start = timeline.start
     # What a rollback has made the newest again it has found whole, whichever cleans came between.
     newest = all(comparable_time(i.time) <= limit for i in timeline.commits)
-    in_archive = start is not None and limit < comparable_time(start)
+    # A savepoint keeps what its instant showed, though newer ones are archived.
+    in_archive = start is not None and limit < comparable_time(start) and as_of not in timeline.commit_times
     cleaned_before = (
         oldest is not None
         and limit < comparable_time(oldest.time)

@@ -13,7 +13,7 @@ from hudi_table.sources.kafka.client import (
     TIMEOUT_SECONDS,
     Complaints,
     as_hudi,
-    is_election,
+    is_starting,
     load_client,
     result,
     results,
@@ -24,7 +24,7 @@ from hudi_table.table.store.clock import SystemClock
 Place = tuple[str, int]
 """(topic, partition)."""
 FIRST_SECONDS = 3.0
-ELECTION_LOOKS, ELECTION_LOOK_SECONDS = 20, 0.5
+STARTING_LOOKS, STARTING_LOOK_SECONDS = 20, 0.5
 
 
 def by_place(positions: Positions) -> dict[Place, int]:
@@ -47,10 +47,11 @@ class Brokers:
         except (kafka.KafkaException, ValueError, TypeError) as error:
             raise unmade(error, settings) from error
 
-    def extent(self) -> Extent:
-        """What is there now, of a range what lies before its end. Raises InvalidRequestError for a
-        topic that is not there, UnavailableError, AccessDeniedError."""
-        found, end = self.extent_of(self.topics()), self._settings.end
+    def extent(self, known: Collection[str] = ()) -> Extent:
+        """What is there now, of a range what lies before its end. `known`: topics that were there,
+        see `described`. Raises InvalidRequestError for a topic that is not there, UnavailableError,
+        AccessDeniedError."""
+        found, end = self.extent_of(self.topics(known), known), self._settings.end
         if end is None:
             return found
         if end.offsets is not None:
@@ -62,9 +63,9 @@ class Brokers:
         at = self.at_time(ends, end.timestamp)
         return found.until({place: offset if offset >= 0 else ends[place] for place, offset in at.items()})
 
-    def extent_of(self, topics: Collection[str]) -> Extent:
+    def extent_of(self, topics: Collection[str], known: Collection[str] = ()) -> Extent:
         """The same of these topics."""
-        described = self.described(topics)
+        described = self.described(topics, known)
         cluster = self.cluster()
         places = [(name, partition) for name, (_, partitions) in described.items() for partition in partitions]
         begin, end, high = self._ends(places)
@@ -92,11 +93,17 @@ class Brokers:
         asked = self._admin.describe_cluster(request_timeout=TIMEOUT_SECONDS)
         return result(self._admin, asked, self._settings.brokers, self._complaints)
 
-    def topics(self) -> tuple[str, ...]:
-        """Those that are named, or that there are of the pattern."""
+    def topics(self, known: Collection[str] = ()) -> tuple[str, ...]:
+        """Those that are named, or that there are of the pattern; `known` as of `described`."""
         if self._settings.pattern is None:
             return self._settings.topics
-        return tuple(sorted(name for name in self._listed().topics if self._settings.matches(name)))
+        wanted = {name for name in known if self._settings.matches(name)}
+        for _ in range(STARTING_LOOKS):
+            found = {name for name in self._listed().topics if self._settings.matches(name)}
+            if wanted <= found:
+                break
+            SystemClock().sleep(STARTING_LOOK_SECONDS)
+        return tuple(sorted(found))
 
     def named(self) -> tuple[str, ...]:
         """All topics that there are."""
@@ -118,22 +125,42 @@ class Brokers:
             self._admin.poll(0)
             raise as_hudi(error.args[0], self._settings.brokers, self._complaints) from error
 
-    def described(self, topics: Collection[str]) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """Topic → (its id, its partitions)."""
+    def described(self, topics: Collection[str], known: Collection[str] = ()) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """Topic → (its id, its partitions). A broker that has just begun may not know yet of a
+        topic that it has: after those of `known`, which were there, it is asked again.
+
+        Raises InvalidRequestError for a topic that does not exist.
+        """
+        found: dict[str, tuple[str, tuple[int, ...]]] = {}
+        for left in reversed(range(STARTING_LOOKS)):
+            missing = self._describe([name for name in topics if name not in found], found)
+            for name, error in missing.items():
+                if not left or name not in known:
+                    raise InvalidRequestError(
+                        f"topic {name} does not exist at {self._settings.brokers}: create it, or correct kafka.topics"
+                    ) from error
+            if not missing:
+                break
+            SystemClock().sleep(STARTING_LOOK_SECONDS)
+        return found
+
+    def _describe(
+        self, topics: list[str], found: dict[str, tuple[str, tuple[int, ...]]]
+    ) -> dict[str, InvalidRequestError]:
+        """Note what the brokers know of these topics; returns what they say of those that they do
+        not know."""
         if not topics:
             return {}
-        kafka = load_client()
-        asked = self._admin.describe_topics(kafka.TopicCollection(list(topics)), request_timeout=TIMEOUT_SECONDS)
-        found = {}
+        kafka, missing = load_client(), {}
+        asked = self._admin.describe_topics(kafka.TopicCollection(topics), request_timeout=TIMEOUT_SECONDS)
         for name, future in asked.items():
             try:
                 one = result(self._admin, future, self._settings.brokers, self._complaints)
             except InvalidRequestError as error:
-                raise InvalidRequestError(
-                    f"topic {name} does not exist at {self._settings.brokers}: create it, or correct kafka.topics"
-                ) from error
-            found[name] = (str(one.topic_id), tuple(sorted(each.id for each in one.partitions)))
-        return found
+                missing[name] = error
+            else:
+                found[name] = (str(one.topic_id), tuple(sorted(each.id for each in one.partitions)))
+        return missing
 
     def limits(self, topics: Collection[str]) -> dict[str, Limits]:
         """How long each topic keeps messages; all of them where its `cleanup.policy` does not
@@ -190,7 +217,7 @@ class Brokers:
             return {}
         kafka = load_client()
         level = kafka.IsolationLevel.READ_COMMITTED if committed else kafka.IsolationLevel.READ_UNCOMMITTED
-        for left in reversed(range(ELECTION_LOOKS)):
+        for left in reversed(range(STARTING_LOOKS)):
             asked = self._admin.list_offsets(
                 {kafka.TopicPartition(topic, partition): spec for topic, partition in places},
                 isolation_level=level,
@@ -199,10 +226,10 @@ class Brokers:
             try:
                 found = results(self._admin, asked, self._settings.brokers, self._complaints)
                 break
-            except UnavailableError as error:
-                if not left or not is_election(error):
+            except (UnavailableError, InvalidRequestError) as error:
+                if not left or not is_starting(error):
                     raise
-                SystemClock().sleep(ELECTION_LOOK_SECONDS)
+                SystemClock().sleep(STARTING_LOOK_SECONDS)
         return {(place.topic, place.partition): each for place, each in found.items()}
 
 

@@ -72,11 +72,11 @@ def as_hudi(error: Any, brokers: str, complaints: Complaints | None = None) -> H
     return UnavailableError(f"the brokers at {brokers} do not answer: {said or name}")
 
 
-def is_election(error: HudiError) -> bool:
-    """Whether a partition has no leader that knows of itself: a broker has just begun, or ended.
-    Another look finds one within seconds."""
+def is_starting(error: HudiError) -> bool:
+    """Whether a broker may have just begun, or ended: it knows no leader of the partition that
+    knows of itself, or not even the topic. Another look finds them within seconds."""
     cause = error.__cause__
-    return cause is not None and bool(cause.args) and getattr(cause.args[0], "name", str)() in _ELECTING
+    return cause is not None and bool(cause.args) and getattr(cause.args[0], "name", str)() in _ELECTING | _MISSING
 
 
 def results(admin: Any, futures: Mapping[Any, Any], brokers: str, complaints: Complaints) -> dict[Any, Any]:

@@ -110,9 +110,9 @@ class KafkaSource:
             self._consumer = Consumer(self.settings, self.environment, self.clock)
         return self._consumer
 
-    def discover(self) -> Extent:
-        """What the brokers have now."""
-        return self.brokers.extent()
+    def discover(self, before: Positions | None = None) -> Extent:
+        """What the brokers have now; `before`: where it stood, in topics that they had."""
+        return self.brokers.extent(before.topics if before is not None else ())
 
     def plan(self, found: Extent, before: Positions | None) -> KafkaBatch | None:
         """All that is there, within `maxRows` and `maxBytes`; None where everything is read.
@@ -196,7 +196,7 @@ class KafkaSource:
     def confirm(self, start: Positions) -> None:
         """Raise DataLossError if a topic was made again since it was planned: what was read may be
         of the other one."""
-        for name, (number, _) in self.brokers.described(list(start.topics)).items():
+        for name, (number, _) in self.brokers.described(list(start.topics), start.topics).items():
             if start.topics[name].id != number:
                 raise DataLossError(
                     f"topic {name} was deleted and made again while it was read: its id was {start.topics[name].id} and is {number}; {_REMEDY}"

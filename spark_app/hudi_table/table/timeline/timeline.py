@@ -2,8 +2,8 @@
 
 Facts: a file is visible if its instant completed or is older than the timeline's start. That is, in
 table version 6, the first completed write or pending compaction. In versions 8 and 9 it is the
-first write, completed or not, that no savepoint keeps: what a savepoint keeps stays while newer
-instants are archived.
+first write, completed or not, that no savepoint keeps, for what a savepoint keeps may stay while
+newer instants are archived; where savepoints keep all of them it is the newest.
 """
 
 from __future__ import annotations
@@ -81,8 +81,10 @@ class Timeline:
         writes."""
         if self.started is not None:
             return self.started
-        starts = self._first_kept if self.layout.tells_completions else _starts
-        return next((instant.time for instant in self.instants if starts(instant)), None)
+        if not self.layout.tells_completions:
+            return next((instant.time for instant in self.instants if _starts(instant)), None)
+        writes = [instant.time for instant in self.instants if instant.grouped_action in WRITE_ACTIONS]
+        return next((time for time in writes if time not in self._saved), writes[-1] if writes else None)
 
     @functools.cached_property
     def completions(self) -> dict[str, str]:
@@ -106,9 +108,6 @@ class Timeline:
         limit = min(unseen, default="")
         known = (moment for moment in shown.completions.values() if not limit or comparable_time(moment) < limit)
         return max(known, default="", key=comparable_time)
-
-    def _first_kept(self, instant: Instant) -> bool:
-        return instant.grouped_action in WRITE_ACTIONS and instant.time not in self._saved
 
     @functools.cached_property
     def _saved(self) -> frozenset[str]:

@@ -113,7 +113,7 @@ class _Driver:
         held, end = self.held(), self.source.settings.end
         if end is not None and held is not None and held.positions.ended == end.text:
             return
-        found = self.source.discover()
+        found = self.source.discover(held.positions if held is not None else None)
         if held is None and self.source.settings.position == "Latest":
             self._begin_at_end(found)
             return
@@ -146,7 +146,7 @@ class _Driver:
         """See `Turns`."""
         now = self.clock.boot_seconds()
         if self.at is None or now - self.looked >= DISCOVER_SECONDS:
-            self.at, self.looked = self.source.start(self.source.discover(), self.at), now
+            self.at, self.looked = self.source.start(self.source.discover(self.at), self.at), now
         if not self.follows:
             self.progress.say("it follows the topics from here")
             self.follows = True
@@ -155,7 +155,7 @@ class _Driver:
     def judge_loss(self, error: DataLossError) -> None:
         """See `Turns`."""
         # Says how much is lost, or does not raise: then the ingest is to go on without it.
-        self.source.start(self.source.discover(), self.at)
+        self.source.start(self.source.discover(self.at), self.at)
         if not self.source.settings.continues:
             raise error
 

@@ -113,7 +113,7 @@ class SparkWay:
         if self.row_bytes:
             rows = min(rows, int(settings.max_bytes / self.row_bytes) + 1)
         while True:
-            stops = by_place(self.source.brokers.extent_of(list(start.topics)).ends)
+            stops = by_place(self.source.brokers.extent_of(list(start.topics), start.topics).ends)
             there = _count(start, stops)
             if self._are_few(there + self._rate * max(0.0, deadline - clock.boot_seconds())):
                 return self.source.batch(start, replace(self._until_many(), deadline=deadline, told=told))
