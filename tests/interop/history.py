@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable, open_table
-from hudi_table.errors import WriteConflictError
+from hudi_table.errors import ExpiredError, WriteConflictError
 from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.table.timeline.active import load_timeline
 from tests.interop import ours
@@ -221,6 +221,17 @@ class History:
         self.looks_back += assert_past(self.table, self._past[-5:] + self._saved, self._model)
         if them:
             assert_same_rows(self._them.read(), mine, columns=mine.column_names, of=self._them.name)
+            self._travel()
+
+    def _travel(self) -> None:
+        """At the write before the newest one Hudi sees what we see."""
+        time, _ = self._past[-2:][0]
+        try:
+            mine = self.table.scan(as_of=time).to_arrow()
+        except ExpiredError:
+            return
+        found = self._them.read(as__of__instant=time)
+        assert_same_rows(found, mine, columns=mine.column_names, of=f"{self._them.name} as of {time}")
 
     def _check_hudi_rs(self, mine: pa.Table) -> None:
         names = mine.column_names

@@ -202,8 +202,8 @@ class Them:
         if self._named:
             self._oracle.run(f"DROP TABLE {self._table}")
 
-    def read(self) -> pa.Table:
-        return self._oracle.read(self._base, hoodie__metadata__enable=self._metadata())
+    def read(self, **more: str) -> pa.Table:
+        return self._oracle.read(self._base, hoodie__metadata__enable=self._metadata(), **more)
 
     def write(self, operation: str, data: pa.Table) -> None:
         kind = self._kind
