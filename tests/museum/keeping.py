@@ -150,4 +150,12 @@ MUTANTS = (
         new="    if timeline.commits is not None:\n",
         test="hudi_table/table/timeline/test_active.py::test_a_commit_that_is_archived_while_the_timeline_is_listed_stays_visible",
     ),
+    Mutant(
+        name="where savepoints keep all writes that are left, files of archived ones are not seen on versions 8 and 9",
+        bug="found by histories",
+        file="table/timeline/timeline.py",
+        old="writes[-1] if writes else None",
+        new="None",
+        test="hudi_table/test_services_histories.py::test_files_of_archived_writes_stay_though_a_savepoint_keeps_all_writes_that_are_left",
+    ),
 )
