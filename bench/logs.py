@@ -46,6 +46,11 @@ class LogEntry:
         return f"{self.worker}{'-9' * (self.version == 9)}"
 
     @property
+    def process(self) -> tuple[str, int]:
+        """The process that it runs in; see `race.Entry`."""
+        return self.worker, self.version if self.hudi else 0
+
+    @property
     def hudi(self) -> bool:
         return self.worker.startswith("hudi-logs-")
 
@@ -81,15 +86,16 @@ def race_logs(
     small = _small_batches(load, folder)
     _expect(load)
     with ExitStack() as sessions:
-        running = {
-            entry.name: sessions.enter_context(
-                Contender(entry.worker, bloom=False, python=HUDI_PYTHON if entry.hudi else None, version=entry.version)
-            )
-            for entry in entries
-        }
+        started: dict[tuple[str, int], Contender] = {}
+        for entry in entries:
+            if entry.process not in started:
+                python = HUDI_PYTHON if entry.hudi else None
+                made = Contender(entry.worker, bloom=False, python=python, version=entry.version)
+                started[entry.process] = sessions.enter_context(made)
+        running = {entry.name: started[entry.process] for entry in entries}
         writers = [entry for entry in entries if not entry.reads_only]
         for entry in writers:
-            cost = running[entry.name].run("load", load.base, folder / f"{entry.name}-loaded")
+            cost = running[entry.name].run("load", load.base, folder / f"{entry.name}-loaded", entry.version)
             say(f"{entry.label}: loaded in {cost.wall:.1f} s")
         for number in range(rounds + 1):
             turn = number % len(writers)
@@ -118,13 +124,13 @@ def _round(
     shutil.copytree(folder / f"{entry.name}-loaded", base)
     costs: dict[tuple[str, str], list[Cost]] = {}
     for step in ("upsert", "snapshot", "incremental"):
-        costs[(entry.name, step)] = [mine.run(step, load.updates, base)]
+        costs[(entry.name, step)] = [mine.run(step, load.updates, base, entry.version)]
     reader = entry.name.replace("local-logs", "hudi-rs")
     if reader != entry.name and reader in running:
         costs[(reader, "snapshot")] = [running[reader].run("snapshot", load.updates, base)]
-    costs[(entry.name, "small")] = [mine.run("small", batch, base) for batch in small]
+    costs[(entry.name, "small")] = [mine.run("small", batch, base, entry.version) for batch in small]
     before = _held(base)
-    costs[(entry.name, "compact")] = [mine.run("compact", load.updates, base)]
+    costs[(entry.name, "compact")] = [mine.run("compact", load.updates, base, entry.version)]
     assert before == _held(base), f"{entry.label}: the compaction changed rows"
     table = open_table(str(base))
     logs = sum(row["log_files"] for row in table.files().to_pylist() if row["latest"])

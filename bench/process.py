@@ -60,16 +60,15 @@ class Contender:
             self._answer()
             self._started = True
 
-    def run(self, step: str, rows: Path, base: Path) -> Cost:
-        """One step, measured. The first call waits for the session to stand, outside of what is
-        measured."""
+    def run(self, step: str, rows: Path, base: Path, version: int | None = None) -> Cost:
+        """One step, measured; `version`: of the table, if it is not that of the contender. The
+        first call waits for the session to stand, outside of what is measured."""
         self.wait_until_ready()
         watched = _Watch(self._process.pid)
         with watched:
             assert self._process.stdin is not None
-            print(
-                json.dumps({"step": step, "rows": str(rows), "base": str(base)}), file=self._process.stdin, flush=True
-            )
+            asked = {"step": step, "rows": str(rows), "base": str(base), "version": version}
+            print(json.dumps(asked), file=self._process.stdin, flush=True)
             wall = self._answer()["seconds"]
         return Cost(wall, watched.cpu, watched.peak, watched.worker_peak)
 

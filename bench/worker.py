@@ -1,9 +1,9 @@
 """One contender in a process of its own, kept warm: `python -m bench.worker NAME [--bloom]
 [--table-version 9]`.
 
-JSON lines: {"step": a method of the contender, "rows": folder, "base": folder} on stdin,
-{"seconds": wall} on stdout once per line, after a first line when the session stands. A failure
-ends the process; its traceback is on stderr.
+JSON lines: {"step": a method of the contender, "rows": folder, "base": folder, "version": of the
+table, if it is another one} on stdin, {"seconds": wall} on stdout once per line, after a first line
+when the session stands. A failure ends the process; its traceback is on stderr.
 """
 
 from __future__ import annotations
@@ -102,12 +102,15 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     start = time.perf_counter()
-    running = contender(arguments.name, arguments.bloom, arguments.table_version)
+    running = {arguments.table_version: contender(arguments.name, arguments.bloom, arguments.table_version)}
     print(json.dumps({"seconds": time.perf_counter() - start}), file=answers)
     for line in sys.stdin:
         command = json.loads(line)
+        version = command["version"] or arguments.table_version
+        if version not in running:
+            running[version] = contender(arguments.name, arguments.bloom, version)
         start = time.perf_counter()
-        getattr(running, command["step"])(Path(command["rows"]), Path(command["base"]))
+        getattr(running[version], command["step"])(Path(command["rows"]), Path(command["base"]))
         print(json.dumps({"seconds": time.perf_counter() - start}), file=answers)
 
 
