@@ -1,0 +1,174 @@
+"""Writes and services in random order on a table that is brought to other versions meanwhile, and
+what it tells of its past.
+
+Matrix: {simple or bloom, bucket} × {copy-on-write, merge-on-read} × {begun as version 6, as 9};
+drawn per history: {without a metadata table, with one}. After each step the table holds the
+rows of a dictionary; the changes since each of the newest writes lead to them, and an incremental
+read gives what changed; a savepoint shows what was there when it was made.
+
+Omitted: what the machine of services asks (`test_services_machine.py`), faults
+(`test_crash_upgrading.py`), other engines (`tests/interop/test_version_pairs.py`).
+"""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import initialize, invariant, rule, run_state_machine_as_test
+
+from hudi_table.api import HudiTable
+from hudi_table.errors import ExpiredError, InvalidRequestError
+from hudi_table.metadata.port import open_context
+from hudi_table.services.upgrading.run import bring_to
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.write.checks.create_table import TableSpec, create
+from tests.hudi_table.test_services_machine import ENGINE, OPTIONS, SCHEMA, Rows, ServedTable, items, read, rows_of
+from tests.support.scale import scaled
+from tests.support.simulated import SimulatedStorage
+from tests.support.tables import TestClock
+
+VERSIONS = (6, 8, 9)
+STEPS = 20
+BUCKETS = {"type": "Bucket", "buckets": 2}
+seen: Counter[str] = Counter()
+
+
+class MovedTable(ServedTable):
+    """A table of any version, beside its model and its past."""
+
+    @initialize(metadata=st.booleans(), index=st.sampled_from(["Simple", "Bloom"]))
+    def create(self, metadata: bool, index: str) -> None:
+        self.clock = TestClock()
+        self.storage = SimulatedStorage(open_storage(f"memory://{uuid.uuid4().hex}/t"), self.clock)
+        kind = "MergeOnRead" if self.logs else "CopyOnWrite"
+        spec = TableSpec(
+            SCHEMA,
+            "id",
+            partition_by=["city"],
+            index=BUCKETS if self.buckets else index,
+            name="t",
+            type=kind,
+            version=self.version,
+        )
+        create(self.storage, spec)
+        self.options = OPTIONS | ({"hoodie.metadata.enable": "true"} if metadata else {})
+        self.table = HudiTable(open_context(self.storage, self.clock))
+        self.rows: Rows = {}
+        self.pins: list[tuple[str, Rows]] = []
+        self.saved: dict[str, Rows] = {}
+        self.past: list[tuple[str, Rows]] = []
+        self.moved = False
+        for value in range(4):
+            self.upsert([("a", "x", value), ("b", "x", value), ("c", "y", value)])
+
+    @rule(to=st.sampled_from(VERSIONS))
+    def move(self, to: int) -> None:
+        if to == self.table.context.config.version:
+            return
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                bring_to(self.table.context, to)
+        except InvalidRequestError:
+            # Something is pending, which it names.
+            return
+        self.moved = True
+        seen[f"moves to version {to}"] += 1
+        self.table = HudiTable(open_context(self.storage, self.clock))
+
+    @rule()
+    def move_far(self) -> None:
+        self.move(6 if self.table.context.config.version == 9 else 9)
+
+    @rule(city=st.sampled_from("xy"))
+    def drop_partition(self, city: str) -> None:
+        def write() -> str:
+            return self.table.write(
+                None, operation="delete_partition", partitions=[city], options=self.options, engine=ENGINE
+            ).instant
+
+        if self._written(write):
+            self.rows = {key: value for key, value in self.rows.items() if key[1] != city}
+            self._remember()
+
+    @rule(batch=items)
+    def overwrite_all(self, batch: list[tuple[str, str, int]]) -> None:
+        def write() -> str:
+            return self.table.write(
+                rows_of(batch), operation="insert_overwrite_table", options=self.options, engine=ENGINE
+            ).instant
+
+        if self._written(write):
+            self.rows = {(name, city): value for name, city, value in batch}
+            self._remember()
+
+    @invariant()
+    def savepoints_show_what_they_keep(self) -> None:
+        for instant, rows in getattr(self, "saved", {}).items():
+            try:
+                found = read(HudiTable(self.table.context, instant))
+            except ExpiredError:
+                # Of logs version 6 holds the newest version of each file alone.
+                assert self.logs
+                assert self.moved
+                continue
+            assert found == rows, f"the savepoint {instant} shows other rows"
+
+    @invariant()
+    def the_past_leads_here(self) -> None:
+        if not hasattr(self, "rows"):
+            return
+        moments = load_timeline(self.table.context).completions
+        for instant, rows in self.past[-3:]:
+            if instant in moments:
+                self._assert_changes(moments, moments[instant], dict(rows))
+
+    def _assert_changes(self, moments: dict[str, str], since: str, held: Rows) -> None:
+        try:
+            changes = self.table.changes(since=since).to_arrow().sort_by("ts_ms").to_pylist()
+            changed = self.table.scan(query="incremental", since=since, meta=True).to_arrow().to_pylist()
+        except ExpiredError:
+            return
+        for change in changes:
+            before, after = change["before"], change["after"]
+            image = before or after
+            found = held.pop((image["id"], image["city"]), None)
+            assert found == (before and before["value"]), f"a change since {since} tells {before}, there was {found}"
+            if after is not None:
+                held[after["id"], after["city"]] = after["value"]
+        assert held == self.rows, f"changes since {since} lead elsewhere"
+        snapshot = self.table.scan(meta=True).to_arrow().to_pylist()
+        later = [row for row in snapshot if moments.get(row["_hoodie_commit_time"], "") > since]
+        assert sorted(map(_shown, changed)) == sorted(map(_shown, later)), f"incremental since {since}"
+        seen["looks back"] += 1
+
+
+def _shown(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("id", "city", "value", "_hoodie_commit_time"))
+
+
+@pytest.mark.parametrize("logs", [False, True], ids=["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("buckets", [False, True], ids=["keys", "bucket"])
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.timeout(1800)
+def test_rows_savepoints_and_the_past_survive_moves_between_versions(
+    version: int, buckets: bool, logs: bool, figure: Callable[[int, str], None]
+) -> None:
+    before = seen.copy()
+    machine = type("Moved", (MovedTable,), {"version": version, "buckets": buckets, "logs": logs})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=scaled(10, quick=1), stateful_step_count=STEPS, deadline=None,
+            suppress_health_check=list(HealthCheck), print_blob=True,
+        ),
+    )  # fmt: skip
+    for what, number in sorted((seen - before).items()):
+        figure(number, f"{what} in random histories")
