@@ -154,8 +154,8 @@ MUTANTS = (
         name="where savepoints keep all writes that are left, files of archived ones are not seen on versions 8 and 9",
         bug="found by histories",
         file="table/timeline/timeline.py",
-        old="writes[-1] if writes else None",
-        new="None",
+        old="newest = self.last_commit.time if self.last_commit else None",
+        new="newest = None",
         test="hudi_table/test_services_histories.py::test_files_of_archived_writes_stay_though_a_savepoint_keeps_all_writes_that_are_left",
     ),
 )

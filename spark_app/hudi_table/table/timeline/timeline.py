@@ -83,8 +83,9 @@ class Timeline:
             return self.started
         if not self.layout.tells_completions:
             return next((instant.time for instant in self.instants if _starts(instant)), None)
-        writes = [instant.time for instant in self.instants if instant.grouped_action in WRITE_ACTIONS]
-        return next((time for time in writes if time not in self._saved), writes[-1] if writes else None)
+        writes = (instant.time for instant in self.instants if instant.grouped_action in WRITE_ACTIONS)
+        newest = self.last_commit.time if self.last_commit else None
+        return next((time for time in writes if time not in self._saved), newest)
 
     @functools.cached_property
     def completions(self) -> dict[str, str]:
