@@ -46,6 +46,12 @@ def seeds(release: str) -> list[int]:
     return list(range(first, first + round(7.5 * scale())))
 
 
+def take(history: History, figure: Callable[[int, str], None]) -> None:
+    history.run()
+    figure(1, "random histories with Hudi")
+    figure(history.looks_back, "looks back within them")
+
+
 FIRST = [pytest.param("0.15.0", seed, marks=pytest.mark.at_scale(2)) for seed in seeds("0.15.0")]
 FURTHER = [(release, seed) for release in ("1.0.2", "1.2.0") for seed in seeds(release)]
 
@@ -54,10 +60,7 @@ FURTHER = [(release, seed) for release in ("1.0.2", "1.2.0") for seed in seeds(r
 def test_random_turns_with_hudi_agree_with_a_dictionary(
     hudis: Hudis, tmp_path: Path, figure: Callable[[int, str], None], release: str, seed: int
 ) -> None:
-    history = History(tmp_path / "table", hudis[release], seed)
-    history.run()
-    figure(1, "random histories with Hudi")
-    figure(history.looks_back, "looks back within them")
+    take(History(tmp_path / "table", hudis[release], seed), figure)
 
 
 @pytest.mark.at_scale(2)
@@ -65,5 +68,4 @@ def test_random_turns_with_hudi_agree_with_a_dictionary(
 def test_random_turns_with_a_further_release_agree_with_a_dictionary(
     releases: Releases, tmp_path: Path, figure: Callable[[int, str], None], release: str, seed: int
 ) -> None:
-    History(tmp_path / "table", releases[release], seed).run()
-    figure(1, "random histories with Hudi")
+    take(History(tmp_path / "table", releases[release], seed), figure)
