@@ -34,8 +34,8 @@ class ZooKeeper:
         return f"{HOST}:{self.port}"
 
     def start(self) -> None:
-        """Start it, and wait until it listens. A tick of 100 milliseconds lets sessions be as short
-        as 200."""
+        """Start it, and wait until it serves: it listens before, and leaves who asks for a session
+        then without an answer. A tick of 100 milliseconds lets sessions be as short as 200."""
         java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else "java"
         options = [
             "-Xmx128m",
@@ -49,16 +49,16 @@ class ZooKeeper:
             "maxClientCnxns=0\n"
         )
         command = [str(java), *options, "-cp", f"{JARS}/*", _MAIN, str(config)]
-        self._process.start(command, lambda _: self._listens())
+        self._process.start(command, lambda _: self._serves())
 
     def kill(self) -> None:
         """End it at once; what it has promised is on disk."""
         self._process.kill()
 
-    def _listens(self) -> bool:
+    def _serves(self) -> bool:
         with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), timeout=1) as connection:
             connection.sendall(b"srvr")
-            return bool(connection.recv(16))
+            return connection.recv(16).startswith(b"Zookeeper")
         return False
 
 
