@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bench.logs_steps import EXPECTED
-from bench.process import Contender, Cost
+from bench.process import Contender, Contenders, Cost
 from bench.race import HUDI_PYTHON, Results, Target, Times
 from bench.rows import CHECKED, NEWER, Workload, figures, read
 from bench.settings import KEY, ORDERING
@@ -44,11 +43,6 @@ class LogEntry:
     @property
     def name(self) -> str:
         return f"{self.worker}{'-9' * (self.version == 9)}"
-
-    @property
-    def process(self) -> tuple[str, int]:
-        """The process that it runs in; see `race.Entry`."""
-        return self.worker, self.version if self.hudi else 0
 
     @property
     def hudi(self) -> bool:
@@ -85,14 +79,13 @@ def race_logs(
     results: Results = {entry.name: {step: Times() for step in STEPS} for entry in entries}
     small = _small_batches(load, folder)
     _expect(load)
-    with ExitStack() as sessions:
-        started: dict[tuple[str, int], Contender] = {}
-        for entry in entries:
-            if entry.process not in started:
-                python = HUDI_PYTHON if entry.hudi else None
-                made = Contender(entry.worker, bloom=False, python=python, version=entry.version)
-                started[entry.process] = sessions.enter_context(made)
-        running = {entry.name: started[entry.process] for entry in entries}
+    with Contenders() as contenders:
+        running = {
+            entry.name: contenders.of(
+                entry.worker, bloom=False, python=HUDI_PYTHON if entry.hudi else None, version=entry.version
+            )
+            for entry in entries
+        }
         writers = [entry for entry in entries if not entry.reads_only]
         for entry in writers:
             cost = running[entry.name].run("load", load.base, folder / f"{entry.name}-loaded", entry.version)

@@ -96,6 +96,23 @@ class Contender:
         return json.loads(line)
 
 
+class Contenders(contextlib.ExitStack):
+    """The processes of a race. Ours takes tables of all versions in one: what another version costs
+    is then the version's, and not that of another JVM. What has libraries of its own may have a
+    session of its version."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._running: dict[tuple[str, bool, int], Contender] = {}
+
+    def of(self, worker: str, *, bloom: bool, python: Path | None, version: int) -> Contender:
+        """The process of this one, which is begun if it does not run."""
+        process = worker, bloom, version if python else 0
+        if process not in self._running:
+            self._running[process] = self.enter_context(Contender(worker, bloom=bloom, python=python, version=version))
+        return self._running[process]
+
+
 class _Watch:
     """Samples a process tree while it is entered."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -12,7 +11,7 @@ from statistics import median
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.process import ROOT, Contender, Cost
+from bench.process import ROOT, Contender, Contenders, Cost
 from bench.rows import CHECKED, Figures, Workload, figures
 from hudi_table import open_table
 
@@ -33,12 +32,6 @@ class Entry:
     @property
     def name(self) -> str:
         return f"{self.worker}{'-bloom' * self.bloom}{'-9' * (self.version == 9)}"
-
-    @property
-    def process(self) -> tuple[str, bool, int]:
-        """The process that it runs in. Ours takes tables of all versions in one: what another one
-        costs is then the version's, and not that of another JVM."""
-        return self.worker, self.bloom, self.version if self.worker == "hudi" else 0
 
 
 ENTRIES = (
@@ -92,18 +85,21 @@ def race(load: Workload, folder: Path, rounds: int, entries: Iterable[Entry], sa
     must."""
     entries = list(entries)
     results: Results = {entry.name: {step: Times() for step in STEPS} for entry in entries}
-    with ExitStack() as sessions:
-        running: dict[tuple[str, bool, int], Contender] = {}
-        for entry in entries:
-            if entry.process not in running:
-                python = HUDI_PYTHON if entry.worker == "hudi" else None
-                made = Contender(entry.worker, bloom=entry.bloom, python=python, version=entry.version)
-                running[entry.process] = sessions.enter_context(made)
+    with Contenders() as contenders:
+        running = {
+            entry.name: contenders.of(
+                entry.worker,
+                bloom=entry.bloom,
+                python=HUDI_PYTHON if entry.worker == "hudi" else None,
+                version=entry.version,
+            )
+            for entry in entries
+        }
         for number in range(rounds + 1):
             # Each round begins with another contender, so that none always has the same neighbour in the machine's caches.
             turn = number % len(entries)
             for entry in entries[turn:] + entries[:turn]:
-                costs = _round(entry, running[entry.process], load, folder / entry.name)
+                costs = _round(entry, running[entry.name], load, folder / entry.name)
                 for step, cost in zip(STEPS, costs, strict=True):
                     times = results[entry.name][step]
                     if number == 0:

@@ -12,7 +12,6 @@ Omitted: what the machine of services asks (`test_services_machine.py`), faults
 
 from __future__ import annotations
 
-import uuid
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -27,13 +26,9 @@ from hudi_table.api import HudiTable
 from hudi_table.errors import ExpiredError, InvalidRequestError
 from hudi_table.metadata.port import open_context
 from hudi_table.services.upgrading.run import bring_to
-from hudi_table.table.store.opening import open_storage
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.write.checks.create_table import TableSpec, create
-from tests.hudi_table.test_services_machine import ENGINE, OPTIONS, SCHEMA, Rows, ServedTable, items, read, rows_of
+from tests.hudi_table.test_services_machine import ENGINE, OPTIONS, Rows, ServedTable, items, read, rows_of
 from tests.support.scale import scaled
-from tests.support.simulated import SimulatedStorage
-from tests.support.tables import TestClock
 
 VERSIONS = (6, 8, 9)
 STEPS = 20
@@ -46,28 +41,9 @@ class MovedTable(ServedTable):
 
     @initialize(metadata=st.booleans(), index=st.sampled_from(["Simple", "Bloom"]))
     def create(self, metadata: bool, index: str) -> None:
-        self.clock = TestClock()
-        self.storage = SimulatedStorage(open_storage(f"memory://{uuid.uuid4().hex}/t"), self.clock)
-        kind = "MergeOnRead" if self.logs else "CopyOnWrite"
-        spec = TableSpec(
-            SCHEMA,
-            "id",
-            partition_by=["city"],
-            index=BUCKETS if self.buckets else index,
-            name="t",
-            type=kind,
-            version=self.version,
-        )
-        create(self.storage, spec)
-        self.options = OPTIONS | ({"hoodie.metadata.enable": "true"} if metadata else {})
-        self.table = HudiTable(open_context(self.storage, self.clock))
-        self.rows: Rows = {}
-        self.pins: list[tuple[str, Rows]] = []
-        self.saved: dict[str, Rows] = {}
-        self.past: list[tuple[str, Rows]] = []
         self.moved = False
-        for value in range(4):
-            self.upsert([("a", "x", value), ("b", "x", value), ("c", "y", value)])
+        self.options = OPTIONS | ({"hoodie.metadata.enable": "true"} if metadata else {})
+        self._begin(BUCKETS if self.buckets else index)
 
     @rule(to=st.sampled_from(VERSIONS))
     def move(self, to: int) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import hypothesis.strategies as st
 import pyarrow as pa
@@ -82,15 +83,17 @@ class ServedTable(RuleBasedStateMachine):
     def create(self) -> None:
         global histories
         histories += 1
+        self._begin({"type": "Bucket", "buckets": 2} if self.buckets else "Simple")
+
+    def _begin(self, index: str | dict[str, Any]) -> None:
         self.clock = TestClock()
-        storage = SimulatedStorage(open_storage(f"memory://{uuid.uuid4().hex}/t"), self.clock)
+        self.storage = SimulatedStorage(open_storage(f"memory://{uuid.uuid4().hex}/t"), self.clock)
         kind = "MergeOnRead" if self.logs else "CopyOnWrite"
-        index = {"type": "Bucket", "buckets": 2} if self.buckets else "Simple"
         create(
-            storage,
+            self.storage,
             TableSpec(SCHEMA, "id", partition_by=["city"], index=index, name="t", type=kind, version=self.version),
         )
-        self.table = HudiTable(open_context(storage, self.clock))
+        self.table = HudiTable(open_context(self.storage, self.clock))
         self.rows: Rows = {}
         self.pins: list[tuple[str, Rows]] = []
         self.saved: dict[str, Rows] = {}
