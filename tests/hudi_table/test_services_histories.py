@@ -9,7 +9,8 @@ from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.service.services import ServiceType
 from hudi_table.table.timeline.active import load_timeline
-from tests.hudi_table.test_services_machine import RETAINED, ServedTable, expired, read
+from hudi_table.table.timeline.archived import has_archive
+from tests.hudi_table.test_services_machine import ENGINE, RETAINED, ServedTable, expired, read
 
 
 def test_the_newest_moment_stays_readable_when_the_replacement_of_what_a_clean_deleted_is_archived() -> None:
@@ -121,5 +122,30 @@ def test_files_of_archived_writes_stay_though_a_savepoint_keeps_all_writes_that_
     assert read(HudiTable(machine.table.context, saved)) == rows
     machine.readers_agree()
     machine.upsert([("c", "y", 9)])
+    machine.readers_agree()
+    machine.teardown()
+
+
+@pytest.mark.parametrize("logs", [False, True], ids=["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_savepoint_is_read_behind_a_clean_that_keeps_the_newest_version_of_each_file_alone(
+    version: int, logs: bool
+) -> None:
+    """Found by a history: a downgrade cleans so before it is refused. Such a clean retains no
+    instant, and where older writes are archived every one before it counted as taken."""
+    machine = type("Served", (ServedTable,), {"version": version, "logs": logs})()
+    machine.create()
+    machine.upsert([("a", "x", 0)])
+    for value in range(RETAINED + 2):
+        machine.overwrite([("a", "x", value), ("b", "y", value)])
+    machine.save()
+    for value in range(RETAINED + 2):
+        machine.upsert([("a", "x", 10 + value)])
+    machine.archive()
+    assert has_archive(machine.table.context)
+    latest_alone = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+    assert machine.table.services.cleaning(latest_alone).run(engine=ENGINE)
+    ((saved, rows),) = machine.saved.items()
+    assert read(HudiTable(machine.table.context, saved)) == rows
     machine.readers_agree()
     machine.teardown()

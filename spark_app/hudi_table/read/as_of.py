@@ -37,17 +37,22 @@ def check_retained(view: FileSystemView) -> None:
     start = timeline.start
     # What a rollback has made the newest again it has found whole, whichever cleans came between.
     newest = all(comparable_time(i.time) <= limit for i in timeline.commits)
-    # A savepoint keeps what its instant showed, though newer ones are archived.
+    # A savepoint keeps what its instant showed, though newer ones are archived and whatever a clean took.
     in_archive = start is not None and limit < comparable_time(start) and as_of not in timeline.commit_times
     cleaned_before = (
         oldest is not None
         and limit < comparable_time(oldest.time)
         and not (oldest.retains and limit >= comparable_time(oldest.retains))
     )
-    if (in_archive or (cleaned_before and not newest)) and has_archive(ctx):
+    if (in_archive or (cleaned_before and not newest and as_of not in timeline.saved)) and has_archive(ctx):
+        where = (
+            f"in the archived part of the timeline (the active one starts at {start})"
+            if in_archive or oldest is None
+            else f"before the clean {oldest.time}, and older writes are archived"
+        )
         raise ExpiredError(
-            f"as_of {as_of} lies in the archived part of the timeline: which files were visible then is no longer known; "
-            f"the active timeline starts at {start}",
+            f"as_of {as_of} lies {where}: which files were visible then is no longer known; choose a later instant "
+            "(hudictl timeline shows them)",
             base_path=ctx.base_path,
             instant=as_of,
         )

@@ -85,7 +85,7 @@ class Timeline:
             return next((instant.time for instant in self.instants if _starts(instant)), None)
         writes = (instant.time for instant in self.instants if instant.grouped_action in WRITE_ACTIONS)
         newest = self.last_commit.time if self.last_commit else None
-        return next((time for time in writes if time not in self._saved), newest)
+        return next((time for time in writes if time not in self.saved), newest)
 
     @functools.cached_property
     def completions(self) -> dict[str, str]:
@@ -111,7 +111,8 @@ class Timeline:
         return max(known, default="", key=comparable_time)
 
     @functools.cached_property
-    def _saved(self) -> frozenset[str]:
+    def saved(self) -> frozenset[str]:
+        """The times of the writes that savepoints keep."""
         return frozenset(i.time for i in self.instants if i.completed and i.action is Action.SAVEPOINT)
 
     @property
