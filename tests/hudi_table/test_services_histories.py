@@ -126,13 +126,17 @@ def test_files_of_archived_writes_stay_though_a_savepoint_keeps_all_writes_that_
     machine.teardown()
 
 
+@pytest.mark.parametrize("clean", [
+    {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"},
+    {"hoodie.clean.policy": "KEEP_LATEST_COMMITS", "hoodie.cleaner.commits.retained": "1"},
+], ids=["versions", "commits"])  # fmt: skip
 @pytest.mark.parametrize("logs", [False, True], ids=["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_a_savepoint_is_read_behind_a_clean_that_keeps_the_newest_version_of_each_file_alone(
-    version: int, logs: bool
+def test_a_savepoint_is_read_behind_a_later_clean_though_older_writes_are_archived(
+    version: int, logs: bool, clean: dict[str, str]
 ) -> None:
-    """Found by a history: a downgrade cleans so before it is refused. Such a clean retains no
-    instant, and where older writes are archived every one before it counted as taken."""
+    """Found by a history: every moment before the clean counted as taken, that of the savepoint
+    too, whose files the clean had kept."""
     machine = type("Served", (ServedTable,), {"version": version, "logs": logs})()
     machine.create()
     machine.upsert([("a", "x", 0)])
@@ -141,10 +145,10 @@ def test_a_savepoint_is_read_behind_a_clean_that_keeps_the_newest_version_of_eac
     machine.save()
     for value in range(RETAINED + 2):
         machine.upsert([("a", "x", 10 + value)])
+        machine.rewrite()
     machine.archive()
     assert has_archive(machine.table.context)
-    latest_alone = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
-    assert machine.table.services.cleaning(latest_alone).run(engine=ENGINE)
+    assert machine.table.services.cleaning(clean).run(engine=ENGINE)
     ((saved, rows),) = machine.saved.items()
     assert read(HudiTable(machine.table.context, saved)) == rows
     machine.readers_agree()

@@ -53,6 +53,10 @@ def rows_of(base: Path) -> pa.Table:
     return open_table(base).scan(meta=True).to_arrow().drop_columns(META).sort_by("_hoodie_record_key")
 
 
+def files_in(base: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in base.rglob("*") if path.is_file()}
+
+
 def instants(base: Path) -> set[tuple[str, str]]:
     found = open_table(base).timeline(archived=True)
     pairs = zip(found["instant"].to_pylist(), found["action"].to_pylist(), strict=True)
@@ -257,17 +261,17 @@ def test_an_upgrade_is_no_downgrade(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "target", "why"), [
-    ("v9_multi_order", 8, "several ordering fields"), ("v9_partial_mode", 8, "merges rows"), ("v8_rolled", 6, "delete savepoints"),
+    ("v9_multi_order", 8, "several ordering fields"), ("v9_partial_mode", 8, "merges rows"), ("v8_rolled", 6, "savepoint [0-9]+ keeps the log"),
 ])  # fmt: skip
 def test_what_the_other_version_would_not_take_is_refused_before_anything_is_rewritten(
     name: str, target: int, why: str, tmp_path: Path
 ) -> None:
     base = golden.unpack(name, tmp_path).base
-    before = rows_of(base)
+    before, files = rows_of(base), files_in(base)
     with pytest.raises((UnsupportedTableError, InvalidRequestError), match=why):
         bring(base, target)
     assert rows_of(base).equals(before)
-    assert not (base / ".hoodie/.upgrade").exists()
+    assert files_in(base) == files
 
 
 def test_the_command_line_shows_first_and_does_it_with_yes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

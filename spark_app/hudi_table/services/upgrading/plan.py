@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow.compute as pc
 
 from hudi_table.codec.parquet import read_batches
 from hudi_table.errors import InvalidRequestError, UnsupportedTableError
 from hudi_table.metadata.definitions import DEFINITIONS, defined_by_users
-from hudi_table.model.names import HOODIE, RECORD_KEY
+from hudi_table.model.names import HOODIE, RECORD_KEY, parse_log_file
 from hudi_table.model.options.write_options import COLON_RULE
 from hudi_table.model.table.config import KeyEncoding, TableConfig, TableType
 from hudi_table.model.table.layouts import Layout, layout_of, written_version
@@ -19,8 +20,10 @@ from hudi_table.model.table.properties import MERGE_NAMES, from_properties
 from hudi_table.model.table.readers import Feature, Reader, column_types, features_in, features_of, no_longer, unproven
 from hudi_table.model.table.version_properties import brought_to
 from hudi_table.model.timeline.instants import parse_instant
+from hudi_table.services.cleaning.stored import stored_groups
 from hudi_table.services.upgrading.merging import Merging, merging_before, refuse_logs, refuse_otherwise
 from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.archived import archived_completions
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.kept_properties import refuse_lost
 from hudi_table.table.timeline.properties import read_properties
@@ -28,6 +31,7 @@ from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.schemas import table_avro_schema
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
+from hudi_table.table.view.listing import list_data_files
 from hudi_table.table.view.savepoints import Savepoint, savepoints
 from hudi_table.write.checks.request import refuse_unsupported
 
@@ -120,7 +124,36 @@ def check_version(ctx: TableContext, target: int) -> Change:
             "procedures upgrade_table and downgrade_table do it",
             base_path=ctx.base_path,
         )
-    return Change(before, after, config, layout, moves, merging)
+    change = Change(before, after, config, layout, moves, merging)
+    _refuse_kept_logs(ctx, change)
+    return change
+
+
+def _refuse_kept_logs(ctx: TableContext, change: Change) -> None:
+    """Refuse where a savepoint keeps logs that have to go. Cleaning finds them too, but time travel
+    has ended by then. Raises InvalidRequestError that names the savepoint."""
+    if not change.drops_older_logs:
+        return
+    timeline = load_timeline(ctx)
+    kept = {
+        name: savepoint.instant
+        for savepoint in savepoints(ctx, timeline)
+        if not savepoint.comment.startswith(SAVED_BEFORE)
+        for names in savepoint.files.values()
+        for name in names
+    }
+    if not kept:
+        return
+    groups = stored_groups(list_data_files(ctx.storage), timeline, {}, partial(archived_completions, ctx))
+    for names in (slice_.names for group in groups for slice_ in group.slices):
+        savepoint = next((kept[name] for name in names if name in kept), None)
+        log = next((name for name in names if parse_log_file(name) is not None), None)
+        if savepoint is not None and log is not None:
+            raise InvalidRequestError(
+                f"the savepoint {savepoint} keeps the log {log}, which version {change.config.version} would take for one of another slice: delete "
+                f"the savepoint (hudictl savepoint {ctx.base_path} --delete {savepoint}) if it is not needed any more, and begin again",
+                base_path=ctx.base_path,
+            )
 
 
 def check_colons(ctx: TableContext, change: Change, timeline: Timeline) -> None:
