@@ -12,12 +12,14 @@ of.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import hashlib
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -37,6 +39,7 @@ NAMES = REPORT.with_name("test-full-ran.json")
 """The names that results of the report tell by their place, functions by their modules."""
 NOTING = ROOT / "scripts" / "noting"
 SHARD_SECONDS_MAX = 600
+ENDING_SECONDS_MAX = 30
 CODE = ("spark_app", "operator", "crds", "charts")
 PACKAGES_NAMED = 4
 _FIGURE = re.compile(r"([\d,]+) (.+) \((\d+) tests\)")
@@ -148,27 +151,25 @@ def run_shard(shard: Shard) -> Result:
     env = os.environ | shard.env | {"HUDI_TEST_SCALE": str(shard.scale), "HUDI_NOTES": str(notes), "PYTHONPATH": paths}
     commit, tested, old = git("rev-parse", "HEAD"), sources(shard), load_result(shard)
     began = time.monotonic()
-    with log.open("w") as output:
+    with (
+        log.open("w") as output,
+        subprocess.Popen(
+            command, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        ) as process,
+    ):
         try:
-            done = subprocess.run(
-                command,
-                cwd=ROOT,
-                env=env,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=SHARD_SECONDS_MAX,
-                check=False,
-            )
-            code = done.returncode
+            code = process.wait(SHARD_SECONDS_MAX)
         except subprocess.TimeoutExpired:
             code = -1
+        finally:
+            _end(process)
     seconds = round(time.monotonic() - began)
     said = log.read_text()
     closing = re.findall(r"^=* ?(\d+ \w+.* in [\d.]+s.*?) ?=*$", said, re.MULTILINE)
-    summary = closing[-1] if closing else f"no result after {seconds} s, see {log.relative_to(ROOT)}"
+    summary = closing[-1] if closing else f"no result after {seconds} s, see {os.path.relpath(log, ROOT)}"
     counts = suite_counts(junit)
     ran = ran_of(shard.args, os.listdir(notes))
-    shutil.rmtree(notes)
+    shutil.rmtree(notes, ignore_errors=True)
     result = Result(
         shard=shard.name,
         commit=commit,
@@ -187,6 +188,18 @@ def run_shard(shard: Shard) -> Result:
     )
     (STATE / f"{shard.name}.json").write_text(json.dumps(asdict(result), indent=2))
     return result
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Interrupt a run that goes on, so that its fixtures end the servers and drivers that they
+    began; then end what is left of it."""
+    if process.poll() is not None:
+        return
+    process.send_signal(signal.SIGINT)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(ENDING_SECONDS_MAX)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def suite_counts(junit: Path) -> dict[str, int]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import shard_sources
+from scripts import shard_sources, test_full
 from scripts.shard_sources import digest_of, files_of, ran_of
 from tests.support.selections import paths_of, scale_of, selections, shards
 from tests.support.sharing import LONG, PARSED, TOGETHER, piece_of, turn_of
@@ -226,6 +226,34 @@ os.kill(os.getpid(), 9)
         assert "hudi_table.errors:HudiError.name" not in noted
         for path in notes.iterdir():
             path.unlink()
+
+
+def test_a_run_that_takes_too_long_is_ended_with_what_it_began(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Servers that stayed would take their processor from the runs behind it."""
+    (tmp_path / "test_slow.py").write_text("""
+import subprocess, sys, time
+from pathlib import Path
+
+import pytest
+
+@pytest.fixture
+def server():
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    Path(__file__).with_name("began").write_text("")
+    yield
+    child.kill()
+    Path(__file__).with_name("ended").write_text(str(child.wait()))
+
+def test_slow(server):
+    time.sleep(600)
+""")
+    monkeypatch.setattr(test_full, "STATE", tmp_path / "state")
+    monkeypatch.setattr(test_full, "SHARD_SECONDS_MAX", 10)
+    monkeypatch.setattr(test_full, "sources", lambda *_: "")
+    result = test_full.run_shard(test_full.Shard("slow", [str(tmp_path / "test_slow.py"), "-p", "no:cacheprovider"]))
+    assert (tmp_path / "began").exists()
+    assert not result.passed
+    assert (tmp_path / "ended").read_text() == "-9"
 
 
 def test_tests_of_a_jvm_lie_together() -> None:
