@@ -17,12 +17,14 @@ from tests.support.rows import assert_same_rows, canonical
 
 def assert_past(table: HudiTable, moments: Sequence[tuple[str, Model]], now: Model) -> int:
     """What is not cleaned or archived of the writes of before, each with what the table held behind
-    it, is as it was, and every change since leads to `now`. Returns how many questions had an
-    answer."""
-    seen = load_timeline(table.context).completions
-    told = 0
+    it, is as it was, what a savepoint keeps above all, and every change since leads to `now`.
+    Returns how many questions had an answer."""
+    timeline = load_timeline(table.context)
+    seen, told = timeline.completions, 0
     for time, model in moments:
-        told += _as_of(table, time, model)
+        is_told = _as_of(table, time, model)
+        assert is_told or time not in timeline.saved, f"the savepoint {time} is not told"
+        told += is_told
         if time in seen:
             told += _changes(table, seen[time], model, now)
             told += _changed(table, seen, seen[time])
