@@ -149,6 +149,8 @@ def run_shard(shard: Shard) -> Result:
     notes.mkdir()
     paths = os.pathsep.join([str(NOTING), *filter(None, [os.environ.get("PYTHONPATH")])])
     env = os.environ | shard.env | {"HUDI_TEST_SCALE": str(shard.scale), "HUDI_NOTES": str(notes), "PYTHONPATH": paths}
+    # Code that tells what runs takes seconds to compile: each process that a test starts would.
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     commit, tested, old = git("rev-parse", "HEAD"), sources(shard), load_result(shard)
     began = time.monotonic()
     with (
