@@ -46,8 +46,8 @@ BY_IMPORTS = (
     "tests/hudi_spark",
     "tests/endurance",
 )
-WITH_ALL_CODE = ("tests/cluster", "tests/hudi_operator")
-CODE = ("spark_app/", "operator/", "crds/", "charts/", "config/", "Dockerfile", "Makefile")
+WITH_ALL_CODE = ("tests/cluster", "tests/hudi_operator", "tests/streams")
+CODE = ("spark_app/", "operator/", "crds/", "charts/", "config/", "examples/", "Dockerfile", "Makefile")
 ALWAYS = ("pyproject.toml", "requirements/", "tests/data/", "tests/conftest.py")
 PINS = "requirements/dev.txt"
 PINS_OF_OTHERS = {"tests/interop": ("requirements/hudi.txt", "requirements/jars.sha256")}
