@@ -1,5 +1,5 @@
 """A broker that has just begun does not know its topics for a moment: whoever stood in them waits,
-and an ingest does not end for it.
+and who comes first, and an ingest does not end for it.
 
 A topic that is made a moment late looks the same to a client. Brokers that are killed at random:
 tests/streams/test_debezium_kills.py.
@@ -21,7 +21,7 @@ from hudi_table.errors import InvalidRequestError
 from hudi_table.sources.kafka import brokers as asked
 from hudi_table.sources.kafka.brokers import Brokers
 from hudi_table.sources.kafka.settings import KafkaSettings
-from tests.support.kafka import Broker
+from tests.support.kafka import Broker, running_broker
 
 SECONDS = 2.0
 
@@ -53,6 +53,20 @@ def test_a_topic_that_was_there_is_asked_for_again(broker: Broker, by: str) -> N
     with made_late(broker, topic):
         found = Brokers(settings_of(broker, **named), os.environ).extent([topic])
     assert list(found.topics) == [topic]
+
+
+def test_a_broker_that_knows_of_no_topic_at_all_is_asked_again_by_who_comes_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found by kills of a broker: the first look of a driver fell into its start."""
+    with running_broker() as begun:
+        topic = f"late-{uuid.uuid4().hex}"
+        with made_late(begun, topic):
+            found = Brokers(settings_of(begun, topics=[topic]), os.environ).extent()
+        assert list(found.topics) == [topic]
+        monkeypatch.setattr(asked.SystemClock, "sleep", lambda *_: pytest.fail("it knows of another topic"))
+        with pytest.raises(InvalidRequestError, match=f"topic no-such does not exist at {begun.address}"):
+            Brokers(settings_of(begun, topics=["no-such"]), os.environ).extent()
 
 
 def test_a_topic_that_was_there_and_does_not_come_back_is_refused_by_name(

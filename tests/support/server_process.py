@@ -43,10 +43,25 @@ class ServerProcess:
     def kill(self) -> None:
         """End it and its children at once, as a machine that goes away does."""
         if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            self._signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
+
+    def stop_when(self, can_stop: Callable[[], bool]) -> None:
+        """Let it and its children sleep at a moment at which `can_stop`."""
+        while self._process is not None and self._process.poll() is None:
+            self._signal(signal.SIGSTOP)
+            # All of its threads sleep only then.
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            if can_stop():
+                return
+            self._signal(signal.SIGCONT)
+            time.sleep(0.01)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
 
 
 def free_ports(count: int) -> list[int]:

@@ -12,11 +12,21 @@ from typing import Any, Protocol
 from hudi_spark.jobs.memory import Fill, fill_of, limit_of
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.stopping import Stopping
-from hudi_table.errors import DataLossError, ExpiredError, HudiError, ObjectNotFoundError, WriteConflictError
+from hudi_table.errors import (
+    DataLossError,
+    ExpiredError,
+    HudiError,
+    ObjectNotFoundError,
+    UnsettledDataError,
+    WriteConflictError,
+)
 from hudi_table.table.store.clock import SystemClock
 
 COMMIT_INTERVAL_SECONDS = 10.0
 FAILURES_MAX, CONFLICTS_MAX = 5, 100
+UNSETTLED_MAX = 15
+"""Some five minutes: a connector of a database that is started again repeats what it had not noted,
+and what a repeated row lacks comes behind it, if that connector stays."""
 PAUSE_SECONDS_MAX = 30.0
 
 
@@ -98,8 +108,15 @@ def _bear(driver: Turns, error: HudiError, failures: int) -> None:
         driver.judge_loss(error)
     elif not (error.retryable or isinstance(error, ObjectNotFoundError | ExpiredError)):
         raise error
-    if failures > (CONFLICTS_MAX if isinstance(error, WriteConflictError) else FAILURES_MAX):
+    if failures > _most_of(error):
         raise error
+
+
+def _most_of(error: HudiError) -> int:
+    """How many tries in a row may fail so."""
+    if isinstance(error, WriteConflictError):
+        return CONFLICTS_MAX
+    return UNSETTLED_MAX if isinstance(error, UnsettledDataError) else FAILURES_MAX
 
 
 def interval_of(work: Mapping[str, Any]) -> float:

@@ -127,7 +127,8 @@ class Brokers:
 
     def described(self, topics: Collection[str], known: Collection[str] = ()) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Topic → (its id, its partitions). A broker that has just begun may not know yet of a
-        topic that it has: after those of `known`, which were there, it is asked again.
+        topic that it has: after those of `known`, which were there, it is asked again, and after
+        any as long as it knows of none at all.
 
         Raises InvalidRequestError for a topic that does not exist.
         """
@@ -135,7 +136,7 @@ class Brokers:
         for left in reversed(range(STARTING_LOOKS)):
             missing = self._describe([name for name in topics if name not in found], found)
             for name, error in missing.items():
-                if not left or name not in known:
+                if not left or (name not in known and self._listed().topics):
                     raise InvalidRequestError(
                         f"topic {name} does not exist at {self._settings.brokers}: create it, or correct kafka.topics"
                     ) from error
