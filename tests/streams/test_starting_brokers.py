@@ -21,6 +21,7 @@ from hudi_table.errors import InvalidRequestError
 from hudi_table.sources.kafka import brokers as asked
 from hudi_table.sources.kafka.brokers import Brokers
 from hudi_table.sources.kafka.settings import KafkaSettings
+from hudi_table.table.store.clock import SystemClock
 from tests.support.kafka import Broker, running_broker
 
 SECONDS = 2.0
@@ -64,7 +65,7 @@ def test_a_broker_that_knows_of_no_topic_at_all_is_asked_again_by_who_comes_firs
         with made_late(begun, topic):
             found = Brokers(settings_of(begun, topics=[topic]), os.environ).extent()
         assert list(found.topics) == [topic]
-        monkeypatch.setattr(asked.SystemClock, "sleep", lambda *_: pytest.fail("it knows of another topic"))
+        monkeypatch.setattr(SystemClock, "sleep", lambda *_: pytest.fail("it knows of another topic"))
         with pytest.raises(InvalidRequestError, match=f"topic no-such does not exist at {begun.address}"):
             Brokers(settings_of(begun, topics=["no-such"]), os.environ).extent()
 
