@@ -136,7 +136,7 @@ class Brokers:
         for left in reversed(range(STARTING_LOOKS)):
             missing = self._describe([name for name in topics if name not in found], found)
             for name, error in missing.items():
-                if not left or (name not in known and self._listed().topics):
+                if not left or not (name in known or self._may_come(name)):
                     raise InvalidRequestError(
                         f"topic {name} does not exist at {self._settings.brokers}: create it, or correct kafka.topics"
                     ) from error
@@ -144,6 +144,11 @@ class Brokers:
                 break
             SystemClock().sleep(STARTING_LOOK_SECONDS)
         return found
+
+    def _may_come(self, name: str) -> bool:
+        """Whether a topic that was missing is there by now, or the brokers know of none at all."""
+        listed = self._listed().topics
+        return not listed or name in listed
 
     def _describe(
         self, topics: list[str], found: dict[str, tuple[str, tuple[int, ...]]]
