@@ -64,6 +64,9 @@ def test_a_broker_and_a_connector_that_are_killed_at_random_lose_and_double_noth
         shop.trade(20)
         feed = Feed(tmp_path, broker, f"shop.{shop.SCHEMA}.orders", {"orderingFields": [shop.ORDER]})
         with following(broker, shop.database, f"{shop.SCHEMA}.orders") as connector:
+            # A topic that is not there yet looks like one that is named wrongly.
+            shop.trade(1)
+            connector.settle()
             driver = feed.start(work_of(shop, feed))
             for number in range(kills):
                 shop.trade(10)

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import tempfile
+import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,7 +21,7 @@ import pytest
 
 from tests.support import mariadb, postgres
 from tests.support.kafka import Broker, java_of
-from tests.support.server_process import HOST, ServerProcess, free_ports
+from tests.support.server_process import HOST, START_SECONDS_MAX, ServerProcess, free_ports
 
 _CACHE = Path(__file__).resolve().parents[2] / ".cache"
 JARS, MARIADB_JARS = _CACHE / "connect" / "jars", _CACHE / "connect-mariadb" / "jars"
@@ -64,15 +65,28 @@ class Connector:
         command = [*java_of(f"{self._jars}/*"), _MAIN, *files]
         self._process.start(command, lambda _: self._streams(), cwd=self._folder, env=os.environ | {"TZ": "UTC"})
 
+    def settle(self) -> None:
+        """Wait until its snapshot is over, and it has noted so."""
+        until = time.monotonic() + START_SECONDS_MAX
+        while not self._has_noted():
+            assert time.monotonic() < until, "the connector notes nothing"
+            time.sleep(0.05)
+
     def kill(self) -> None:
-        """End it at once, but not while it writes where it has been: it empties that file first,
-        and from an empty one it would begin anew, by a snapshot that knows of no deletes."""
+        """End it at once, but not before it has noted where it is behind its snapshot, nor while it
+        does: it empties that file first. Else it would begin anew, by a snapshot, which knows of no
+        deletes."""
         self._process.stop_when(self._has_noted)
+        self._process.kill()
+
+    def end(self) -> None:
+        """End it for good."""
         self._process.kill()
 
     def _has_noted(self) -> bool:
         path = self._folder / "offsets"
-        return not path.exists() or path.read_bytes()[-1:] == _END_OF_MAP
+        noted = path.read_bytes() if path.exists() else b""
+        return noted[-1:] == _END_OF_MAP and b"snapshot" not in noted
 
     def _streams(self) -> bool:
         try:
@@ -114,7 +128,7 @@ def following(
             connector.start()
             yield connector
         finally:
-            connector.kill()
+            connector.end()
             if isinstance(database, postgres.Server):
                 # A slot that nobody reads keeps the database's log for ever.
                 database.execute(

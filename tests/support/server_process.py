@@ -50,13 +50,15 @@ class ServerProcess:
     def stop_when(self, can_stop: Callable[[], bool]) -> None:
         """Let it and its children sleep at a moment at which `can_stop`."""
         while self._process is not None and self._process.poll() is None:
+            if not can_stop():
+                time.sleep(0.01)
+                continue
             self._signal(signal.SIGSTOP)
             # All of its threads sleep only then.
             os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
             if can_stop():
                 return
             self._signal(signal.SIGCONT)
-            time.sleep(0.01)
 
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None
