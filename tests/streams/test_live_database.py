@@ -83,7 +83,8 @@ def wait_for_last(feed: Feed, driver: subprocess.Popen[bytes]) -> None:
 def assert_same(shop: Shop, feed: Feed) -> None:
     """The table is what the database is."""
     expected, found = shop.rows(), shop.stored(feed)
-    assert found.keys() == expected.keys()
+    left, missing = sorted(found.keys() - expected.keys()), sorted(expected.keys() - found.keys())
+    assert (left, missing) == ([], []), "rows are left that the database has not, and others are missing"
     assert {key: row for key, row in found.items() if row != expected[key]} == {}
 
 
