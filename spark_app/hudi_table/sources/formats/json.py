@@ -8,6 +8,7 @@ pyarrow 26.)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -25,6 +26,7 @@ _BLOCK_LEAST = 1024
 _ZONE = r"([Zz]|[+-]\d\d(:?\d\d)?)"
 _FINER, _ZONED = r"(\.\d{6})\d+", rf"[Tt ].*{_ZONE}$"
 _MOMENT = rf"^\d{{4}}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?{_ZONE}?$"
+_NUMBERED = re.compile(r" in row \d+$")
 _FRAMED = "it begins with a zero byte, as the id of a schema in a registry does: give json.registry"
 
 
@@ -184,5 +186,7 @@ def _why_not(
 
 
 def said(error: Exception) -> str:
-    """An error of the parser, in terms of the message."""
-    return " ".join(str(error).replace("(/v/", "(").replace("(/v)", "(the message)").split())
+    """An error of the parser, in terms of the message. Its number among those that were parsed
+    together is left out: who tells the error names the message."""
+    text = _NUMBERED.sub("", str(error))
+    return " ".join(text.replace("(/v/", "(").replace("(/v)", "(the message)").split())

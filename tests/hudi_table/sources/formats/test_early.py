@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hudi_table.errors import HudiError
@@ -73,6 +73,7 @@ def as_they_come(values: list[bytes | None], cuts: list[int], pool: ThreadPoolEx
 
 
 @given(st.lists(VALUES, max_size=30), st.lists(st.integers(0, 30), max_size=6), st.sampled_from([None, 0.0, 0.5]))
+@example([{"id": "k0", "n": 0, "day": "2026-01-01", "at": {"x": 0}}, {"n": "no number"}], [1], None)
 def test_values_that_come_bit_by_bit_are_the_rows_of_all_together(
     made: list[object], cuts: list[int], ratio: float | None
 ) -> None:
