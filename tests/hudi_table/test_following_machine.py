@@ -17,8 +17,7 @@ from collections.abc import Callable
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from hudi_table.errors import DataLossError
 from hudi_table.model.job.upstream import Upstream
@@ -28,6 +27,7 @@ from hudi_table.sources.hudi.source import HudiBatch, HudiSource, extent_of
 from hudi_table.table.timeline.active import load_timeline
 from tests.hudi_table.test_moving_machine import MovedTable
 from tests.hudi_table.test_services_machine import Rows
+from tests.support.histories import run_histories
 from tests.support.scale import scaled
 
 STEPS = 25
@@ -117,12 +117,6 @@ def test_who_follows_a_table_through_a_random_history_holds_what_it_holds(
     before = seen.copy()
     made = {"version": version, "moves": moves, "buckets": buckets, "logs": logs}
     machine = type("Followed", (FollowedTable,), made)
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=scaled(20, quick=2), stateful_step_count=STEPS, deadline=None,
-            suppress_health_check=list(HealthCheck), print_blob=True,
-        ),
-    )  # fmt: skip
+    run_histories(machine, scaled(20, quick=2), STEPS)
     for what, number in sorted((seen - before).items()):
         figure(number, f"{what} by followers of random histories")

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import invariant, run_state_machine_as_test
+from hypothesis.stateful import invariant
 
 from hudi_table.metadata.files_listing import metadata_files
 from hudi_table.metadata.validate import differences
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from tests.hudi_table.test_services_machine import OPTIONS, STEPS, ServedTable
+from tests.support.histories import run_histories
 from tests.support.metadata_table import groups_by_folders, missing_entries
 from tests.support.scale import scaled
 
@@ -67,12 +67,6 @@ def test_the_metadata_table_agrees_with_the_folders_through_every_order_of_write
 ) -> None:
     begun = compared
     machine = type("Kept", (Indexed,), {"buckets": buckets, "logs": logs})
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=scaled(2), stateful_step_count=STEPS, deadline=None, suppress_health_check=list(HealthCheck),
-            print_blob=True,
-        ),
-    )  # fmt: skip
+    run_histories(machine, scaled(2), STEPS)
     figure(compared - begun, "comparisons of the metadata table with the folders")
     assert compared - begun > STEPS / 2

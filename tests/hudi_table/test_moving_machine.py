@@ -19,8 +19,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, invariant, rule
 
 from hudi_table.api import HudiTable
 from hudi_table.errors import ExpiredError, InvalidRequestError
@@ -28,6 +27,7 @@ from hudi_table.metadata.port import open_context
 from hudi_table.services.upgrading.run import bring_to
 from hudi_table.table.timeline.active import load_timeline
 from tests.hudi_table.test_services_machine import ENGINE, OPTIONS, Rows, ServedTable, items, read, rows_of
+from tests.support.histories import run_histories
 from tests.support.scale import scaled
 
 VERSIONS = (6, 8, 9)
@@ -142,12 +142,6 @@ def test_rows_savepoints_and_the_past_survive_moves_between_versions(
 ) -> None:
     before = seen.copy()
     machine = type("Moved", (MovedTable,), {"version": version, "buckets": buckets, "logs": logs})
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=scaled(10, quick=1), stateful_step_count=STEPS, deadline=None,
-            suppress_health_check=list(HealthCheck), print_blob=True,
-        ),
-    )  # fmt: skip
+    run_histories(machine, scaled(10, quick=1), STEPS)
     for what, number in sorted((seen - before).items()):
         figure(number, f"{what} in random histories")

@@ -18,14 +18,12 @@ from typing import Any
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from hudi_table.api import HudiTable
@@ -44,6 +42,7 @@ from hudi_table.table.view.compaction_plans import planned_slices
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.table.view.listing import list_data_files
 from hudi_table.write.checks.create_table import TableSpec, create
+from tests.support.histories import run_histories
 from tests.support.scale import scaled
 from tests.support.simulated import SimulatedStorage
 from tests.support.tables import TestClock
@@ -321,13 +320,7 @@ def test_readers_and_rows_survive_every_order_of_writes_and_services(
     begun, done_before, expired_before = histories, done.copy(), len(expired)
     machine = type("Served", (ServedTable,), {"buckets": buckets, "logs": logs, "version": version})
     count = scaled(HISTORIES_LEAST, at_least=HISTORIES_LEAST) // (4 if version == 6 else 10)
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=count, stateful_step_count=STEPS, deadline=None, suppress_health_check=list(HealthCheck),
-            print_blob=True,
-        ),
-    )  # fmt: skip
+    run_histories(machine, count, STEPS)
     figure(histories - begun, "histories of writes and services")
     figure(len(expired) - expired_before, "pinned readers that were told that their moment has expired")
     ran = done - done_before
