@@ -47,7 +47,8 @@ BY_IMPORTS = (
     "tests/endurance",
 )
 WITH_ALL_CODE = ("tests/cluster", "tests/hudi_operator", "tests/streams")
-CODE = ("spark_app/", "operator/", "crds/", "charts/", "config/", "examples/", "Dockerfile", "Makefile")
+CODE = ("spark_app/", "operator/", "crds/", "charts/", "config/", "Dockerfile", "Makefile")
+EXAMPLES, EXAMPLES_OF_STREAMS = "examples/", "examples/streaming/"
 ALWAYS = ("pyproject.toml", "requirements/", "tests/data/", "tests/conftest.py")
 PINS = "requirements/dev.txt"
 PINS_OF_OTHERS = {"tests/interop": ("requirements/hudi.txt", "requirements/jars.sha256")}
@@ -66,7 +67,9 @@ def files_of(args: Sequence[str], ran: Sequence[str] = ()) -> tuple[str, ...]:
     of what pins packages, those that a run noted, if it noted any."""
     asked = _asked(args)
     if _all_in(asked, WITH_ALL_CODE):
-        return tuple(sorted({*_reached(asked), *(name for name in tracked() if name.startswith(CODE))}))
+        examples = EXAMPLES_OF_STREAMS if _all_in(asked, ("tests/streams",)) else EXAMPLES
+        code = (name for name in tracked() if name.startswith((*CODE, examples)))
+        return tuple(sorted({*_reached(asked), *code}))
     if not _all_in(asked, BY_IMPORTS):
         return tracked()
     if not ran:

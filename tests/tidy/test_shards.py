@@ -83,7 +83,9 @@ def test_a_result_of_a_shard_counts_as_long_as_nothing_moves_that_its_tests_impo
     assert not [name for name in of_operator if name.startswith("tests/soak/")]
     of_streams = {*files_of(["tests/streams/test_once.py"])}
     assert {"examples/streaming/demo.py", "operator/hudi_operator/__init__.py", "tests/support/kafka.py"} < of_streams
-    assert not [name for name in of_streams if name.startswith(("tests/soak/", "tests/interop/"))]
+    others = ("tests/soak/", "tests/interop/", "examples/kubernetes/")
+    assert not [name for name in of_streams if name.startswith(others)]
+    assert "examples/kubernetes/flights.yaml" in of_operator
     assert "tests/soak/worker.py" in files_of(["tests/tidy"])
 
 

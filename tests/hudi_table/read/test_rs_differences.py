@@ -9,11 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_table.api import create_table
+from hudi_table.api import create_table, open_table
 from tests.support.hudi_rs import read
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NESTED = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("s", pa.struct([("at", pa.timestamp("us", "UTC"))]))])
+TIMED = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
 PLAIN = pa.schema([("id", pa.string()), ("ts", pa.int64())])
 PARTED = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("p", pa.string())])
 ONE_BUCKET = {"type": "Bucket", "buckets": 1}
@@ -57,3 +58,26 @@ def test_hudi_rs_misses_a_file_group_of_logs_alone_that_a_metadata_table_lists(
     assert (table.scan().to_arrow()["ts"].to_pylist(), read(tmp_path).num_rows) == ([1], 0 if metadata else 1)
     table.compact(force=True)
     assert read(tmp_path)["ts"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("key", [["id"], ["id", "ts"]], ids=["one key field", "two key fields"])
+def test_hudi_rs_reads_no_partition_field_that_carries_its_kind(tmp_path: Path, key: list[str], version: int) -> None:
+    """A custom key generator's, which several key fields beside a time need."""
+    table = create_table(
+        str(tmp_path),
+        TIMED,
+        record_key=key,
+        ordering_fields="ts",
+        partition_by={"field": "at", "type": "Timestamp", "format": "yyyy/MM"},
+        index="Simple",
+        version=version,
+    )
+    table.upsert(rows(TIMED, ts=1, at=MOMENT))
+    assert table.scan().to_arrow()["at"].to_pylist() == [MOMENT]
+    if len(key) == 1 or version == 6:
+        assert read(tmp_path)["at"].to_pylist() == [MOMENT]
+        return
+    assert open_table(str(tmp_path)).properties["hoodie.table.partition.fields"] == "at:TIMESTAMP"
+    with pytest.raises(Exception, match="not present in the table schema"):
+        read(tmp_path)
