@@ -24,6 +24,7 @@ from tests.support.scale import scaled
 
 KILLS, KILLS_ON_SPARK = scaled(6), scaled(1)
 KEYS = 7
+INGEST = "feed"
 SPARK_APPLICATIONS = "sparkapplications.sparkoperator.k8s.io"
 WAYS: tuple[Way, ...] = (kill_process, delete_by_force, kill_process, evict)
 
@@ -39,7 +40,7 @@ def newest_of(sent: int) -> dict[str, int]:
 
 def table_of(name: str, topic: str, **more: Any) -> Document:
     source = {"type": "Kafka", "format": "json", "kafka": {"brokers": ADDRESS, "topics": [topic]}}
-    ingest = {"name": "feed", "mode": "Continuous", "commitInterval": "1s", "source": source, **more.pop("ingest", {})}
+    ingest = {"name": INGEST, "mode": "Continuous", "commitInterval": "1s", "source": source, **more.pop("ingest", {})}
     rest = {"mode": "Disabled"}
     spec = {
         "location": f"s3://lake/{name}",
@@ -85,7 +86,10 @@ def test_a_driver_that_is_killed_deleted_or_evicted_has_one_successor_and_each_r
     once, newest = f"{topic}-once", f"{topic}-newest"
     broker.make(topic)
     draw, seen = random.Random(topic), dict[str, int]()
-    with watched(kube) as sight, applied(kube, inserting(once, topic), keeping_the_newest(newest, topic)) as both:
+    with (
+        watched(kube, INGEST) as sight,
+        applied(kube, inserting(once, topic), keeping_the_newest(newest, topic)) as both,
+    ):
         with broker.kept_busy(topic, row) as sent:
             for number in range(KILLS):
                 end_next(lake, both[number % 2], WAYS[number // 2 % len(WAYS)], draw)
@@ -111,7 +115,7 @@ def test_a_driver_of_a_spark_application_that_is_killed_has_one_successor(
     broker.make(topic)
     draw, spark = random.Random(topic), on_one_executor("SparkOperator")
     manifest = keeping_the_newest(name, topic, spark=spark, ingest={"engine": "Spark"})
-    with watched(kube) as sight, applied(kube, manifest) as (ends,):
+    with watched(kube, INGEST) as sight, applied(kube, manifest) as (ends,):
         with broker.kept_busy(topic, row) as sent:
             for _ in range(KILLS_ON_SPARK):
                 end_next(lake, ends, kill_process, draw)

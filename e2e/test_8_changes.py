@@ -71,7 +71,7 @@ def test_rows_that_change_in_a_database_arrive_in_two_tables_though_drivers_are_
     with running_database(kube) as database:
         shop = Shop(database.uri)
         shop.open()
-        with database.followed(prefix, *TABLES), watched(kube) as sight, applied(kube, *manifests) as both:
+        with database.followed(prefix, *TABLES), watched(kube, "changes") as sight, applied(kube, *manifests) as both:
             eventually(
                 lambda: is_as_in_the_database(lake, shop, places["customers"], "customers"), "what was first is taken"
             )

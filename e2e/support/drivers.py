@@ -21,9 +21,13 @@ Way = Callable[[Kube, Document], bool]
 """Ends the driver in a pod; whether it could."""
 
 
-def running(table: Resource) -> Document | None:
+def running(table: Resource, ingest: str) -> Document | None:
     """The pod of the driver whose container runs; None while there is none, or two."""
-    found = [pod for pod in table.pods() if _runs(pod) and "deletionTimestamp" not in pod["metadata"]]
+    found = [
+        pod
+        for pod in table.pods()
+        if f"-{ingest}-" in attempt_of(pod) and _runs(pod) and "deletionTimestamp" not in pod["metadata"]
+    ]
     return found[0] if len(found) == 1 else None
 
 
@@ -56,9 +60,11 @@ def evict(kube: Kube, pod: Document) -> bool:
 
 @dataclass
 class Sight:
-    """Every change of the pods of some tables, as the API server tells of it: `born` lists the
-    drivers of each table as they came, `together` those that were at work beside another one."""
+    """Every change of the pods of an ingest, by its name, of some tables, as the API server tells of
+    it: `born` lists the drivers of each table as they came, `together` those that were at work
+    beside another one."""
 
+    ingest: str
     born: dict[str, list[str]] = field(default_factory=dict)
     together: dict[str, set[str]] = field(default_factory=dict)
     _at_work: dict[str, set[str]] = field(default_factory=dict)
@@ -68,7 +74,7 @@ class Sight:
         pod = event["object"]
         labels, name = pod["metadata"].get("labels", {}), pod["metadata"]["name"]
         owner = labels.get(OWNER)
-        if owner is None:
+        if owner is None or f"-{self.ingest}-" not in attempt_of(pod):
             return
         at_work = self._at_work.setdefault(owner, set())
         if event["type"] == "DELETED" or not _is_at_work(pod):
@@ -81,10 +87,10 @@ class Sight:
 
 
 @contextmanager
-def watched(kube: Kube) -> Iterator[Sight]:
-    """Hears of every pod of the suite's namespace until the context ends; ends the test if it went
-    deaf before."""
-    sight = Sight()
+def watched(kube: Kube, ingest: str) -> Iterator[Sight]:
+    """Hears of every pod of ingests of a name in the suite's namespace until the context ends; ends
+    the test if it went deaf before."""
+    sight = Sight(ingest)
     path = f"/api/v1/namespaces/{NAMESPACE}/pods?watch=true&timeoutSeconds=7200&labelSelector={OWNER}"
     # Without an end: kubectl's own limit would cut it off.
     command = [kubectl(), f"--kubeconfig={kube.kubeconfig}", "--request-timeout=0", "get", "--raw", path]
@@ -118,15 +124,17 @@ class End:
 
 @dataclass
 class Ends:
-    """Ends of a table's drivers, one after the other, each once another one runs than before."""
+    """Ends of the drivers of a table's ingest, one after the other, each once another one runs than
+    before."""
 
     kube: Kube
     table: Resource
+    ingest: str
     all: list[End] = field(default_factory=list)
 
     def next_driver(self) -> Document | None:
         """The driver that runs, if it is none of those that were ended."""
-        pod = running(self.table)
+        pod = running(self.table, self.ingest)
         return pod if pod is not None and attempt_of(pod) not in {end.attempt for end in self.all} else None
 
     def end(self, pod: Document, way: Way) -> bool:

@@ -37,9 +37,10 @@ def applied(kube: Kube, *manifests: Document) -> Iterator[list[Ends]]:
     """Tables, gone with their drivers when the context ends."""
     kube.apply(*manifests)
     tables = [Resource(kube, "huditable", each["metadata"]["name"]) for each in manifests]
+    ingests = [each["spec"]["ingest"][0]["name"] for each in manifests]
     drivers = [f"{OWNER}={table.uid()}" for table in tables]
     try:
-        yield [Ends(kube, table) for table in tables]
+        yield [Ends(kube, table, ingest) for table, ingest in zip(tables, ingests, strict=True)]
     finally:
         for table in tables:
             table.delete()
@@ -65,7 +66,7 @@ def end_next(lake: Lake, ends: Ends, way: Way, draw: random.Random) -> None:
 
 def assert_one_successor_each(kube: Kube, lake: Lake, kind: str, ends: Ends, sight: Sight) -> None:
     """Never two at once, by the pods; one after the other, by the commits."""
-    uid, names = ends.table.uid(), {each["metadata"]["name"] for each in _made(kube, kind, ends.table)}
+    uid, names = ends.table.uid(), _made(kube, kind, ends)
     assert not sight.together[uid], "two drivers were at work at once"
     assert len(sight.born[uid]) == len(names) == len(ends.all) + 1
     assert {end.attempt for end in ends.all} < names
@@ -87,9 +88,10 @@ def tell(what: str, ends: Ends, commits: list[tuple[str, datetime]], rows: int) 
     times.tell(f"  until another one had committed: half within {half:.1f} s, all within {most:.1f} s")
 
 
-def _made(kube: Kube, kind: str, table: Resource) -> list[Document]:
-    """The attempts of a table, whatever has become of them."""
-    return kube.items(kind, "-n", NAMESPACE, "-l", f"{OWNER}={table.uid()}")
+def _made(kube: Kube, kind: str, ends: Ends) -> set[str]:
+    """The attempts of an ingest, whatever has become of them."""
+    found = kube.items(kind, "-n", NAMESPACE, "-l", f"{OWNER}={ends.table.uid()}")
+    return {name for each in found if f"-{ends.ingest}-" in (name := each["metadata"]["name"])}
 
 
 def _opened(lake: Lake, name: str) -> HudiTable:
