@@ -34,6 +34,7 @@ PACKAGES = {
     "tests/": "tests.",
     "e2e/": "e2e.",
     "scripts/": "scripts.",
+    "examples/": "examples.",
     "bench/": "bench.",
 }
 """Folders of modules, and what their dotted names begin with."""
@@ -47,8 +48,9 @@ BY_IMPORTS = (
     "tests/endurance",
 )
 WITH_ALL_CODE = ("tests/cluster", "tests/hudi_operator", "tests/streams")
-CODE = ("spark_app/", "operator/", "crds/", "charts/", "config/", "Dockerfile", "Makefile")
-EXAMPLES, EXAMPLES_OF_STREAMS = "examples/", "examples/streaming/"
+CODE = ("spark_app/", "crds/", "charts/", "config/", "Dockerfile", "Makefile")
+OF_STREAMS, OF_OTHERS = ("examples/streaming/",), ("operator/", "examples/")
+"""What streams start is the data plane; those that ask the operator import it."""
 ALWAYS = ("pyproject.toml", "requirements/", "tests/data/", "tests/conftest.py")
 PINS = "requirements/dev.txt"
 PINS_OF_OTHERS = {"tests/interop": ("requirements/hudi.txt", "requirements/jars.sha256")}
@@ -67,8 +69,8 @@ def files_of(args: Sequence[str], ran: Sequence[str] = ()) -> tuple[str, ...]:
     of what pins packages, those that a run noted, if it noted any."""
     asked = _asked(args)
     if _all_in(asked, WITH_ALL_CODE):
-        examples = EXAMPLES_OF_STREAMS if _all_in(asked, ("tests/streams",)) else EXAMPLES
-        code = (name for name in tracked() if name.startswith((*CODE, examples)))
+        more = OF_STREAMS if _all_in(asked, ("tests/streams",)) else OF_OTHERS
+        code = (name for name in tracked() if name.startswith((*CODE, *more)))
         return tuple(sorted({*_reached(asked), *code}))
     if not _all_in(asked, BY_IMPORTS):
         return tracked()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -11,9 +12,12 @@ import pytest
 
 pytestmark = pytest.mark.at_scale(2)
 ROOT = Path(__file__).resolve().parents[2]
+STARTS = "hudi_operator.cli.local"
+"""What `hudictl local` of the demo is, which imports do not tell of the demo."""
 
 
 def test_both_tables_become_what_the_database_is_and_the_demo_tells_how_late_they_were(tmp_path: Path) -> None:
+    assert importlib.util.find_spec(STARTS) is not None
     done = subprocess.run(
         [sys.executable, "-m", "examples.streaming.demo", "20"],
         cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
