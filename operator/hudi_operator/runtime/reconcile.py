@@ -324,9 +324,7 @@ class Reconciler:
                 case Stop():
                     self.launcher.cancel(identity, effect.name)
                 case SetStatus():
-                    before = (self.cluster.get(identity.key) or {}).get("status") or {}
-                    self.cluster.set_status(identity.key, effect.status)
-                    self.meter.reported(identity.key, before, effect.status)
+                    self._set_status(identity, effect)
                 case Hold():
                     self.cluster.hold(identity.key, held=effect.held)
                 case Emit():
@@ -336,6 +334,18 @@ class Reconciler:
                     order = (effect.appointment, effect.seconds)
                     again = effect if again is None or order < (again.appointment, again.seconds) else again
         return again
+
+    def _set_status(self, identity: Identity, wanted: SetStatus) -> None:
+        """A deletion goes on without a status that is refused: the rights may have gone first."""
+        before = (self.cluster.get(identity.key) or {}).get("status") or {}
+        try:
+            self.cluster.set_status(identity.key, wanted.status)
+        except HudiError as error:
+            if error.retryable or not identity.deleted:
+                raise
+            _log.warning("%s: the status is refused: %s", identity.key, error)
+        else:
+            self.meter.reported(identity.key, before, wanted.status)
 
     def _emit(self, identity: Identity, event: Emit) -> None:
         """An event that cannot be written, as in a namespace that is being deleted, keeps nobody
