@@ -17,7 +17,15 @@ from e2e.support.drivers import Way, delete_by_force, evict, kill_process, watch
 from e2e.support.kube import Document, Kube, eventually
 from e2e.support.lake import Lake
 from e2e.support.operator import NAMESPACE
-from e2e.support.succession import PATIENCE, applied, assert_one_successor_each, commits_of, end_next, tell
+from e2e.support.succession import (
+    END_SECONDS_MAX,
+    PATIENCE,
+    applied,
+    assert_one_successor_each,
+    commits_of,
+    end_next,
+    tell,
+)
 from e2e.support.tables import flights, on_one_executor
 from hudi_operator.api.names import API_VERSION
 from tests.support.scale import scaled
@@ -79,6 +87,7 @@ def rows_of(lake: Lake, name: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.timeout(PATIENCE + KILLS * END_SECONDS_MAX)
 def test_a_driver_that_is_killed_deleted_or_evicted_has_one_successor_and_each_row_is_there_once_in_order(
     kube: Kube, lake: Lake, broker: Broker
 ) -> None:

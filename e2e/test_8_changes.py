@@ -9,6 +9,7 @@ import secrets
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 import yaml
 
 from e2e.support.broker import ADDRESS, Broker
@@ -17,7 +18,15 @@ from e2e.support.drivers import kill_process, watched
 from e2e.support.kube import Document, Kube, eventually
 from e2e.support.lake import Lake
 from e2e.support.operator import NAMESPACE, ROOT
-from e2e.support.succession import PATIENCE, applied, assert_one_successor_each, commits_of, end_next, tell
+from e2e.support.succession import (
+    END_SECONDS_MAX,
+    PATIENCE,
+    applied,
+    assert_one_successor_each,
+    commits_of,
+    end_next,
+    tell,
+)
 from e2e.support.tables import flights
 from examples.streaming.shop import TABLES, Shop
 from tests.support.scale import scaled
@@ -62,6 +71,7 @@ def is_as_in_the_database(lake: Lake, shop: Shop, place: str, name: str) -> bool
     return found is not None and found.cast(wanted.schema).equals(wanted)
 
 
+@pytest.mark.timeout(PATIENCE + KILLS * END_SECONDS_MAX)
 def test_rows_that_change_in_a_database_arrive_in_two_tables_though_drivers_are_killed(
     kube: Kube, lake: Lake, broker: Broker
 ) -> None:

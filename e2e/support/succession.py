@@ -30,6 +30,8 @@ LIVES_SECONDS = 3.0
 SETTLED = 0.7
 """The share of drivers that commit before they are ended."""
 PATIENCE = 900.0
+END_SECONDS_MAX = 60
+"""Of one end, on average: how long a test of many may last."""
 
 
 @contextmanager
