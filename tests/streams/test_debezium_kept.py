@@ -12,6 +12,8 @@ import pytest
 
 from hudi_table.model.table.merging import UNAVAILABLE
 from hudi_table.sources.kafka.stored import StoredTable
+from tests.streams.test_continuous import count, wait_for
+from tests.streams.test_continuous import end as end_driver
 from tests.streams.test_debezium import BEFORE_TRUNCATE, LARGE, WIDE, messages, orders, run
 from tests.support.feeds import Feed
 from tests.support.kafka import Broker
@@ -125,6 +127,39 @@ def test_a_value_that_is_nowhere_is_refused_by_the_name_of_its_column(feed: Feed
     assert large(feed).keys() == {1}
     done = run(feed, {"onUndecodable": "Quarantine", "maxErrorRatio": 0.5}, source=WIDE)
     assert (done.outcome, done.figures["recordsRefused"]) == ("Succeeded", 1), done.message
+
+
+@pytest.mark.parametrize("mode", ["Once", "Continuous"])
+@pytest.mark.parametrize("behind", [8, 30], ids=["in the next batch", "far behind"])
+def test_what_a_repeated_change_lacks_is_found_behind_the_end_of_its_batch(
+    broker: Broker, tmp_path: Path, mode: str, behind: int
+) -> None:
+    """The connector repeats the change of a row that the table has no more, others follow, and the
+    delete of the row."""
+    feed = Feed(tmp_path, broker, broker.topic(partitions=1), {"orderingFields": ["_event_lsn"]})
+    (key, text), deleted = SAMPLE[2], SAMPLE[8]
+    change = json.loads(text or b"")
+    change["payload"] |= {"op": "u"}
+    change["payload"]["after"]["big"] = UNAVAILABLE
+    feed.broker.produce(feed.topic, [(key, json.dumps(change).encode()), *[SAMPLE[0]] * behind, deleted])
+    work = {
+        "mode": mode,
+        **({"commitIntervalSeconds": 0.3} if mode == "Continuous" else {}),
+        "source": WIDE
+        | {
+            "type": "Debezium",
+            "format": "json",
+            "kafka": {"brokers": broker.address, "topics": [feed.topic], "maxRows": 9},
+        },
+    }
+    if mode == "Once":
+        done = feed.run(work)
+        assert done.outcome == "Succeeded", done.message
+    else:
+        driver = feed.start(work)
+        wait_for(lambda: count(feed) > 0, lambda: feed.log())
+        end_driver(driver)
+    assert large(feed).keys() == {1}
 
 
 def test_a_key_that_changes_waits_for_the_delete_of_the_key_before(broker: Broker, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from hudi_spark.jobs.target import (
     target_of,
 )
 from hudi_table.api import CommitResult, HudiTable, open_table
-from hudi_table.errors import DataLossError, InvalidRequestError, WriteConflictError
+from hudi_table.errors import DataLossError, InvalidRequestError, UnsettledDataError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.model.job.positions import Extent, Positions
@@ -54,6 +54,9 @@ DISCOVER_SECONDS = 60.0
 """How often a continuous driver looks for new partitions, topics and losses."""
 LATE_SECONDS = 60.0
 """How long behind the end of a range messages of before it may still come."""
+WIDER_MAX, WIDER_SECONDS_MAX = 4, 30.0
+"""What a message lacks may lie behind the end of its batch. The next reading takes up to so many
+times what a commit may have, and so long."""
 
 
 class Way(Protocol):
@@ -94,6 +97,7 @@ class _Driver:
     at: Positions | None = None
     looked: float = -DISCOVER_SECONDS
     follows: bool = False
+    wider: int = 1
 
     @property
     def commits(self) -> int:
@@ -162,7 +166,9 @@ class _Driver:
     def _interval(
         self, held: HeldPositions | None, at: Positions, deadline: float
     ) -> tuple[HeldPositions | None, Positions]:
-        shaped = self._read(self.way.following(at, deadline, self.stopping.told))
+        window = max(0.0, deadline - self.clock.boot_seconds())
+        more = max(0.0, min(window * self.wider, WIDER_SECONDS_MAX) - window)
+        shaped = self._read(self.way.following(at, deadline + more, self.stopping.told))
         before = held
         if shaped.messages:
             held = self._commit(shaped, held)
@@ -174,7 +180,19 @@ class _Driver:
     def _read(self, batch: KafkaBatch) -> Shaped[Positions]:
         known = self.table.schema() if self.table is not None else None
         before = (self.done.messages, self.done.refused)
-        return self.way.read(batch, known, before)
+        while True:
+            most = min(self.wider, WIDER_MAX)
+            until = replace(batch.until, rows=batch.until.rows * most, bytes=batch.until.bytes * most)
+            try:
+                shaped = self.way.read(replace(batch, until=until), known, before)
+            except UnsettledDataError:
+                self.wider *= 2
+                # One that follows waits first, for it may not have come yet.
+                if until.deadline is not None or most == WIDER_MAX:
+                    raise
+            else:
+                self.wider = 1
+                return shaped
 
     def _adopt(self, found: Extent, held: HeldPositions | None) -> None:
         """Where nothing is to be read, the positions are made ours, with their ids, if none of ours
