@@ -1,5 +1,5 @@
-"""The demo of streams in the cluster: two tables follow a PostgreSQL through Debezium and Kafka, and
-go on to do so while their drivers are killed. `HUDI_TEST_SCALE` multiplies how often."""
+"""The demo of streams in the cluster: two tables follow a PostgreSQL through Debezium and Kafka,
+and go on to do so while their drivers are killed. `HUDI_TEST_SCALE` multiplies how often."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ def evict(kube: Kube, pod: Document) -> bool:
 
 @dataclass
 class Sight:
-    """Every change of the pods of an ingest, by its name, of some tables, as the API server tells of
-    it: `born` lists the drivers of each table as they came, `together` those that were at work
+    """Every change of the pods of an ingest, by its name, of some tables, as the API server tells
+    of it: `born` lists the drivers of each table as they came, `together` those that were at work
     beside another one."""
 
     ingest: str
