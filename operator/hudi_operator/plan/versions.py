@@ -23,13 +23,14 @@ from hudi_table.model.options.known import renamed
 from hudi_table.model.options.values import members
 from hudi_table.model.options.write_options import INDEXING_PARTITIONS
 from hudi_table.model.service.services import ServiceType
-from hudi_table.model.table.config import IndexSpec, MergeMode
+from hudi_table.model.table.config import IndexSpec, MergeMode, PartitionField
 from hudi_table.model.table.layouts import DEFAULT_VERSION, VERSIONS, layout_of
 from hudi_table.model.table.readers import (
     Feature,
     Reader,
     features_in,
     features_of,
+    key_features,
     lost,
     no_longer,
     option_features,
@@ -146,6 +147,7 @@ def table_refused(spec: HudiTableSpec, table: TableObservation | None) -> tuple[
         wanted = table_features(version, spec.type, _mode_of(spec), (), _index_of(spec))
     if table is None and version in VERSIONS:
         wanted += option_features(version, spec.type, renamed(spec.options))
+        wanted += key_features(version, spec.record_key, [PartitionField(p.field, p.type) for p in spec.partition_by])
     new = [feature for feature in wanted if feature not in there]
     return tuple(
         FieldError("spec.readers", f"{line}; {_REMEDY}, or ask for another") for line in lost(readers_of(spec), new)

@@ -239,6 +239,11 @@ class TestReaders:
                 "hudi-rs 0.5 cannot read merge-on-read by a payload class of partial updates: it refuses the payload class",
             ),
             (
+                {"recordKey": ["id", "n"], "partitionBy": [{"field": "at", "type": "Timestamp", "format": "yyyy/MM"}]},
+                "hudi-rs:0.5",
+                "hudi-rs 0.5 cannot read partition fields that carry their kinds: a custom key generator writes them",
+            ),
+            (
                 {"index": {"type": "PartitionedRecordIndex"}},
                 "Hudi:0.15.0",
                 "Hudi 0.15.0 cannot read metadata partition partitioned_record_index: a read by that index loses rows",

@@ -9,7 +9,7 @@ measured, or the address of a statement by those who make the engine.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,10 +19,10 @@ from hudi_table.errors import InvalidOptionError, UnsupportedTableError
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, is_expression, is_secondary
 from hudi_table.model.options.values import stored_boolean
 from hudi_table.model.table.cdc import CDC_ENABLED
-from hudi_table.model.table.config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
+from hudi_table.model.table.config import IndexSpec, IndexType, MergeMode, PartitionField, TableConfig, TableType
 from hudi_table.model.table.layouts import merges_by_class
 from hudi_table.model.table.merging import payload_named
-from hudi_table.model.table.properties import table_payload
+from hudi_table.model.table.properties import generator_class, table_payload
 from hudi_table.model.table.version_properties import PAYLOAD
 
 ENGINE = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,62}")
@@ -49,6 +49,7 @@ class Feature(StrEnum):
     PARTIAL_CLASS = "merge-on-read by a payload class of partial updates"
     PARTIAL_MODE = "merge-on-read by a partial update mode"
     CHANGE_LOG = "change data logs"
+    FIELD_KINDS = "partition fields that carry their kinds"
     VECTORS = "columns of type VECTOR"
     VARIANTS = "columns of type VARIANT"
     BLOBS = "columns of type BLOB"
@@ -154,6 +155,8 @@ FACTS = (
          "older deletes in logs weigh otherwise: cases 18 and 21 of the compatibility page"),
     Fact("hudi-rs", "0.5", (Feature.VERSION_8, Feature.VERSION_9), Reads.YES, _LATER,
          "with a metadata table it misses file groups of logs alone: case 50 of the compatibility page"),
+    Fact("hudi-rs", "0.5", (Feature.FIELD_KINDS,), Reads.NO, "tests/hudi_table/read/test_rs_differences.py",
+         "a custom key generator writes them, case 56 of the compatibility page"),
     Fact("Trino", "476", (Feature.VERSION_8, Feature.VERSION_9), Reads.NO, _BY_HAND,
          "it fails once the table has archived instants (does not support Parquet file reader)"),
     Fact("Trino", "473", (Feature.VERSION_8, Feature.VERSION_9), Reads.NO,
@@ -255,12 +258,26 @@ def option_features(version: int, kind: TableType, options: Mapping[str, str]) -
     )
 
 
+def key_features(
+    version: int, record_key: Sequence[str], partition_by: Sequence[PartitionField]
+) -> tuple[Feature, ...]:
+    """What the key generator of a table that is made with these columns asks of its readers."""
+    config = TableConfig("t", TableType.COPY_ON_WRITE, tuple(record_key), tuple(partition_by))
+    return tuple(_key_kept(config, version))
+
+
+def _key_kept(config: TableConfig, version: int) -> list[Feature]:
+    """Versions 8 and 9 store `field:KIND` where the generator is custom (read in Hudi's source)."""
+    custom = generator_class(config).endswith(".CustomKeyGenerator")
+    return [Feature.FIELD_KINDS] if custom and not merges_by_class(version) else []
+
+
 def _kept(config: TableConfig, version: int, columns: Iterable[str]) -> list[Feature]:
     """What a table asks of readers beside its version and its metadata table."""
     merge = config.later_merge
     partial = table_payload(config).partial if merge is None else merge.partial
     found = _options_kept(version, config.type, is_partial=partial is not None, logs_changes=config.cdc is not None)
-    return [*found, *(_COLUMNS[name] for name in columns)]
+    return [*found, *_key_kept(config, version), *(_COLUMNS[name] for name in columns)]
 
 
 def _options_kept(version: int, kind: TableType, *, is_partial: bool, logs_changes: bool) -> list[Feature]:

@@ -11,7 +11,15 @@ import pytest
 from hudi_table.api import create_table, open_table
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.table.cdc import CDC_ENABLED
-from hudi_table.model.table.config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
+from hudi_table.model.table.config import (
+    IndexSpec,
+    IndexType,
+    MergeMode,
+    PartitionField,
+    PartitionType,
+    TableConfig,
+    TableType,
+)
 from hudi_table.model.table.merge_settings import LaterMerge, PartialUpdates
 from hudi_table.model.table.readers import (
     FACTS,
@@ -21,6 +29,7 @@ from hudi_table.model.table.readers import (
     column_types,
     features_in,
     features_of,
+    key_features,
     lost,
     no_longer,
     option_features,
@@ -115,6 +124,24 @@ def test_indexes_that_have_a_name_and_columns_and_logs_ask_something_of_readers_
     assert option_features(6, TableType.MERGE_ON_READ, options) == (Feature.PARTIAL_CLASS, Feature.CHANGE_LOG)
     assert option_features(6, TableType.COPY_ON_WRITE, {}) == ()
     assert option_features(6, TableType.MERGE_ON_READ, {"hoodie.compaction.payload.class": "Mine"}) == ()
+
+
+def test_a_custom_key_generator_asks_something_of_the_readers_of_later_versions() -> None:
+    plain, moment = PartitionField("p"), PartitionField("at", PartitionType.TIMESTAMP, "yyyy/MM")
+    table = TableConfig("t", TableType.COPY_ON_WRITE, ("a", "b"), (moment,))
+    assert Feature.FIELD_KINDS not in features_of(table)
+    assert Feature.FIELD_KINDS in features_of(replace(table, version=9))
+    for version, keys, parted, kinds in (
+        (6, ["a", "b"], [moment], False),
+        (8, ["a", "b"], [moment], True),
+        (9, ["a"], [plain, moment], True),
+        (9, ["a"], [moment], False),
+        (9, ["a", "b"], [plain, plain], False),
+        (9, ["a", "b"], [], False),
+    ):
+        assert (key_features(version, keys, parted) == (Feature.FIELD_KINDS,)) is kinds
+    assert lost(readers_of(["hudi-rs:0.5"]), [Feature.FIELD_KINDS])
+    assert no_longer(readers_of(["hudi-rs:0.5"]), features_of(table), features_in(table, 9))
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
