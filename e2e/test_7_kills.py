@@ -17,15 +17,7 @@ from e2e.support.drivers import Way, delete_by_force, evict, kill_process, watch
 from e2e.support.kube import Document, Kube, eventually
 from e2e.support.lake import Lake
 from e2e.support.operator import NAMESPACE
-from e2e.support.succession import (
-    END_SECONDS_MAX,
-    PATIENCE,
-    applied,
-    assert_one_successor_each,
-    commits_of,
-    end_next,
-    tell,
-)
+from e2e.support.succession import END_SECONDS_MAX, PATIENCE, applied, assert_one_successor_each, end_next
 from e2e.support.tables import flights, on_one_executor
 from hudi_operator.api.names import API_VERSION
 from tests.support.scale import scaled
@@ -112,8 +104,7 @@ def test_a_driver_that_is_killed_deleted_or_evicted_has_one_successor_and_each_r
         eventually(lambda: versions(lake, newest) == newest_of(total), f"{newest} has the newest of each key", PATIENCE)
         assert_once_and_in_order(rows_of(lake, once), total)
         for ends, what in zip(both, ("Job, Insert", "Job, Upsert"), strict=True):
-            assert_one_successor_each(kube, lake, "jobs", ends, sight)
-            tell(what, ends, commits_of(lake, ends.table.name), total)
+            assert_one_successor_each(what, kube, lake, "jobs", ends, sight, total)
 
 
 @pytest.mark.usefixtures("spark_operators")
@@ -131,8 +122,7 @@ def test_a_driver_of_a_spark_application_that_is_killed_has_one_successor(
             eventually(ends.next_driver, "a driver is at work", PATIENCE)
         total = sent()
         eventually(lambda: versions(lake, name) == newest_of(total), "it has the newest of each key", PATIENCE)
-        assert_one_successor_each(kube, lake, SPARK_APPLICATIONS, ends, sight)
-        tell("SparkApplication, Upsert", ends, commits_of(lake, name), total)
+        assert_one_successor_each("SparkApplication, Upsert", kube, lake, SPARK_APPLICATIONS, ends, sight, total)
 
 
 def assert_once_and_in_order(rows: list[dict[str, Any]], total: int) -> None:

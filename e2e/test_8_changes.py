@@ -18,15 +18,7 @@ from e2e.support.drivers import kill_process, watched
 from e2e.support.kube import Document, Kube, eventually
 from e2e.support.lake import Lake
 from e2e.support.operator import NAMESPACE, ROOT
-from e2e.support.succession import (
-    END_SECONDS_MAX,
-    PATIENCE,
-    applied,
-    assert_one_successor_each,
-    commits_of,
-    end_next,
-    tell,
-)
+from e2e.support.succession import END_SECONDS_MAX, PATIENCE, applied, assert_one_successor_each, end_next
 from e2e.support.tables import flights
 from examples.streaming.shop import TABLES, Shop
 from tests.support.scale import scaled
@@ -97,5 +89,4 @@ def test_rows_that_change_in_a_database_arrive_in_two_tables_though_drivers_are_
                 same = functools.partial(is_as_in_the_database, lake, shop, place, name)
                 eventually(same, f"{name} as in the database", PATIENCE)
             for ends in both:
-                assert_one_successor_each(kube, lake, "jobs", ends, sight)
-                tell(f"Job, {ends.table.name}", ends, commits_of(lake, ends.table.name), shop.changes)
+                assert_one_successor_each(f"Job, {ends.table.name}", kube, lake, "jobs", ends, sight, shop.changes)

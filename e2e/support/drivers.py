@@ -26,7 +26,7 @@ def running(table: Resource, ingest: str) -> Document | None:
     found = [
         pod
         for pod in table.pods()
-        if f"-{ingest}-" in attempt_of(pod) and _runs(pod) and "deletionTimestamp" not in pod["metadata"]
+        if is_of(ingest, attempt_of(pod)) and _runs(pod) and "deletionTimestamp" not in pod["metadata"]
     ]
     return found[0] if len(found) == 1 else None
 
@@ -34,6 +34,11 @@ def running(table: Resource, ingest: str) -> Document | None:
 def attempt_of(pod: Document) -> str:
     """The attempt that a driver is."""
     return str(pod["metadata"]["labels"][ATTEMPT])
+
+
+def is_of(ingest: str, attempt: str) -> bool:
+    """Whether an attempt is one at an ingest of that name."""
+    return f"-{ingest}-" in attempt
 
 
 def kill_process(kube: Kube, pod: Document) -> bool:
@@ -74,7 +79,7 @@ class Sight:
         pod = event["object"]
         labels, name = pod["metadata"].get("labels", {}), pod["metadata"]["name"]
         owner = labels.get(OWNER)
-        if owner is None or f"-{self.ingest}-" not in attempt_of(pod):
+        if owner is None or not is_of(self.ingest, attempt_of(pod)):
             return
         at_work = self._at_work.setdefault(owner, set())
         if event["type"] == "DELETED" or not _is_at_work(pod):

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from e2e.support import times
-from e2e.support.drivers import Ends, Sight, Way, attempt_of, delete_by_force
+from e2e.support.drivers import Ends, Sight, Way, attempt_of, delete_by_force, is_of
 from e2e.support.kube import Document, Kube, eventually
 from e2e.support.lake import REGION, Lake
 from e2e.support.operator import NAMESPACE, OWNER, Resource
@@ -61,24 +61,29 @@ def end_next(lake: Lake, ends: Ends, way: Way, draw: random.Random) -> None:
     name = ends.table.name
     pod = eventually(ends.next_driver, f"a driver of {name} is at work", PATIENCE)
     if draw.random() < SETTLED:
-        eventually(lambda: has_committed(lake, name, attempt_of(pod)), f"it commits to {name}", PATIENCE)
+        eventually(lambda: _has_committed(lake, name, attempt_of(pod)), f"it commits to {name}", PATIENCE)
     time.sleep(draw.uniform(0.0, LIVES_SECONDS))
     assert ends.end(pod, way), f"{way.__name__} of {pod['metadata']['name']} was not done"
 
 
-def assert_one_successor_each(kube: Kube, lake: Lake, kind: str, ends: Ends, sight: Sight) -> None:
-    """Never two at once, by the pods; one after the other, by the commits."""
+def assert_one_successor_each(
+    what: str, kube: Kube, lake: Lake, kind: str, ends: Ends, sight: Sight, rows: int
+) -> None:
+    """Never two at once, by the pods; one after the other, by the commits. Tells how late each
+    was."""
     uid, names = ends.table.uid(), _made(kube, kind, ends)
     assert not sight.together[uid], "two drivers were at work at once"
     assert len(sight.born[uid]) == len(names) == len(ends.all) + 1
     assert {end.attempt for end in ends.all} < names
-    turns = [attempt for attempt, _ in itertools.groupby(attempt for attempt, _ in commits_of(lake, ends.table.name))]
+    commits = _commits_of(lake, ends.table.name)
+    turns = [attempt for attempt, _ in itertools.groupby(attempt for attempt, _ in commits)]
     again = {attempt for attempt in turns if turns.count(attempt) > 1}
     # Kubernetes does not wait for the end of one whose pod is taken away by force before it calls it gone.
     assert again <= {end.attempt for end in ends.all if end.way == delete_by_force.__name__}
+    _tell(what, ends, commits, rows)
 
 
-def tell(what: str, ends: Ends, commits: list[tuple[str, datetime]], rows: int) -> None:
+def _tell(what: str, ends: Ends, commits: list[tuple[str, datetime]], rows: int) -> None:
     """How long it took from each end of a driver until another one had committed."""
     late, ended = [], set()
     for end in ends.all:
@@ -93,7 +98,7 @@ def tell(what: str, ends: Ends, commits: list[tuple[str, datetime]], rows: int) 
 def _made(kube: Kube, kind: str, ends: Ends) -> set[str]:
     """The attempts of an ingest, whatever has become of them."""
     found = kube.items(kind, "-n", NAMESPACE, "-l", f"{OWNER}={ends.table.uid()}")
-    return {name for each in found if f"-{ends.ingest}-" in (name := each["metadata"]["name"])}
+    return {name for each in found if is_of(ends.ingest, name := each["metadata"]["name"])}
 
 
 def _opened(lake: Lake, name: str) -> HudiTable:
@@ -101,7 +106,7 @@ def _opened(lake: Lake, name: str) -> HudiTable:
     return open_table(f"s3://lake/{name}", storage_options={**options, "secret_access_key": lake.secret_key})
 
 
-def commits_of(lake: Lake, name: str) -> list[tuple[str, datetime]]:
+def _commits_of(lake: Lake, name: str) -> list[tuple[str, datetime]]:
     """The attempt that made each commit, and when it was there, the oldest first."""
     table = _opened(lake, name)
     modified = {each["instant"]: each["modified"].astimezone(UTC) for each in table.timeline().to_pylist()}
@@ -118,7 +123,7 @@ def _attempt_in(table: HudiTable, instant: Instant) -> str:
     return str(json.loads(checkpoints[0])["attempt"]) if checkpoints else ""
 
 
-def has_committed(lake: Lake, name: str, attempt: str) -> bool:
+def _has_committed(lake: Lake, name: str, attempt: str) -> bool:
     """Whether the newest commit is that of an attempt."""
     try:
         table = _opened(lake, name)

@@ -263,13 +263,13 @@ def key_features(
 ) -> tuple[Feature, ...]:
     """What the key generator of a table that is made with these columns asks of its readers."""
     config = TableConfig("t", TableType.COPY_ON_WRITE, tuple(record_key), tuple(partition_by))
-    return tuple(_key_kept(config, version))
+    return _key_kept(config, version)
 
 
-def _key_kept(config: TableConfig, version: int) -> list[Feature]:
+def _key_kept(config: TableConfig, version: int) -> tuple[Feature, ...]:
     """Versions 8 and 9 store `field:KIND` where the generator is custom (read in Hudi's source)."""
     custom = generator_class(config).endswith(".CustomKeyGenerator")
-    return [Feature.FIELD_KINDS] if custom and not merges_by_class(version) else []
+    return (Feature.FIELD_KINDS,) if custom and not merges_by_class(version) else ()
 
 
 def _kept(config: TableConfig, version: int, columns: Iterable[str]) -> list[Feature]:
