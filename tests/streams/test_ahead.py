@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hudi_table.errors import DataLossError
 from hudi_table.model.job.positions import Positions, TopicPositions
 from hudi_table.sources.formats import values as parts
 from hudi_table.sources.formats.json import JsonDecoder
@@ -99,6 +100,40 @@ def test_wherever_a_batch_begins_it_has_what_lies_between(source: KafkaSource, *
     while held(known[-1]) < sum(stops.values()):
         known.append(expect(source, known[-1], Until(100, BYTES, stops, strict=strict)))
     assert held(known[-1]) == sum(stops.values())
+
+
+def test_what_lies_behind_a_stop_comes_once_the_stop_has_moved(source: KafkaSource) -> None:
+    ends = by_place(source.discover().ends)
+    at = begun(source)
+    for part in (5, 3, 1):
+        stops = {place: end // part for place, end in ends.items()}
+        at = expect(source, at, Until(ROWS, BYTES, stops, strict=True))
+        assert by_place(at) == stops
+
+
+def test_a_reading_begins_anew_where_the_brokers_had_nothing_before(broker: Broker, source: KafkaSource) -> None:
+    (topic,) = begun(source).topics
+    later = {(topic, partition): end + 1 for (topic, partition), end in by_place(source.discover().ends).items()}
+    with pytest.raises(DataLossError, match="has no more what comes next"):
+        source.messages(later, Until(ROWS, BYTES))
+    broker.produce(topic, [row(number) for number in range(ROWS)])
+    stops = by_place(source.discover().ends)
+    messages, at = source.messages(later, Until(10 * ROWS, BYTES, stops))
+    assert at == stops
+    assert sum(map(len, taken(messages).values())) == sum(stops.values()) - sum(later.values())
+
+
+def test_headers_that_are_kept_are_part_of_what_a_commit_may_have(broker: Broker) -> None:
+    topic, size = broker.topic(partitions=1), 100_000
+    broker.produce(topic, [row(number) for number in range(50)], headers=[("large", b"x" * size)])
+    kafka = {"brokers": broker.address, "topics": [topic], "metadata": ["headers"]}
+    settings = KafkaSettings.of({"type": "Kafka", "format": "json", "kafka": kafka})
+    source = KafkaSource(settings, os.environ, Decoding(settings, JsonDecoder(), None, ("id",)), "attempt")
+    try:
+        messages, _ = source.messages(by_place(begun(source)), Until(ROWS, 20 * size, by_place(source.discover().ends)))
+    finally:
+        source.close()
+    assert 20 <= len(messages.values) <= 21
 
 
 def test_what_comes_while_a_topic_is_followed_is_added_to_what_was_read_ahead(

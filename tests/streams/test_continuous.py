@@ -93,6 +93,20 @@ def test_it_begins_at_the_end_and_keeps_that_place_while_nothing_comes(feed: Fee
     assert [each["n"] for each in feed.rows()] == [2]
 
 
+def test_its_first_place_is_kept_though_nothing_came_before_it_ended(feed: Feed) -> None:
+    feed.broker.produce(feed.topic, [row(1)])
+    feed.run({"mode": "Once"})
+    feed.work["name"] = "another"
+    latest = {"position": "Latest"}
+    driver = feed.start(startFrom=latest)
+    wait_until_it_follows(feed)
+    end(driver)
+    feed.broker.produce(feed.topic, [row(2)])
+    driver = feed.start(startFrom=latest)
+    wait_for(lambda: count(feed) == 2, feed.log)
+    end(driver)
+
+
 def test_two_drivers_of_one_ingest_do_not_double_a_row(feed: Feed) -> None:
     feed.work["operation"] = "Insert"
     feed.table |= UNFOUND

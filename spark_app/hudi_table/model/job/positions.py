@@ -24,6 +24,8 @@ from hudi_table.model.job.checkpoint_text import parsed, written
 
 POSITIONS_FORMAT = 3
 """Beside the formats of checkpoints of files."""
+AWAY_MAX = 1000
+"""Topics of which a place is kept though they are not there."""
 OFFSET_MAX = (1 << 63) - 1
 _STREAMER = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})(?P<offsets>(,\d{1,10}:\d{1,19})+)", re.ASCII)
 
@@ -81,7 +83,9 @@ class Positions:
     where it is not known. `newest`: the greatest timestamp of a message that was read, in
     milliseconds since 1970, -1 where none is known. `refused`: messages in all that went to the
     error table. `ended`: the end of a range that was read to it, "" else. `skipped`: what this very
-    commit has passed over since the one before, for the brokers no longer had it."""
+    commit has passed over since the one before, for the brokers no longer had it. `away`: the
+    positions in topics that are not there now, or that the ingest does not name now; those that
+    have been away longest come first."""
 
     cluster: str
     topics: Mapping[str, TopicPositions]
@@ -90,6 +94,17 @@ class Positions:
     refused: int = 0
     ended: str = ""
     skipped: tuple[Skipped, ...] = ()
+    away: Mapping[str, TopicPositions] = field(default_factory=dict)
+
+    def of(self, topic: str) -> TopicPositions | None:
+        """Those in a topic, wherever it is."""
+        return self.topics.get(topic) or self.away.get(topic)
+
+    def without(self, topics: Iterable[str]) -> Mapping[str, TopicPositions]:
+        """What is away where these topics are there."""
+        there = frozenset(topics)
+        left = [(name, each) for name, each in {**self.away, **self.topics}.items() if name not in there]
+        return dict(left[-AWAY_MAX:])
 
     @property
     def recorded(self) -> Positions:
@@ -104,10 +119,7 @@ class Positions:
 
     def to_text(self) -> str:
         """The value in extra metadata: compact JSON."""
-        topics = {
-            name: {"id": each.id, "offsets": {str(p): each.offsets[p] for p in sorted(each.offsets)}}
-            for name, each in sorted(self.topics.items())
-        }
+        topics = {name: _document(each) for name, each in sorted(self.topics.items())}
         document: dict[str, Any] = {
             "source": "Kafka",
             "batch": self.batch,
@@ -122,6 +134,8 @@ class Positions:
             document["ended"] = self.ended
         if self.skipped:
             document["skipped"] = [each.to_document() for each in self.skipped]
+        if self.away:
+            document["away"] = {name: _document(each) for name, each in self.away.items()}
         return written(POSITIONS_FORMAT, document)
 
     @classmethod
@@ -129,12 +143,19 @@ class Positions:
         """Parse. Raises ValueError for anything that `to_text` did not write."""
 
         def read(raw: Mapping[str, Any]) -> Positions:
-            topics = {str(name): _topic(each) for name, each in raw["topics"].items()}
+            topics, away = (
+                {str(name): _topic(each) for name, each in raw.get(key, {}).items()} for key in ("topics", "away")
+            )
             refused, ended = int(raw.get("refused", 0)), str(raw.get("ended", ""))
             skipped = tuple(Skipped.of(each) for each in raw.get("skipped", ()))
-            return cls(str(raw["cluster"]), topics, str(raw["attempt"]), int(raw["newest"]), refused, ended, skipped)
+            newest = int(raw["newest"])
+            return cls(str(raw["cluster"]), topics, str(raw["attempt"]), newest, refused, ended, skipped, away)
 
         return parsed(text, POSITIONS_FORMAT, "positions in Kafka", read)
+
+
+def _document(topic: TopicPositions) -> dict[str, Any]:
+    return {"id": topic.id, "offsets": {str(p): topic.offsets[p] for p in sorted(topic.offsets)}}
 
 
 def _topic(raw: Any) -> TopicPositions:
@@ -237,7 +258,7 @@ class Lost:
 def known_of(extent: Extent, positions: Positions | None, topic: str) -> TopicPositions | None:
     """The positions in a topic that are still of this topic of this cluster; None where there are
     none."""
-    held = positions.topics.get(topic) if positions is not None else None
+    held = positions.of(topic) if positions is not None else None
     if positions is None or held is None or recreated(extent, positions, topic):
         return None
     return held
@@ -245,7 +266,7 @@ def known_of(extent: Extent, positions: Positions | None, topic: str) -> TopicPo
 
 def recreated(extent: Extent, positions: Positions, topic: str) -> str:
     """Why the positions are of another topic of this name, "" if they are not."""
-    held, there = positions.topics.get(topic), extent.topics.get(topic)
+    held, there = positions.of(topic), extent.topics.get(topic)
     if held is None or there is None:
         return ""
     if positions.cluster and positions.cluster != extent.cluster:

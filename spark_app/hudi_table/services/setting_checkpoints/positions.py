@@ -53,13 +53,14 @@ def _offsets_of(ctx: TableContext, ingest: str, text: str) -> _Place:
         raise InvalidRequestError(f"the checkpoint {error}") from error
     held = current_positions(ctx, ingest, topic)
     before = held.positions if held is not None else Positions("", {})
-    known = before.topics.get(topic, TopicPositions("", {}))
+    known = before.of(topic) or TopicPositions("", {})
     topics = {**before.topics, topic: TopicPositions(known.id, {**known.offsets, **offsets})}
     found = [partition for partition, offset in offsets.items() if offset < known.offsets.get(partition, 0)]
     back = ""
     if found:
         back = f"partition {found[0]} of topic {topic} is at offset {known.offsets[found[0]]}, and {offsets[found[0]]} lies before it"
-    positions = replace(before, topics=topics, attempt="", newest=-1, ended="", skipped=())
+    away = {name: each for name, each in before.away.items() if name != topic}
+    positions = replace(before, topics=topics, attempt="", newest=-1, ended="", skipped=(), away=away)
     return held, positions, back, topic if len(topics) == 1 else None
 
 

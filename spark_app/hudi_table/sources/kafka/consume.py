@@ -69,7 +69,11 @@ class Until:
 
 
 class Consumer:
-    """A consumer that stands at positions of its own. It prefetches between two reads."""
+    """A consumer that stands at positions of its own. It prefetches between two reads.
+
+    The client may stand elsewhere: behind what was left out, or nowhere after an error. `_left`
+    says so, until the client is told anew.
+    """
 
     def __init__(self, settings: KafkaSettings, environment: Mapping[str, str], clock: SystemClock) -> None:
         kafka = load_client()
@@ -79,6 +83,7 @@ class Consumer:
         self._names: list[Place] = []
         self._numbers: dict[Place, int] = {}
         self._at: Offsets = np.zeros(0, np.int64)
+        self._left = False
         self._row_bytes = 0.0
         secrets = consumer_config(settings, environment)
         try:
@@ -93,9 +98,10 @@ class Consumer:
 
     def assign(self, positions: Mapping[Place, int]) -> None:
         """Stand at these positions, and at no others."""
-        if positions == self.positions:
+        if positions == self.positions and not self._left:
             return
         kafka = load_client()
+        self._left = False
         self._names = sorted(positions)
         self._numbers = {name: number for number, name in enumerate(self._names)}
         self._at = np.array([positions[name] for name in self._names], np.int64)
@@ -174,6 +180,7 @@ class Consumer:
                 kept.append(message)
             else:
                 self._at[number] = max(self._at[number], stops[number])
+        self._left = self._left or len(kept) < len(good)
         return kept
 
     def _add(self, found: Messages, good: list[Any]) -> None:
@@ -198,7 +205,9 @@ class Consumer:
             size += sum([len(key) for key in keys if key is not None])
             found.keys += keys
         if "headers" in wanted.metadata:
-            found.headers += [message.headers() for message in good]
+            headers = [message.headers() for message in good]
+            size += sum([len(name) + len(value or b"") for each in headers for name, value in each or ()])
+            found.headers += headers
         if wanted.debezium:
             found.old_keys += [_old_key(message.headers()) for message in good]
         found.size += size
@@ -215,6 +224,7 @@ class Consumer:
                 self._at[number] = max(self._at[number], message.offset())
             return
         if name in ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"):
+            self._left = True
             raise DataLossError(
                 f"partition {message.partition()} of topic {message.topic()} has no more what comes next: {error.str()}"
             )

@@ -138,7 +138,7 @@ class KafkaSource:
     def start(self, found: Extent, before: Positions | None) -> Positions:
         """Where to read on: at the positions before; at the beginning of partitions and topics that
         came since; at first where `startFrom` says. What is passed over stands in them until a
-        commit holds it."""
+        commit holds it. Of topics that are not there their places are kept."""
         given = before if before is not None else self._given(found)
         losses = lost(found, given)
         if losses and not self.settings.continues:
@@ -158,7 +158,7 @@ class KafkaSource:
         held_before = before or Positions("", {})
         skipped = (*held_before.skipped, *(each.skipped for each in losses))
         place = replace(held_before, cluster=found.cluster, topics=topics, attempt=self.attempt)
-        return replace(place, ended="", skipped=skipped)
+        return replace(place, ended="", skipped=skipped, away=held_before.without(topics))
 
     def falls_back_to_ends(self, found: Extent) -> bool:
         """Whether an ingest without a checkpoint begins at the end of some partition, for its

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hudi_table.model.job.checkpoint_text import form_of
 from hudi_table.model.job.positions import (
+    AWAY_MAX,
     OFFSET_MAX,
     POSITIONS_FORMAT,
     Extent,
@@ -30,10 +31,11 @@ from hudi_table.model.table.layouts import layout_of
 
 TOPICS = st.from_regex(r"[A-Za-z0-9._-]{1,40}", fullmatch=True)
 OFFSETS = st.dictionaries(st.integers(0, 10_000), st.integers(0, OFFSET_MAX), min_size=1, max_size=5)
+OF_TOPICS = st.dictionaries(TOPICS, st.builds(TopicPositions, st.text(max_size=10), OFFSETS), max_size=3)
 POSITIONS = st.builds(
     Positions,
     st.text(max_size=10),
-    st.dictionaries(TOPICS, st.builds(TopicPositions, st.text(max_size=10), OFFSETS), max_size=3),
+    OF_TOPICS,
     st.text(max_size=10),
     st.integers(-1, 2**60),
     st.integers(0, 9),
@@ -41,6 +43,7 @@ POSITIONS = st.builds(
     st.lists(
         st.builds(Skipped, st.sampled_from(SkipReason), TOPICS, *[st.integers(-1, OFFSET_MAX)] * 3), max_size=3
     ).map(tuple),
+    OF_TOPICS,
 )
 
 
@@ -49,6 +52,16 @@ def test_their_text_reads_back(positions: Positions) -> None:
     text = positions.to_text()
     assert Positions.from_text(text) == positions
     assert form_of(text) == POSITIONS_FORMAT
+
+
+def test_of_many_topics_that_are_away_the_newest_are_kept() -> None:
+    at = TopicPositions("i", {0: 1})
+    away = {f"old-{number}": at for number in range(AWAY_MAX)}
+    kept = Positions("c", {"here": at, "gone": at}, away=away).without(["here", "old-7"])
+    assert len(kept) == AWAY_MAX
+    assert (list(kept)[0], list(kept)[-1], "old-7" in kept) == ("old-0", "gone", False)
+    kept = Positions("c", {"here": at, "gone": at}, away=away).without(["here"])
+    assert (len(kept), list(kept)[0], list(kept)[-1]) == (AWAY_MAX, "old-1", "gone")
 
 
 @given(TOPICS, OFFSETS)

@@ -54,6 +54,8 @@ DISCOVER_SECONDS = 60.0
 """How often a continuous driver looks for new partitions, topics and losses."""
 LATE_SECONDS = 60.0
 """How long behind the end of a range messages of before it may still come."""
+FIXED = ("Earliest", "Offsets")
+"""Beginnings that are the same whenever they are asked for."""
 WIDER_MAX, WIDER_SECONDS_MAX = 4, 30.0
 """What a message lacks may lie behind the end of its batch. The next reading takes up to so many
 times what a commit may have, and so long."""
@@ -150,7 +152,13 @@ class _Driver:
         """See `Turns`."""
         now = self.clock.boot_seconds()
         if self.at is None or now - self.looked >= DISCOVER_SECONDS:
-            self.at, self.looked = self.source.start(self.source.discover(self.at), self.at), now
+            before = self.at
+            self.at, self.looked = self.source.start(self.source.discover(before), before), now
+            self._say_away(before, self.at)
+            if before is None and self.table is not None and self.source.settings.position not in FIXED:
+                # A successor that came before the first message would begin somewhere else.
+                self.place = self._keep(self.at, None)
+                self.at = self.place.positions if self.place is not None else self.at
         if not self.follows:
             self.progress.say("it follows the topics from here")
             self.follows = True
@@ -203,8 +211,15 @@ class _Driver:
             start = self.source.start(found, held.positions if held is not None else None)
             if end is not None and reached:
                 start = replace(start, ended=end.text)
-            batch = self.source.batch(start, Until(1, 1, {}))
-            self._commit(self._read(batch), held)
+            self._keep(start, held)
+
+    def _keep(self, start: Positions, held: HeldPositions | None) -> HeldPositions | None:
+        """Commit positions without a message."""
+        return self._commit(self._read(self.source.batch(start, Until(1, 1, {}))), held)
+
+    def _say_away(self, before: Positions | None, now: Positions) -> None:
+        for name in now.away.keys() - (before.away.keys() if before is not None else ()):
+            self.progress.say(f"topic {name} is not there any more; its place is kept, should it come back")
 
     def _begin_at_end(self, found: Extent) -> None:
         if self.table is None:
