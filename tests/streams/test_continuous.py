@@ -107,6 +107,19 @@ def test_its_first_place_is_kept_though_nothing_came_before_it_ended(feed: Feed)
     end(driver)
 
 
+def test_a_topic_of_a_pattern_that_is_deleted_keeps_nobody_from_the_others(feed: Feed) -> None:
+    gone = feed.broker.topic(f"{feed.topic}-gone")
+    feed.broker.produce(gone, [row(1)])
+    driver = feed.start(topicPattern=f"{feed.topic}.*")
+    wait_for(lambda: count(feed) == 1, feed.log)
+    feed.broker.delete(gone)
+    for number in (2, 3):
+        feed.broker.produce(feed.topic, [row(number)])
+        wait_for(lambda wanted=number: count(feed) == wanted, feed.log)  # type: ignore[misc]
+    assert end(driver) < 30
+    assert f"topic {gone} is not there any more" in feed.log()
+
+
 def test_two_drivers_of_one_ingest_do_not_double_a_row(feed: Feed) -> None:
     feed.work["operation"] = "Insert"
     feed.table |= UNFOUND

@@ -130,20 +130,27 @@ class Brokers:
         topic that it has: after those of `known`, which were there, it is asked again, and after
         any as long as it knows of none at all.
 
-        Raises InvalidRequestError for a topic that does not exist.
+        Raises InvalidRequestError for a topic that does not exist, UnavailableError for one of a
+        pattern: another look at what there is of the pattern goes on without it.
         """
         found: dict[str, tuple[str, tuple[int, ...]]] = {}
         for left in reversed(range(STARTING_LOOKS)):
             missing = self._describe([name for name in topics if name not in found], found)
             for name, error in missing.items():
                 if not left or not (name in known or self._may_come(name)):
-                    raise InvalidRequestError(
-                        f"topic {name} does not exist at {self._settings.brokers}: create it, or correct kafka.topics"
-                    ) from error
+                    raise self._gone(name) from error
             if not missing:
                 break
             SystemClock().sleep(STARTING_LOOK_SECONDS)
         return found
+
+    def _gone(self, name: str) -> InvalidRequestError | UnavailableError:
+        settings = self._settings
+        if settings.pattern is not None:
+            return UnavailableError(f"topic {name} of kafka.topicPattern is not at {settings.brokers} any more")
+        return InvalidRequestError(
+            f"topic {name} does not exist at {settings.brokers}: create it, or correct kafka.topics"
+        )
 
     def _may_come(self, name: str) -> bool:
         """Whether a topic that was missing is there by now, or the brokers know of none at all."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hudi_table.errors import DataLossError, UnavailableError
+from hudi_table.errors import DataLossError, InvalidRequestError, UnavailableError
 from hudi_table.sources.formats.values import Early
 from hudi_table.sources.kafka.brokers import Place, unmade
 from hudi_table.sources.kafka.client import QUIET, Complaints, as_hudi, load_client
@@ -229,8 +229,10 @@ class Consumer:
                 f"partition {message.partition()} of topic {message.topic()} has no more what comes next: {error.str()}"
             )
         found = as_hudi(error, self._settings.brokers, self._complaints)
-        # The client goes on by itself where a broker is away; silence is bounded by who waits.
-        if not isinstance(found, UnavailableError):
+        # The client goes on by itself where a broker is away; silence is bounded by who waits. A topic of a pattern
+        # that is deleted is seen by who asks the brokers.
+        borne = (UnavailableError,) if self._settings.pattern is None else (UnavailableError, InvalidRequestError)
+        if not isinstance(found, borne):
             raise found
 
     def _silent(self) -> Exception:
