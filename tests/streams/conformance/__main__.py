@@ -13,7 +13,7 @@ HEAD = f"""# What sources stand
 Made by `make reference` from `tests/streams/conformance`; change that folder.
 
 One suite does the same to every source of an ingest, each beside its real part: `{SUITE}`. Its runs are those of the
-engine Local. Below the table stands what each case asks for, and which test shows it.
+engine Local; sources on Spark are read by tasks, whatever comes. Below the table stands what each case asks for, and which test shows it.
 
 """
 

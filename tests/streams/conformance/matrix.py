@@ -12,6 +12,7 @@ from tests.streams.conformance.databases import MariaDB, Postgres
 from tests.streams.conformance.folders import Files, Notified
 from tests.streams.conformance.messages import Kafka, Kinesis, OfMariaDB, OfPostgres
 from tests.streams.conformance.packages import Custom
+from tests.streams.conformance.on_spark import KafkaOnSpark, OfMariaDBOnSpark, OfPostgresOnSpark, PostgresOnSpark
 from tests.streams.conformance.part import Part
 from tests.streams.conformance.tables import Hudi, Sql
 
@@ -19,6 +20,7 @@ STREAMS, JOBS = "tests/streams", "tests/hudi_spark/jobs"
 SUITE = f"{STREAMS}/conformance/test_conformance.py"
 PARTS: tuple[type[Part], ...] = (
     Kafka, OfPostgres, OfMariaDB, Postgres, MariaDB, Files, Notified, Hudi, Sql, Kinesis, Custom,
+    KafkaOnSpark, OfPostgresOnSpark, OfMariaDBOnSpark, PostgresOnSpark,
 )  # fmt: skip
 BY_NAME = {each.label: each for each in PARTS}
 
@@ -86,6 +88,7 @@ _IN_DATABASES = (
 LACKS = {
     ("Jdbc, PostgreSQL", "retention"): _IN_DATABASES,
     ("Jdbc, MariaDB", "retention"): _IN_DATABASES,
+    ("Jdbc, PostgreSQL, on Spark", "retention"): _IN_DATABASES,
     (
         "Files",
         "retention",

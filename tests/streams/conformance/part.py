@@ -35,6 +35,8 @@ class Part:
     inserts: ClassVar[bool] = True
     """Whether rows may be inserted without a look for their keys, so that one which is taken twice
     is seen twice."""
+    quick: ClassVar[bool] = False
+    """Whether a run takes so long that the long tests end it, too, behind few of its calls."""
 
     def __init__(self, request: pytest.FixtureRequest, folder: Path, source: dict[str, Any], **storage: Any) -> None:
         self.environment: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")

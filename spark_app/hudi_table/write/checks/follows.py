@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hudi_table.errors import WriteConflictError
+from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.rewrites import is_rewrite
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.archived import Holds, newest_with
@@ -39,10 +40,15 @@ def check_follows(ctx: TableContext, timeline: Timeline, instant: str, follows: 
             instant=instant,
         )
     since = [] if follows.seen is None else [each for each in timeline.commits if each.time not in follows.seen]
-    changed = [each.time for each in since if not is_rewrite(commit_metadata(ctx, each))]
+    changed = [each.time for each in since if _changes_rows(commit_metadata(ctx, each))]
     if changed:
         raise WriteConflictError(
             f"rows were made of what the table had, and {changed[0]} has changed rows since: read again",
             base_path=ctx.base_path,
             instant=instant,
         )
+
+
+def _changes_rows(metadata: CommitMetadata) -> bool:
+    """Not so of the commit that a table is founded by, and of one that holds a checkpoint alone."""
+    return bool(metadata.stats or metadata.replaced) and not is_rewrite(metadata)
