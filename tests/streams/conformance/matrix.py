@@ -11,8 +11,8 @@ import pytest
 from tests.streams.conformance.databases import MariaDB, Postgres
 from tests.streams.conformance.folders import Files, Notified
 from tests.streams.conformance.messages import Kafka, Kinesis, OfMariaDB, OfPostgres
-from tests.streams.conformance.packages import Custom
 from tests.streams.conformance.on_spark import KafkaOnSpark, OfMariaDBOnSpark, OfPostgresOnSpark, PostgresOnSpark
+from tests.streams.conformance.packages import Custom
 from tests.streams.conformance.part import Part
 from tests.streams.conformance.tables import Hudi, Sql
 
