@@ -15,11 +15,12 @@ from hudi_table.model.table.config import IndexSpec, PartitionFields, TableConfi
 from hudi_table.services.importing import ImportRequest, ImportResult, import_snapshot
 from hudi_table.sources.imports.hudi import HudiSnapshot, like, payload_of
 from hudi_table.sources.imports.opening import open_snapshot
+from hudi_table.sources.imports.parquet import ParquetFolder
 from hudi_table.table.commit.beside.locking import locked, with_lock
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.engine.progress import reporting
-from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.opening import open_storage, refuse_nested
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.checks.create_table import TableSpec
@@ -72,8 +73,11 @@ def import_table(
     rows, InvalidDataError that names what cannot be read or comes twice, InvalidOptionError,
     InvalidSchemaError.
     """
+    storage = open_storage(str(uri), storage_options)
     at = None if source_version is None else str(source_version)
     snapshot = open_snapshot(source, format, at, catalog, dict(source_options or {}))
+    if isinstance(snapshot, HudiSnapshot | ParquetFolder):
+        refuse_nested(storage, snapshot.storage)
     spec = TableSpec(
         schema=snapshot.schema,
         record_key=record_key,
@@ -94,7 +98,7 @@ def import_table(
         spec = _as_there(snapshot.context.config, spec)
     request = ImportRequest(spec, duplicates, max_memory, with_lock_of)
     working = reporting(engine or LocalEngine(), "import", progress)
-    return import_snapshot(open_storage(str(uri), storage_options), snapshot, request, working)
+    return import_snapshot(storage, snapshot, request, working)
 
 
 def _as_there(config: TableConfig, spec: TableSpec) -> TableSpec:

@@ -55,4 +55,7 @@ def test_what_the_table_or_the_target_lacks_is_named(
     assert "'nope', which is no column of the rows: id, city, n" in capsys.readouterr().err
     assert main(["export", base, str(tmp_path / "a"), "--filter", "n < 3", "--query", "cdc"]) == 2
     assert "--filter does not go with --query cdc" in capsys.readouterr().err
+    for query in ("incremental", "cdc"):
+        assert main(["export", base, str(tmp_path / "a"), "--query", query, "--limit", "2"]) == 2
+        assert "limit is 2 and only some changes would be exported" in capsys.readouterr().err
     assert not (tmp_path / "a").exists()

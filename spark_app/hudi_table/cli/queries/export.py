@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         done = _table(rows, args.target, folders or None, options)
     else:
         done = rows.export(args.target, args.format, partition_by=folders, storage_options=options)
-    row = {**asdict(done), "nextSince": done.next_since or "earliest"}
+    row = {**asdict(done), "nextSince": done.next_since}
     del row["next_since"]
     emit(Document("Export", _COLUMNS, [row], single=True), args.output)
     return exits.GOOD

@@ -36,6 +36,11 @@ class Changes(ArrowResult):
         self._planned = Replanned(context, lambda: make_changes_plan(context, request))
 
     @property
+    def context(self) -> TableContext:
+        """The table."""
+        return self._context
+
+    @property
     def plan(self) -> ChangesPlan:
         """The files that will be read."""
         return self._planned.plan

@@ -38,8 +38,8 @@ them."""
 @dataclass(frozen=True, slots=True)
 class ExportResult:
     """What an export wrote: `files` without the two that tell of it. `next_since`: an instant after
-    which an incremental export misses nothing, '' for the earliest; rows of writes that completed
-    beside one that was pending come again."""
+    which an incremental export misses nothing, or `earliest`; rows of writes that completed beside
+    one that was pending come again."""
 
     target: str
     rows: int

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hudi_table.errors import InvalidRequestError
+from hudi_table.errors import InvalidOptionError, InvalidRequestError
+from hudi_table.read.moments import EARLIEST
 
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
     from hudi_table.read.output.export import ExportResult
+    from hudi_table.table.timeline.context import TableContext
+
+_OF_CHANGES = ("incremental", "cdc")
 
 
 def extra(module: str, name: str) -> Any:
@@ -78,21 +82,39 @@ class ArrowResult(ABC):
         `format`: ``"parquet"``, ``"csv"`` or ``"jsonl"``. `partition_by`: columns that become
         folders `column=value`. All rows are those of one moment, and a file `_SUCCESS` comes last.
         The result's `next_since` is where an incremental export goes on: none of the writes that
-        are pending now completes before it. Raises InvalidOptionError, InvalidRequestError if the
-        folder is not empty, and what reading raises; then there is no `_SUCCESS`.
+        are pending now completes before it. Raises InvalidOptionError, also for changes with a
+        limit, InvalidRequestError if the folder is not empty or lies in the table, and what reading
+        raises; then there is no `_SUCCESS`.
         """
         from hudi_table.read.output.export import export
-        from hudi_table.table.store.opening import open_storage
+        from hudi_table.table.store.opening import open_storage, refuse_nested
 
         next_since = self.next_since()
-        rows, opened = self.to_batches(), open_storage(str(target), storage_options)
-        return export(rows, opened, format, partition_by, self._said(), next_since)
+        opened = open_storage(str(target), storage_options)
+        refuse_nested(opened, self.context.storage)
+        return export(self.to_batches(), opened, format, partition_by, self._said(), next_since)
 
     def next_since(self) -> Callable[[], str]:
         """Where an export of these rows goes on, to be asked once all of them have come; this is
-        called before the rows are chosen, so that what is stable now is among them."""
-        stable = self._stable()
-        return lambda: min(stable, self._newest())
+        called before the rows are chosen, so that what is stable now is among them.
+
+        Behind some rows of a table that is the earliest: nothing tells which they are. Raises
+        InvalidOptionError for changes with a limit, behind which no export could go on.
+        """
+        said, stable = self._said(), self._stable()
+        if said["limit"] is None:
+            return lambda: min(stable, self._newest()) or EARLIEST
+        if said["query"] in _OF_CHANGES:
+            raise InvalidOptionError(
+                f"limit is {said['limit']} and only some changes would be exported, so that the next export would pass over "
+                "the other changes: leave the limit out, or end the range by until"
+            )
+        return lambda: EARLIEST
+
+    @property
+    @abstractmethod
+    def context(self) -> TableContext:
+        """The table."""
 
     @abstractmethod
     def _said(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pyarrow.types as pt
 
 from hudi_table.codec.arrow_types import normal_type, normalise
 from hudi_table.codec.parquet import read_footer
-from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSchemaError
+from hudi_table.errors import InvalidOptionError, InvalidSchemaError
 from hudi_table.model.names import ALL_META_COLUMNS, BOOTSTRAP_INSTANT, FULL_BOOTSTRAP_INSTANT
 from hudi_table.model.options.known import CODEC, COMPRESSION_LEVEL, Fate, aliases, known_options
 from hudi_table.model.options.write_options import BLOOM_ENABLED, ROW_GROUP_ROWS
@@ -61,15 +61,8 @@ def modes_of(folder: ParquetFolder, mode: str, pattern: str | None) -> Modes:
 
 
 def bootstrapped_config(storage: Storage, folder: ParquetFolder, spec: TableSpec) -> TableConfig:
-    """The table that is made. Raises InvalidOptionError, InvalidRequestError,
-    InvalidSchemaError."""
+    """The table that is made. Raises InvalidOptionError, InvalidSchemaError."""
     _refuse_idle(spec.options)
-    place, base = f"{folder.place.rstrip('/')}/", f"{storage.base_path.rstrip('/')}/"
-    if place.startswith(base) or base.startswith(place):
-        raise InvalidRequestError(
-            f"the table at {base} and its source at {place} lie one inside the other: name a place beside it",
-            base_path=storage.base_path,
-        )
     folders = {file.path.rpartition("/")[0] for file in folder.files}
     named = replace(
         described(folder, spec),

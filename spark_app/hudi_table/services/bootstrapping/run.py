@@ -57,6 +57,7 @@ from hudi_table.table.commit.transaction import write_action
 from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.store import retry
 from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.opening import refuse_nested
 from hudi_table.table.store.ports import Engine, Storage
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.instants import in_zone
@@ -104,6 +105,7 @@ def bootstrap_folder(
 ) -> BootstrapResult:
     """Make the table at `storage`. Raises InvalidDataError, InvalidOptionError,
     InvalidSchemaError, InvalidRequestError if something else is there; then there is no table."""
+    refuse_nested(storage, folder.storage)
     modes = modes_of(folder, request.mode, request.pattern)
     if not modes.skeletons:
         return _imported(storage, folder, request, engine)

@@ -13,6 +13,7 @@ from hudi_table.errors import InvalidRequestError
 from hudi_table.model.table.config import IndexSpec, IndexType, PartitionType, TableConfig
 from hudi_table.model.table.version_properties import PAYLOAD
 from hudi_table.read.scan import Scan
+from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.context import TableContext
 
 
@@ -27,6 +28,11 @@ class HudiSnapshot:
     def form(self) -> str:
         """`hudi`."""
         return "hudi"
+
+    @property
+    def storage(self) -> Storage:
+        """The table's."""
+        return self.context.storage
 
     @property
     def place(self) -> str:

@@ -30,7 +30,7 @@ from hudi_table.table.store.options import (
     without_secrets,
 )
 from hudi_table.table.store.paths import check_folder
-from hudi_table.table.store.ports import Storage
+from hudi_table.table.store.ports import Storage, plain
 from hudi_table.table.store.remote import ObjectStorage
 from hudi_table.table.store.retry import Pace
 
@@ -88,6 +88,28 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     raise InvalidRequestError(
         f"{shown(uri)!r}: no store is known for the scheme {scheme!r}; use a path, file://, memory://, s3://, gs:// or az://",
     )
+
+
+def refuse_nested(place: Storage, source: Storage) -> None:
+    """Raise InvalidRequestError if one of them lies inside the other, links followed, or both are
+    the same. Places of one name at two endpoints are two."""
+    one, other = (plain(each) for each in (place, source))
+    inside = _folder(one), _folder(other)
+    if _endpoint(one) == _endpoint(other) and (inside[0].startswith(inside[1]) or inside[1].startswith(inside[0])):
+        raise InvalidRequestError(
+            f"{place.base_path} and {source.base_path} lie one inside the other: name a place beside it",
+            base_path=place.base_path,
+        )
+
+
+def _folder(storage: Storage) -> str:
+    base = storage.base_path
+    return f"{base if '://' in base else os.path.realpath(base)}/"
+
+
+def _endpoint(storage: Storage) -> set[str]:
+    options = getattr(storage.reopen(), "options", ())
+    return {value.rstrip("/") for key, value in options if "endpoint" in key}
 
 
 def _open_local(path: str, lower_options: dict[str, str]) -> Storage:

@@ -96,7 +96,7 @@ def test_files_have_bounds_in_size_and_number_and_no_row_is_lost_by_them(
 def test_a_table_without_rows_leaves_a_file_with_its_columns(tmp_path: Path) -> None:
     target = tmp_path / "out"
     done = create_table(str(tmp_path / "t"), ROWS.schema, record_key="id").scan().export(str(target))
-    assert (done.rows, done.files, done.next_since) == (0, 1, "")
+    assert (done.rows, done.files, done.next_since) == (0, 1, "earliest")
     assert pq.read_table(next(target.glob("*.parquet"))).schema.names == ROWS.schema.names
 
 
@@ -126,6 +126,39 @@ def test_the_next_one_begins_before_a_write_that_was_pending(tmp_path: Path) -> 
     table = HudiTable(table.context)
     table.upsert(ROWS.slice(0, 1))
     assert table.scan().export(str(tmp_path / "out")).next_since == before
+
+
+def test_changes_with_a_limit_are_refused_for_the_next_export_would_pass_over_the_rest(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    first = table.scan().export(str(tmp_path / "a"))
+    table.upsert(ROWS.slice(0, 5))
+    some = table.scan(query="incremental", since=first.next_since, limit=2)
+    for rows in (some, table.changes(since=first.next_since, limit=2)):
+        with pytest.raises(
+            InvalidOptionError, match=r"limit is 2 .* the next export would pass over the other changes"
+        ):
+            rows.export(str(tmp_path / "b"))
+    assert not (tmp_path / "b").exists()
+    assert some.to_arrow().num_rows == 2
+
+
+def test_behind_a_sample_the_next_export_begins_with_the_earliest(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    done = table.scan(limit=2).export(str(tmp_path / "a"))
+    assert table.scan(query="incremental", since=done.next_since).export(str(tmp_path / "b")).rows == 300
+
+
+@pytest.mark.parametrize("place", ["t", "t/exported", ""])
+def test_a_place_inside_the_table_or_around_it_is_refused(tmp_path: Path, place: str) -> None:
+    table = new_table(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InvalidRequestError, match="lie one inside the other: name a place beside it"):
+        table.scan().export(str(tmp_path / place))
+    (tmp_path / "link").symlink_to(tmp_path / "t")
+    with pytest.raises(InvalidRequestError, match="lie one inside the other"):
+        table.changes().export(str(tmp_path / "link" / "x"))
+    assert sorted(tmp_path.rglob("*")) == sorted([*before, tmp_path / "link"])
+    assert table.scan().export(str(tmp_path / "t2")).rows == 300
 
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:

@@ -102,3 +102,12 @@ def test_the_command_exports_a_table_and_says_where_the_next_one_goes_on(
     capsys.readouterr()
     assert main(["export", str(source), str(tmp_path / "no"), "--format", "hudi", "--query", "cdc"]) == 2
     assert "--format hudi does not go with --query cdc" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", ["source", "source/copy", ""])
+def test_a_copy_does_not_lie_inside_its_source(source: Path, tmp_path: Path, place: str) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InvalidRequestError, match="lie one inside the other: name a place beside it"):
+        import_table(tmp_path / place, source)
+    assert main(["export", str(source), str(tmp_path / place), "--format", "hudi"]) == 1
+    assert sorted(tmp_path.rglob("*")) == before
