@@ -361,8 +361,9 @@ def gone(ctx: TableContext, partition: str, path: str) -> HudiError:
         else f"was cleaned by the clean {clean}"
     )
     return ExpiredError(
-        f"{path} {by} while it was read: begin the read anew (of Spark with a new load), as of a later instant if it named one, or "
-        "retain more commits (hoodie.clean.commits.retained)",
+        f"{path} {by} while it was read: begin the read anew (of Spark with a new load), as of a later instant if it named one; what takes "
+        f"long reads as of a savepoint (hudictl savepoint {ctx.base_path} --create), or of a table that retains more commits "
+        "(hoodie.clean.commits.retained)",
         base_path=ctx.base_path,
         instant=clean,
         path=path,
