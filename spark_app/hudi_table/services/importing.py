@@ -33,9 +33,10 @@ from hudi_table.table.commit import transaction
 from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.rows.spill import GroupedRows
 from hudi_table.table.store.ports import Engine, Storage
-from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.archived import all_writes
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.write.attempt import find_batch
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.write.checks.create_table import TableSpec, config_of, create
 from hudi_table.write.checks.follows import Follows
 from hudi_table.write.checks.table_arguments import names_of
@@ -146,12 +147,18 @@ def _batch_of(snapshot: Snapshot) -> str:
 
 
 def _done_before(storage: Storage, snapshot: Snapshot) -> Instant | None:
-    """The commit that holds the snapshot, if it is on the timeline."""
+    """The commit that holds the snapshot, on the timeline or archived."""
     try:
         ctx = open_context(storage)
     except TableNotFoundError:
         return None
-    return find_batch(ctx, load_timeline(ctx), _batch_of(snapshot), BATCH_KEY)
+    return write_of(ctx, load_timeline(ctx), _batch_of(snapshot))
+
+
+def write_of(ctx: TableContext, timeline: Timeline, batch: str) -> Instant | None:
+    """The commit that carries the batch's name, on the timeline or archived."""
+    found = (instant for instant, said in all_writes(ctx, timeline) if said.extra_metadata.get(BATCH_KEY) == batch)
+    return next(found, None)
 
 
 def _written(
@@ -168,10 +175,10 @@ def _written(
     # decided and killed, which counts.
     transaction.begin(ctx, transaction.write_action(ctx.config)).withdraw()
     timeline = load_timeline(ctx)
-    done = find_batch(ctx, timeline, asked.batch, BATCH_KEY)
+    done = write_of(ctx, timeline, asked.batch)
     if done is not None:
         return replayed_by(done, asked.operation)
-    if any(commit_metadata(ctx, instant).paths for instant in timeline.commits):
+    if any(metadata.paths for _, metadata in all_writes(ctx, timeline)):
         raise _not_empty(ctx)
     follows = Follows(_any_commit, timeline.commits[-1].time)
     try:

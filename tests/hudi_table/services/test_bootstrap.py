@@ -11,6 +11,7 @@ import pytest
 from hudi_table import (
     CorruptTableError,
     HudiTable,
+    InvalidRequestError,
     downgrade_table,
     open_table,
     upgrade_table,
@@ -179,6 +180,20 @@ def test_a_timeline_without_its_bootstrap_still_reads_skeletons(table: HudiTable
     assert BOOTSTRAP_INSTANT in table.timeline(archived=True)["instant"].to_pylist()
     assert rows_of(table) == as_written() | with_changes(1, text="v11")
     assert len(skeletons(table)) >= 3
+
+
+def test_the_same_bootstrap_again_changes_nothing_where_its_commit_is_archived(table: HudiTable, source: Path) -> None:
+    made = {"type": table.context.config.type.value, "version": table.context.config.version}
+    first = bootstrap_table(table.base_path, source, record_key="id", **made)  # type: ignore[arg-type]
+    assert first.replayed
+    for number in range(12):
+        table.upsert(changed(1, text=f"v{number}"))
+    few = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "2"}
+    HudiTable(open_context(AgedStorage(open_storage(table.base_path)))).archive(few)
+    assert BOOTSTRAP_INSTANT not in table.timeline()["instant"].to_pylist()
+    assert bootstrap_table(table.base_path, source, record_key="id", **made) == first  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequestError, match="there is another table"):
+        bootstrap_table(table.base_path, source, record_key="n")
 
 
 def test_a_metadata_table_is_built_over_skeletons(table: HudiTable) -> None:

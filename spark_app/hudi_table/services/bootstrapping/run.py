@@ -50,7 +50,14 @@ from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteS
 from hudi_table.model.timeline.instants import Instant, State, format_instant_time, next_instant_time
 from hudi_table.services.bootstrapping.checks import Modes, bootstrapped_config, check_source, modes_of
 from hudi_table.services.bootstrapping.files import Work, check_place, write_file
-from hudi_table.services.importing import SOURCE_KEY, VERSION_KEY, ImportRequest, import_snapshot, refuse_repeated
+from hudi_table.services.importing import (
+    SOURCE_KEY,
+    VERSION_KEY,
+    ImportRequest,
+    import_snapshot,
+    refuse_repeated,
+    write_of,
+)
 from hudi_table.sources.imports.parquet import ParquetFolder
 from hudi_table.table.bootstrap.sources import BASE_PATH
 from hudi_table.table.commit.transaction import write_action
@@ -59,11 +66,11 @@ from hudi_table.table.store import retry
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.opening import refuse_nested
 from hudi_table.table.store.ports import Engine, Storage
-from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.archived import all_writes
 from hudi_table.table.timeline.instants import in_zone
 from hudi_table.table.timeline.layout import encode_commit
 from hudi_table.table.timeline.properties import create_properties
-from hudi_table.write.attempt import find_batch
 from hudi_table.write.checks.create_table import TableSpec, refuse_other_content
 from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.operations import BATCH_KEY
@@ -136,8 +143,8 @@ def _imported(storage: Storage, folder: ParquetFolder, request: BootstrapRequest
     """All rows are copied, so this is an import."""
     done = import_snapshot(storage, folder, ImportRequest(request.spec, max_memory=request.max_memory), engine)
     ctx = open_context(storage)
-    of_it = [commit_metadata(ctx, each) for each in load_timeline(ctx).commits if each.time == done.instant]
-    return _result(storage, folder, of_it[0], replayed=done.replayed)
+    of_it = next(metadata for each, metadata in all_writes(ctx, load_timeline(ctx)) if each.time == done.instant)
+    return _result(storage, folder, of_it, replayed=done.replayed)
 
 
 def _digest(folder: ParquetFolder, request: BootstrapRequest, config: TableConfig) -> str:
@@ -152,21 +159,20 @@ def _digest(folder: ParquetFolder, request: BootstrapRequest, config: TableConfi
 
 
 def _done_before(storage: Storage, digest: str) -> CommitMetadata | None:
-    """What stands on the timeline, if the table there was made by this very bootstrap. Raises
-    InvalidRequestError for another table."""
+    """What stands on the timeline or in the archive, if the table there was made by this very
+    bootstrap. Raises InvalidRequestError for another table."""
     if not any(map(partial(_is_there, storage), (PROPERTIES, PROPERTIES_BACKUP))):
         # A timeline alone is what a bootstrap leaves that was cut short; opening would wait for the properties.
         return None
     ctx = open_context(storage)
     timeline = load_timeline(ctx)
-    if find_batch(ctx, timeline, _batch(digest), BATCH_KEY) is None:
+    if write_of(ctx, timeline, _batch(digest)) is None:
         raise InvalidRequestError(
             f"there is another table {ctx.config.name!r} at {storage.base_path}: bootstrap into a place of its own",
             base_path=storage.base_path,
         )
-    both = [each for each in timeline.commits if each.time in BOOTSTRAPS]
-    stats = [stat for each in both for stat in commit_metadata(ctx, each).stats]
-    return CommitMetadata("BOOTSTRAP", tuple(stats))
+    both = {each.time: metadata for each, metadata in all_writes(ctx, timeline) if each.time in BOOTSTRAPS}
+    return CommitMetadata("BOOTSTRAP", tuple(stat for time in sorted(both) for stat in both[time].stats))
 
 
 def _is_there(storage: Storage, path: str) -> bool:

@@ -173,11 +173,23 @@ def commit_of(entry: Entry) -> CommitMetadata:
 def archived_commits(ctx: TableContext) -> Iterator[tuple[str, CommitMetadata]]:
     """(instant time, metadata) of the completed writes of the archive, the newest file first.
     Raises CorruptTableError."""
+    return ((instant.time, metadata) for instant, metadata in _archived_writes(ctx))
+
+
+def _archived_writes(ctx: TableContext) -> Iterator[tuple[Instant, CommitMetadata]]:
     for entries in archived_entries(ctx):
         for entry in entries:
             instant = instant_of(entry)
             if instant is not None and instant.completed and instant.action in WRITE_ACTIONS:
-                yield instant.time, commit_of(entry)
+                yield instant, commit_of(entry)
+
+
+def all_writes(ctx: TableContext, timeline: Timeline) -> Iterator[tuple[Instant, CommitMetadata]]:
+    """The completed writes of the timeline, the newest first, then those of the archive, of which
+    one may come twice. The archive is read once the timeline is through. Raises CorruptTableError."""
+    for instant in reversed(timeline.commits):
+        yield instant, commit_metadata(ctx, instant)
+    yield from _archived_writes(ctx)
 
 
 def archived_paths(ctx: TableContext, times: Set[str]) -> dict[str, str]:

@@ -12,14 +12,24 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from hudi_table import HudiError, InvalidDataError, InvalidOptionError, InvalidRequestError, create_table, open_table
+from hudi_table import (
+    HudiError,
+    HudiTable,
+    InvalidDataError,
+    InvalidOptionError,
+    InvalidRequestError,
+    create_table,
+    open_table,
+)
 from hudi_table.cli import main
 from hudi_table.importing import import_table
+from hudi_table.metadata.port import open_context
 from hudi_table.services.importing import ImportRequest, import_snapshot
 from hudi_table.sources.imports.parquet import ParquetFolder
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.opening import open_storage
 from hudi_table.write.checks.create_table import TableSpec
+from tests.support.aged import AgedStorage
 from tests.support.meanwhile import AtCall
 from tests.support.s3 import S3Server
 from tests.support.scale import scale
@@ -99,6 +109,22 @@ def test_the_same_again_changes_nothing_and_other_rows_are_refused(tmp_path: Pat
     with pytest.raises(InvalidRequestError, match="record"):
         import_table(tmp_path / "u", source, record_key="n")
     assert len(rows_of(tmp_path / "u")) == 3
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_the_same_again_changes_nothing_where_its_commit_is_archived(
+    tmp_path: Path, source: Path, version: int
+) -> None:
+    keys = ["id", "city"]
+    first = import_table(tmp_path / "t", source, record_key=keys, version=version)
+    for number in range(8):
+        open_table(tmp_path / "t").upsert(pa.table({"id": ["a"], "city": ["x"], "n": [number]}))
+    few = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "2"}
+    HudiTable(open_context(AgedStorage(open_storage(str(tmp_path / "t"))))).archive(few)
+    assert first.instant not in open_table(tmp_path / "t").timeline()["instant"].to_pylist()
+    again = import_table(tmp_path / "t", source, record_key=keys, version=version)
+    assert (again.instant, again.replayed, again.rows_read) == (first.instant, True, 0)
+    assert ("a", "x", 7) in rows_of(tmp_path / "t")
 
 
 class Killed(BaseException):
