@@ -12,12 +12,13 @@ from typing import Any
 from airflow.sdk import DAG, BaseSensorOperator, PokeReturnValue, task
 
 from hudi_table.callbacks.waiting import commits_since
-from hudi_table.errors import UnavailableError
+from hudi_table.errors import TableNotFoundError, UnavailableError
 
 
 class HudiCommitSensor(BaseSensorOperator):
-    """Waits for commits of the table at `uri`. It returns them, oldest first and at most 200, and
-    the position behind them. `kept_by`: the task whose XCom `position` says where to begin."""
+    """Waits for commits of the table at `uri`, and for the table. It returns them, oldest first and
+    at most 200, and the position behind them. `kept_by`: the task whose XCom `position` says where
+    to begin."""
 
     def __init__(self, *, uri: str, kept_by: str, **settings: Any) -> None:
         super().__init__(**settings)
@@ -29,8 +30,10 @@ class HudiCommitSensor(BaseSensorOperator):
         since = context["ti"].xcom_pull(task_ids=self.kept_by, key="position", include_prior_dates=True)
         try:
             page = commits_since(self.uri, since or "earliest")
-        except UnavailableError as error:
-            self.log.warning("The store does not answer: %s", error)
+            while page.more and not page.told:  # A page of compactions alone: nothing keeps its position.
+                page = commits_since(self.uri, str(page.position))
+        except (TableNotFoundError, UnavailableError) as error:
+            self.log.warning("There are no commits to be had: %s", error)
             return PokeReturnValue(is_done=False)
         commits = [
             {"instant": told.commit.instant, "operation": told.commit.operation, "rows": told.commit.rows_written}

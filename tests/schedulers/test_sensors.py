@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,13 +25,45 @@ import sys
 
 with dg.DagsterInstance.local_temp() as instance:
     cursor = None
-    for _ in sys.stdin:
+    for line in sys.stdin:
+        running = None
+        if line.strip() == "busy":
+            config = {"ops": {"report": {"config": {"commits": []}}}}
+            started = {"status": dg.DagsterRunStatus.STARTED, "run_config": config}
+            running = instance.create_run_for_job(example.after_commits, **started)
         asked = example.commits(dg.build_sensor_context(instance=instance, cursor=cursor))
-        for run in asked.run_requests:
-            done = example.after_commit.execute_in_process(run_config=run.run_config, instance=instance)
-            print("ran", run.run_key, done.success, flush=True)
-        cursor = asked.cursor
+        if running is not None:
+            instance.delete_run(running.run_id)
+        if isinstance(asked, dg.SkipReason):
+            print("skipped", asked.skip_message, flush=True)
+        else:
+            for run in asked.run_requests:
+                done = example.after_commits.execute_in_process(run_config=run.run_config, instance=instance)
+                assert done.success
+                for commit in run.run_config["ops"]["report"]["config"]["commits"]:
+                    print("ran", commit["instant"], flush=True)
+            cursor = asked.cursor
         print("ticked", flush=True)
+"""
+POKE = """
+from functools import partial
+import os
+import sys
+
+from airflow_dag import HudiCommitSensor
+from hudi_table.callbacks import waiting
+
+waiting.commits_after = partial(waiting.commits_after, limit=1)
+
+
+class Told:
+    def xcom_pull(self, **asked):
+        return sys.argv[1]
+
+
+sensor = HudiCommitSensor(task_id="arrived", uri=os.environ["HUDI_TABLE"], kept_by="keep")
+found = sensor.poke({"ti": Told()})
+print("poked", found.is_done, *(each["instant"] for each in (found.xcom_value or {}).get("commits", [])))
 """
 FAILING = """
 import os
@@ -108,7 +140,9 @@ def airflow(tmp_path: Path) -> Callable[..., str]:
     return run
 
 
-def test_dagster_runs_its_job_once_for_each_commit_in_order(table: HudiTable, tmp_path: Path) -> None:
+@pytest.fixture
+def tick(tmp_path: Path) -> Iterator[Callable[..., list[str]]]:
+    """One tick of Dagster's sensor: the instants that a job had, or why none ran."""
     with subprocess.Popen(
         [BIN / "python", "-c", TICK],
         env=environment(tmp_path, DAGSTER_HOME=""),
@@ -120,23 +154,60 @@ def test_dagster_runs_its_job_once_for_each_commit_in_order(table: HudiTable, tm
         assert ticking.stdin is not None
         assert ticking.stdout is not None
 
-        def tick() -> list[str]:
-            """The instants for which a job ran."""
-            ticking.stdin.write("\n")  # type: ignore[union-attr]
+        def once(how: str = "") -> list[str]:
+            ticking.stdin.write(f"{how}\n")  # type: ignore[union-attr]
             ticking.stdin.flush()  # type: ignore[union-attr]
-            ran = []
-            while (line := ticking.stdout.readline().split()) != ["ticked"]:  # type: ignore[union-attr]
+            said = []
+            while (line := ticking.stdout.readline().strip()) != "ticked":  # type: ignore[union-attr]
                 assert line, "it ended"
-                if line[0] == "ran":
-                    assert line[2] == "True"
-                    ran.append(line[1])
-            return ran
+                said.append(line.partition(" ")[2])
+            return said
 
-        assert tick() == instants(table)
-        assert tick() == []
-        new = [upsert(table, "b"), upsert(table, "c")]
-        assert tick() == new
+        yield once
         ticking.stdin.close()
+
+
+def test_dagsters_job_has_each_commit_in_order(tick: Callable[..., list[str]], table: HudiTable) -> None:
+    assert tick() == instants(table)
+    assert tick() == []
+    new = [upsert(table, "b"), upsert(table, "c")]
+    assert tick("busy") == ["the run for earlier commits has not ended"]
+    assert tick() == new
+
+
+def test_sensors_wait_for_a_table_that_is_not_there_yet(tick: Callable[..., list[str]], tmp_path: Path) -> None:
+    (said,) = tick()
+    assert said.startswith("there are no commits to be had: ")
+    assert poked(tmp_path, "earliest") == ["False"]
+    table = create_table(tmp_path / "table", schema=SCHEMA, record_key=["k"])
+    upsert(table, "a")
+    assert tick() == instants(table)
+    assert poked(tmp_path, "earliest") == ["True", instants(table)[0]]
+
+
+def test_airflows_sensor_passes_over_compactions_alone(table: HudiTable, tmp_path: Path) -> None:
+    since = table.history().to_pylist()[0]["instant"]
+    begin = table.timeline()["file"].to_pylist()[-1].partition("_")[2].partition(".")[0] or since
+    for _ in range(3):
+        table.cluster(force=True)
+    assert poked(tmp_path, begin) == ["False"]
+    new = upsert(table, "b")
+    assert poked(tmp_path, begin) == ["True", new]
+
+
+def poked(tmp_path: Path, since: str) -> list[str]:
+    """What Airflow's sensor says of the commits behind a position, where a page has one of them."""
+    done = subprocess.run(
+        [BIN / "python", "-c", POKE, since],
+        env=environment(tmp_path, AIRFLOW_HOME=str(tmp_path / "airflow")),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("poked "))
+    return line.split()[1:]
 
 
 def test_airflow_hands_each_commit_on_once(table: HudiTable, airflow: Callable[..., str]) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from hudi_table.callbacks.commits import Page, commits_after
 from hudi_table.callbacks.kinds import CommitKind
 from hudi_table.callbacks.position import Position
-from hudi_table.errors import InvalidOptionError, UnavailableError
+from hudi_table.errors import InvalidOptionError, TableNotFoundError, UnavailableError
 from hudi_table.metadata.port import open_context
 from hudi_table.read.moments import Moment
+from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.context import TableContext
 
 POLL_SECONDS = 5.0
@@ -30,8 +32,7 @@ def commits_since(
     returns at once, so a sensor may ask as often as its scheduler likes: `str(page.position)` is
     the `since` of the next time. Raises InvalidOptionError, TableNotFoundError, UnavailableError,
     …"""
-    ctx = open_context(open_storage(str(uri), storage_options))
-    return commits_after(ctx, Position.parse(since, ctx.config.timezone), kinds=kinds)
+    return commits_after(*_table(open_storage(str(uri), storage_options), since), kinds=kinds)
 
 
 def wait_for_commit(
@@ -44,28 +45,47 @@ def wait_for_commit(
     storage_options: Mapping[str, str] | None = None,
 ) -> Page | None:
     """`commits_since`, asked every `poll` seconds until there is one; None once `timeout` seconds
-    have passed without. A store that does not answer for a while is asked again."""
+    have passed without. What has completed is looked through before the time ends, however much it
+    is. A store that does not answer for a while is asked again, and a table that is not there yet
+    is waited for."""
     if poll <= 0:
         raise InvalidOptionError(f"poll is {poll}: give seconds, such as 5")
-    ctx = open_context(open_storage(str(uri), storage_options))
-    return wait_in(ctx, Position.parse(since, ctx.config.timezone), timeout=timeout, poll=poll, kinds=kinds)
+    found = wait_at(open_storage(str(uri), storage_options), since, timeout=timeout, poll=poll, kinds=kinds)
+    return None if found is None else found[1]
 
 
-def wait_in(
-    ctx: TableContext, position: Position, *, timeout: float | None, poll: float, kinds: Collection[CommitKind]
-) -> Page | None:
-    """`wait_for_commit` of a table that is open."""
-    clock = ctx.clock
+def wait_at(
+    storage: Storage,
+    since: Moment,
+    *,
+    timeout: float | None,
+    poll: float,
+    kinds: Collection[CommitKind],
+    absent: Callable[[], None] = lambda: None,
+) -> tuple[TableContext, Page] | None:
+    """`wait_for_commit` of the table at a storage, and the table. `absent` is called at first where
+    there is none yet."""
+    Position.parse(since, "UTC")  # Which is refused at once, though its zone is the table's.
+    clock = SystemClock()
     ends = None if timeout is None else clock.boot_seconds() + timeout
-    unanswered = 0
+    table: tuple[TableContext, Position] | None = None
+    unanswered = looks = 0
     while True:
-        more = False
+        looks += 1
         try:
-            page = commits_after(ctx, position, kinds=kinds)
+            table = table or _table(storage, since)
+            page = commits_after(*table, kinds=kinds)
             unanswered = 0
             if page.told:
-                return page
-            position, more = page.position, page.more
+                return table[0], page
+            table = table[0], page.position
+            if page.more:
+                continue
+        except TableNotFoundError:
+            if table is not None:
+                raise
+            if looks == 1:
+                absent()
         except UnavailableError:
             unanswered += 1
             if unanswered >= UNAVAILABLE_MAX:
@@ -73,5 +93,9 @@ def wait_in(
         left = None if ends is None else ends - clock.boot_seconds()
         if left is not None and left <= 0:
             return None
-        if not more:
-            clock.sleep(poll if left is None else min(poll, left))
+        clock.sleep(poll if left is None else min(poll, left))
+
+
+def _table(storage: Storage, since: Moment) -> tuple[TableContext, Position]:
+    ctx = open_context(storage)
+    return ctx, Position.parse(since, ctx.config.timezone)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,12 @@ import pyarrow as pa
 import pytest
 
 from hudi_table import create_table, open_table
+from hudi_table.callbacks import waiting
+from hudi_table.callbacks.commits import commits_after
+from hudi_table.callbacks.kinds import CommitKind
 from hudi_table.callbacks.waiting import commits_since, wait_for_commit
 from hudi_table.cli import exits, main
-from hudi_table.errors import InvalidOptionError
+from hudi_table.errors import InvalidOptionError, TableNotFoundError
 
 ROWS = pa.table({"id": ["a", "b"], "n": [1, 2]})
 
@@ -98,6 +102,39 @@ def test_wait_is_woken_by_a_commit(base: str, capsys: pytest.CaptureFixture[str]
     printed, _ = run(capsys, "wait", base, "--since", position, "--timeout", "60", "--poll", "0.1", "-o", "json")
     writer.join()
     assert len(items(printed)) == 1
+
+
+def test_wait_waits_for_a_table_that_is_not_there_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    later = str(tmp_path / "later")
+    said = ("--timeout", "0.2", "--poll", "0.1")
+    assert main(["wait", later, "--since", "earliest", *said]) == exits.TIMED_OUT
+    assert f"no table lies at {later} yet: waiting for it" in capsys.readouterr().err
+    assert wait_for_commit(later, "earliest", timeout=0.2, poll=0.1) is None
+    with pytest.raises(InvalidOptionError, match="since 'yesterday' is no position"):
+        wait_for_commit(later, "yesterday", timeout=0.2)
+    with pytest.raises(TableNotFoundError):
+        commits_since(later, "earliest")
+
+    def made() -> None:
+        create_table(later, ROWS.schema, record_key="id").upsert(ROWS)
+
+    writer = threading.Timer(0.5, made)
+    writer.start()
+    printed, _ = run(capsys, "wait", later, "--since", "earliest", "--timeout", "60", "--poll", "0.1", "-o", "json")
+    writer.join()
+    assert items(printed)
+
+
+def test_wait_looks_through_all_that_is_there_before_its_time_ends(base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = open_table(base)
+    for _ in range(3):
+        table.cluster(force=True)
+    table.upsert(ROWS)
+    begin = timeline(base)[2].moment
+    monkeypatch.setattr(waiting, "commits_after", partial(commits_after, limit=1))
+    found = wait_for_commit(base, begin, timeout=0)
+    assert found is not None
+    assert [told.commit.kind for told in found.told] == [CommitKind.WRITE]
 
 
 def test_a_sensor_asks_once_and_goes_on(base: str) -> None:
