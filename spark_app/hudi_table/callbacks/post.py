@@ -1,5 +1,8 @@
 """One POST to a receiver that is allowed: to an address that was judged, with a limit for all of
 it, no redirect, no proxy, and no byte of the answer but its status.
+
+Of several addresses the first that answers is taken. Whom HTTPS trusts is said by OpenSSL's
+`SSL_CERT_FILE` and `SSL_CERT_DIR`, else by the system.
 """
 
 from __future__ import annotations
@@ -8,7 +11,7 @@ import http.client
 import io
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -37,14 +40,14 @@ def post(
         return Answer(False, f"host {target.host} is not allowed", refused=True)
     ends = clock.boot_seconds() + seconds
     try:
-        addresses = addresses_of(target)
+        addresses = addresses_of(target, seconds=seconds)
         judged = [each for each in addresses if allowed.address(each)]
         if not judged:
             said = (
                 f"host {target.host} is at {addresses[0]}, an address of this machine or its link, which is not allowed"
             )
             return Answer(False, said, refused=True)
-        status = _exchange(target, judged[0], body, headers, _Deadline(clock, ends))
+        status = _exchange(target, judged, body, headers, _Deadline(clock, ends))
     except TimeoutError:
         return Answer(False, f"no answer within {seconds:g} s")
     except ssl.SSLError as error:
@@ -88,10 +91,24 @@ class _Answering(io.RawIOBase):
         return io.BufferedReader(self)
 
 
-def _exchange(target: Target, address: Address, body: bytes, headers: Mapping[str, str], deadline: _Deadline) -> int:
+def _connected(addresses: Sequence[Address], port: int, deadline: _Deadline) -> socket.socket:
+    """To the first that answers: each has its part of the time that is left. Raises OSError of the
+    last one."""
+    problem = OSError("no address")
+    for number, address in enumerate(addresses):
+        left = (deadline.ends - deadline.clock.boot_seconds()) / (len(addresses) - number)
+        try:
+            return socket.create_connection((str(address), port), timeout=max(0.001, left))
+        except OSError as error:
+            problem = error
+    raise problem
+
+
+def _exchange(
+    target: Target, addresses: Sequence[Address], body: bytes, headers: Mapping[str, str], deadline: _Deadline
+) -> int:
     """The status of the answer. Raises OSError, HTTPException."""
-    left = deadline.ends - deadline.clock.boot_seconds()
-    plain = socket.create_connection((str(address), target.port), timeout=max(0.001, left))
+    plain = _connected(addresses, target.port, deadline)
     connected = plain
     try:
         deadline.apply(plain)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
+from queue import Empty, Queue
 from urllib.parse import urlsplit
 
 from hudi_table.errors import InvalidOptionError
@@ -105,7 +107,33 @@ class Allowed:
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
-def addresses_of(target: Target) -> list[Address]:
-    """All addresses of a host. Raises OSError if it has none."""
-    found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+def addresses_of(target: Target, *, seconds: float | None = None) -> list[Address]:
+    """All addresses of a host. Raises OSError if it has none, TimeoutError if none are known after
+    so many seconds."""
+    if seconds is None:
+        return _resolved(target)
+    # A resolver takes no time to be ended by: it is left to itself, and ends by its own limits.
+    answered: Queue[list[Address] | OSError] = Queue()
+    threading.Thread(target=_answers, args=(target, answered), daemon=True).start()
+    try:
+        found = answered.get(timeout=seconds)
+    except Empty:
+        raise TimeoutError from None
+    if isinstance(found, OSError):
+        raise found
+    return found
+
+
+def _answers(target: Target, answered: Queue[list[Address] | OSError]) -> None:
+    try:
+        answered.put(_resolved(target))
+    except OSError as error:
+        answered.put(error)
+
+
+def _resolved(target: Target) -> list[Address]:
+    try:
+        found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    except UnicodeError as error:  # a part of the name is too long, or empty
+        raise socket.gaierror(socket.EAI_NONAME, "no name of a host") from error
     return list(dict.fromkeys(ipaddress.ip_address(str(each[4][0]).partition("%")[0]) for each in found))

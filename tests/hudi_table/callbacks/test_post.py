@@ -6,6 +6,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from hudi_table.callbacks.sending import Hook
 from hudi_table.callbacks.signatures import HEADER, is_signed, signature
 from hudi_table.errors import InvalidOptionError
 from hudi_table.table.store.clock import SystemClock
+from tests.support.https import QuietHandler, running_https
 from tests.support.receiver import receiver
 
 LOOPBACK = Allowed.of(["127.0.0.1"])
@@ -97,6 +99,83 @@ def test_what_does_not_listen_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     assert posted(f"http://127.0.0.1:{port}/") == Answer(False, "Connection refused")
+
+
+def resolves(monkeypatch: pytest.MonkeyPatch, *addresses: str, seconds: float = 0.0) -> None:
+    """What the name of the receiver resolves to."""
+    real = socket.getaddrinfo
+
+    def found(host: str, port: int, *more: Any, **named: Any) -> list[Any]:
+        if host != "hooks.example.com":
+            return real(host, port, *more, **named)
+        time.sleep(seconds)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
+
+    monkeypatch.setattr(socket, "getaddrinfo", found)
+
+
+def test_a_name_with_an_address_that_does_not_answer_is_reached_at_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolves(monkeypatch, "127.0.0.2", "127.0.0.1")
+    named = Allowed.of(["hooks.example.com", "127.0.0.0/8"])
+    with receiver() as there:
+        assert posted(f"http://hooks.example.com:{there.port}/", named) == Answer(True)
+        assert len(there.sent) == 1
+        one = Allowed.of(["hooks.example.com", "127.0.0.2"])
+        assert posted(f"http://hooks.example.com:{there.port}/", one) == Answer(False, "Connection refused")
+        assert len(there.sent) == 1
+
+
+def test_an_address_that_keeps_silent_leaves_time_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    with receiver() as there, socket.socket() as silent:
+        # A queue of connections that is full answers nobody.
+        silent.bind(("127.0.0.2", there.port))
+        silent.listen(0)
+        with socket.create_connection(("127.0.0.2", there.port)):
+            resolves(monkeypatch, "127.0.0.2", "127.0.0.1")
+            named = Allowed.of(["hooks.example.com", "127.0.0.0/8"])
+            began = time.monotonic()
+            assert posted(f"http://hooks.example.com:{there.port}/", named, seconds=2.0) == Answer(True)
+            assert time.monotonic() - began < 2
+
+
+def test_a_name_that_is_resolved_slowly_costs_its_time_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolves(monkeypatch, "127.0.0.1", seconds=3)
+    began = time.monotonic()
+    assert posted("http://hooks.example.com/", Allowed.of(["*.example.com"]), seconds=0.3) == Answer(
+        False, "no answer within 0.3 s"
+    )
+    assert time.monotonic() - began < 2
+
+
+def test_what_can_be_no_name_of_a_host_is_told() -> None:
+    long = "a" * 64
+    assert posted(f"http://{long}.example.com/", Allowed.of(["*.example.com"])) == Answer(False, "no name of a host")
+
+
+class Taking(QuietHandler):
+    """Takes what is posted."""
+
+    def do_POST(self) -> None:  # noqa: N802  # the base class names it
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(204)
+        self.end_headers()
+
+
+def test_a_receiver_of_https_is_reached_where_its_authority_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_https(Taking, tmp_path) as there:
+        url = f"https://127.0.0.1:{there.port}/commits"
+        assert posted(url) == Answer(False, "TLS: CERTIFICATE_VERIFY_FAILED")
+        (tmp_path / "ca.pem").write_bytes(there.certificate)
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        assert posted(url) == Answer(True)
+        # The name of the URL must be one of the certificate.
+        resolves(monkeypatch, "127.0.0.1")
+        named = Allowed.of(["hooks.example.com", "127.0.0.1"])
+        assert posted(f"https://hooks.example.com:{there.port}/", named) == Answer(
+            False, "TLS: CERTIFICATE_VERIFY_FAILED"
+        )
 
 
 @pytest.mark.parametrize("allowed", [[], ["example.com"], ["10.0.0.0/8"]])
