@@ -51,7 +51,8 @@ class TopicReceiver:
             why = error.message
         if not why:
             return Answer(True)
-        # The next attempt begins anew: nothing that this producer holds still may come behind it.
+        # The next attempt begins anew. What this producer holds still goes nowhere; what it has sent may be written late, as a
+        # repetition, for the next commit waits until an attempt was confirmed.
         self.close()
         return Answer(False, why)
 
