@@ -48,6 +48,7 @@ from hudi_table.model.timeline.instants import format_instant_time
 from hudi_table.table.rows.merge import ALWAYS_DELETE
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import local_now
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice
 
@@ -96,7 +97,7 @@ class KeyStateIndex(LookedUp):
 
     def as_of(self, ctx: TableContext, timeline: Timeline) -> KeyStateIndex:
         """With what is too old now, and what a state must fit that is taken over."""
-        since = format_instant_time(ctx.clock.now() - self.ttl) if self.ttl else ""
+        since = format_instant_time(local_now(ctx) - self.ttl) if self.ttl else ""
         return replace(self, since=since, past=Past.of(self.folder, ctx, timeline) if self.folder else None)
 
     def route(self, keys: Keys, lookup: Lookup | None = None) -> Routed:
