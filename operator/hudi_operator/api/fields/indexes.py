@@ -77,7 +77,9 @@ class TableIndexSpec:
         "too large or too small (MergeOnRead only); Simple and GlobalSimple look it up in the base files, Bloom and GlobalBloom ask their "
         "bloom filters first, RecordIndex and PartitionedRecordIndex (a key in each partition; Hudi 0.15 must not write to such a table) ask the "
         "metadata table and open none; KeyState, as GlobalSimple, keeps the places of all keys on the writing process's disk, for an ingest in mode "
-        "Continuous: each process reads all keys once when it begins; Custom asks an index of a package"
+        "Continuous: a process reads all keys once when it begins, unless options name the folder of the one before it "
+        "(hoodie.lakeops.key.state.folder), and tasks of Spark keep none, they search the files; Custom asks an index of a package. A MergeOnRead "
+        "table that merges by EventTime takes no index by which keys move to another partition: not GlobalSimple, GlobalBloom, KeyState"
     )
     buckets: int | None = prop(
         "file groups of each partition of a Bucket index; of a ConsistentBucket index, with which a partition begins",
