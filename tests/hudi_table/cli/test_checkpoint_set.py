@@ -8,16 +8,17 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hudi_table import create_table, open_table
+from hudi_table import create_table, open_table, write_hudi
 from hudi_table.cli.program import main as hudictl
 from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.marks import Mark
+from hudi_table.model.names import STREAMER_KEY
 from hudi_table.services.setting_checkpoints.audit import SET_KEY
 from hudi_table.sources.checkpoints import current_checkpoint, held_any, held_mark, held_upstream
 from hudi_table.sources.custom import GROUP
@@ -181,6 +182,51 @@ def test_another_table_is_gone_on_from_a_commit_that_its_timeline_has(
     assert held.checkpoint.instant == times[0]
     assert feed.run().outcome == "Succeeded"
     assert feed.numbers() == [1, 2]
+
+
+def taken_by_streamer(feed: Polled, numbers: list[int], checkpoint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a job of Hudi Streamer has taken, and where it stands."""
+    table = create_table(feed.location, polled.SCHEMA, record_key="id")
+    write_hudi(table, polled.rows_of(numbers), extra_metadata={STREAMER_KEY: checkpoint})
+    capsys.readouterr()
+    assert hudictl(["checkpoint", "show", feed.location, "-o", "json"]) == 0
+    (shown,) = json.loads(capsys.readouterr().out)["items"]
+    assert (shown["source"], shown["checkpoint"]) == ("HudiStreamer", checkpoint)
+
+
+def test_an_ingest_goes_on_behind_what_a_job_of_hudi_streamer_took_of_another_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    above = create_table(str(tmp_path / "above"), polled.SCHEMA, record_key="id", version=6)
+    for number in range(3):
+        above.upsert(polled.rows_of([number]))
+    instant = load_timeline(above.context).commits[-3].time
+    feed = Polled(tmp_path / "work", {"type": "Hudi", "hudi": {"location": f"file://{tmp_path}/above"}}, lambda _: None)
+    feed.folder.mkdir()
+    taken_by_streamer(feed, [0], instant, capsys)
+    assert changed(feed, capsys, instant, "--of", f"file://{tmp_path}/above", "--type", "Hudi").code == 0
+    assert feed.run().outcome == "Succeeded"
+    assert feed.numbers() == [0, 1, 2]
+    assert sum(open_table(feed.location).history()["updated"].to_pylist()) == 0, "nothing came twice"
+
+
+def test_an_ingest_goes_on_behind_what_a_job_of_hudi_streamer_took_of_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    feed = polled.of_folder(tmp_path)
+    landing = tmp_path / "landing"
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    for number in range(4):
+        feed.put([number])
+        new = max(landing.glob("*.parquet"), key=lambda path: path.stat().st_ctime_ns)
+        os.utime(new, ns=2 * (int((begin + timedelta(days=number)).timestamp()) * 10**9,))
+    # Its checkpoint is when the newest file that it has taken was last changed, in milliseconds.
+    newest = begin + timedelta(days=1)
+    taken_by_streamer(feed, [0, 1], f"{newest.timestamp() * 1000:.0f}", capsys)
+    moment = (newest + timedelta(milliseconds=1)).isoformat()
+    assert changed(feed, capsys, f"before {moment}", "--of", str(landing), "--type", "Files").code == 0
+    assert feed.run().figures["filesConsumed"] == 2
+    assert feed.numbers() == [0, 1, 2, 3]
 
 
 def test_what_belongs_to_set_is_refused_beside_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
