@@ -51,7 +51,7 @@ def main(seconds: int = SECONDS) -> None:
     began = time.monotonic()
     shutil.rmtree(DEMO, ignore_errors=True)
     DEMO.mkdir()
-    say(f"This takes two to three minutes. All files lie in {DEMO}/.")
+    say(f"This takes up to three minutes. All files lie in {DEMO}/.")
     say("PostgreSQL, Kafka and Debezium start …")
     with running_postgres("wal_level=logical") as database, running_broker() as broker:
         shop = Shop(database.uri)
