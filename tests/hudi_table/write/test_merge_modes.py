@@ -120,6 +120,10 @@ REFUSED: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     "a marker by another field": (UnsupportedTableError, "_event_lsn", {"partial_updates": "FillUnavailable"}),
     "an unknown kind": (InvalidRequestError, "IgnoreDefaults, FillUnavailable", {"partial_updates": "Sometimes"}),
     "keys that move": (UnsupportedTableError, "global index", {"partial_updates": "IgnoreDefaults", "index": "GlobalSimple"}),
+    "keys that move on read": (
+        UnsupportedTableError, "take a Bucket or Simple index, or merge by CommitTime",
+        {"type": "MergeOnRead", "index": "KeyState"},
+    ),
     "a merger on read": (UnsupportedTableError, "copy-on-write", {"merger": "m", "type": "MergeOnRead"}),
     "a merger by event time": (UnsupportedTableError, "CommitTime alone", {"merger": "m", "merge_mode": "EventTime"}),
     "a merger with partial updates": (

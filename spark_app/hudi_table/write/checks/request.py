@@ -210,7 +210,7 @@ def refuse_unsupported(config: TableConfig, *, merges: bool = True) -> None:
             and config.index is not None
             and config.index.type.is_global
             and keys_move(config),
-            "is merge-on-read by event time with a global index",
+            "is merge-on-read by event time with a global index (take a Bucket or Simple index, or merge by CommitTime)",
         ),
         (
             config.index is not None
