@@ -186,7 +186,8 @@ def _archived_writes(ctx: TableContext) -> Iterator[tuple[Instant, CommitMetadat
 
 def all_writes(ctx: TableContext, timeline: Timeline) -> Iterator[tuple[Instant, CommitMetadata]]:
     """The completed writes of the timeline, the newest first, then those of the archive, of which
-    one may come twice. The archive is read once the timeline is through. Raises CorruptTableError."""
+    one may come twice. The archive is read once the timeline is through. Raises
+    CorruptTableError."""
     for instant in reversed(timeline.commits):
         yield instant, commit_metadata(ctx, instant)
     yield from _archived_writes(ctx)

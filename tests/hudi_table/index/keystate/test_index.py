@@ -13,10 +13,9 @@ from __future__ import annotations
 import errno
 import logging
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -26,8 +25,6 @@ from hudi_table.errors import InvalidOptionError, WriteConflictError
 from hudi_table.index.keystate import runs
 from hudi_table.index.keystate.index import KeyStateIndex
 from hudi_table.index.keystate.state import forget_states, held_state
-from hudi_table.metadata.port import open_context
-from hudi_table.model.names import PROPERTIES
 from hudi_table.model.table.config import IndexType
 from hudi_table.model.table.index_properties import INDEX_TYPE, KEY_STATE, STATE_PARTITIONS, STATE_TTL
 from hudi_table.table.store.clock import SystemClock
@@ -192,7 +189,7 @@ def test_keys_of_partitions_that_are_not_kept_are_found_within_their_partition_a
 class Later(SystemClock):
     """A clock of some days later."""
 
-    days = 0.0
+    days = 0
 
     def now(self) -> Any:
         return super().now() + timedelta(days=self.days)
@@ -211,44 +208,6 @@ def test_keys_to_whose_group_nobody_wrote_for_so_long_are_found_within_their_par
     assert contents(table) == [
         ("k0", "y", 20), ("k1", "x", 21), ("k2", "z", 22), ("k3", "x", 3), ("k3", "z", 23), ("k4", "y", 4), ("k5", "z", 5)
     ]  # fmt: skip
-
-
-@pytest.fixture(params=["UTC+8", "UTC-8"])
-def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The zone of this process, west and east of UTC."""
-    with monkeypatch.context() as patched:
-        patched.setenv("TZ", request.param)
-        time.tzset()
-        yield
-    time.tzset()
-
-
-@pytest.mark.parametrize("kept", ["LOCAL", "UTC"])
-@BOTH
-def test_what_is_too_old_is_told_in_the_zone_of_the_tables_timeline(
-    zone: None, kept: str, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    del zone
-    with monkeypatch.context() as patched:
-        # Founded long before, in whatever zone: no instant that follows is drawn by that of the foundation.
-        patched.setattr(SystemClock, "now", lambda _: datetime.now(UTC) - timedelta(days=3))
-        store = new_table(index="KeyState", type=kind).context.storage
-    written = store.get(PROPERTIES)
-    store.put(PROPERTIES, written.replace(b"timeline.timezone=UTC", f"timeline.timezone={kept}".encode()))
-    store.delete(".hoodie/.txn/properties")
-    ctx = open_context(store)
-    assert ctx.config.timezone == kept
-    clock = Later()
-    later = HudiTable(TableContext(store, ctx.config, clock, ctx.metadata, ctx.settings))
-    table = HudiTable(ctx)
-    hour = {STATE_TTL: str(1 / 24)}
-    later.upsert(rows(("a", "x", 1)))
-    clock.days = 1 / 25
-    later.upsert(rows(("a", "y", 2)), options=hour)
-    assert contents(table) == [("a", "y", 2)]
-    clock.days = 2 / 25 + 1 / 200
-    later.upsert(rows(("a", "z", 3)), options=hour)
-    assert contents(table) == [("a", "y", 2), ("a", "z", 3)]
 
 
 @pytest.mark.parametrize(
