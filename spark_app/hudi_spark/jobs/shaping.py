@@ -11,10 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_spark.jobs.target import storage_options
-from hudi_table.api import create_table, write_hudi
 from hudi_table.errors import InvalidDataError, InvalidRequestError
-from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.positions import Positions
 from hudi_table.model.job.shards import ShardPositions
 from hudi_table.services.transforming.chain_check import APART
@@ -23,29 +20,11 @@ from hudi_table.services.transforming.expectations import Expectations, Failure,
 from hudi_table.services.transforming.steps import Chain, Fault, Transforms
 from hudi_table.sources.base import Origin, Rows
 from hudi_table.sources.formats.values import errors_most
-from hudi_table.sources.kafka.refusing import ERROR_KEY as KAFKA_KEY
-from hudi_table.sources.kinesis.rows import ERROR_KEY as KINESIS_KEY
 
-BUCKETS = 4
-_OPTIONS = {"hoodie.write.num.retries.on.conflict.failures": "10"}
-"""Several ingests of one table share one."""
 _PLACE = ("topic", "partition", "offset", "stream", "shard", "sequence")
 
 
 H = TypeVar("H", Positions, ShardPositions)
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorTable:
-    """Which table beside an ingest's keeps what is refused: how its location ends, and its key."""
-
-    suffix: str
-    key: tuple[str, ...]
-
-
-ERRORS = ErrorTable("_errors", KAFKA_KEY)
-KINESIS_ERRORS = ErrorTable("_kinesis_errors", KINESIS_KEY)
-"""Sequence numbers are no offsets: one table could not hold both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,34 +151,9 @@ class Shaping:
         return rows.origin.refused([each.row for each in failures], reasons, [each.name for each in failures])
 
 
-def quarantines(work: Mapping[str, Any]) -> bool:
-    """Whether an ingest sends rows to an error table."""
-    on_fail = [each.get("onFail") for each in work.get("expectations", ())]
-    on_fail += [each.get("onFail") for each in work.get("transform", ())]
-    return work.get("onUndecodable", "Fail") == "Quarantine" or OnFail.QUARANTINE.value in on_fail
-
-
 def told_of_fault(fault: Fault) -> tuple[str, str]:
     """(rule, reason) of a row that a transform cannot take."""
     return f"transform {fault.step + 1}", f"transform {fault.step + 1} cannot take it: {fault.why}"
-
-
-def keep_refused(spec: JobSpec, rows: pa.Table, errors: ErrorTable = ERRORS) -> None:
-    """Keep rows in the error table beside the table, by where they stand in the source: what a
-    later attempt refuses again is there once. Raises what `write_hudi` does."""
-    if not len(rows):
-        return
-    location = str(spec.table["location"])
-    table = create_table(
-        location.rstrip("/") + errors.suffix,
-        rows.schema,
-        record_key=list(errors.key),
-        name=f"{spec.table['name']}{errors.suffix}",
-        index={"type": "Bucket", "buckets": BUCKETS},
-        storage_options=storage_options(spec, location),
-        if_exists="open",
-    )
-    write_hudi(table, rows, operation="upsert", options=_OPTIONS)
 
 
 def refuse_apart(chain: Sequence[Mapping[str, Any]]) -> None:

@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_spark.jobs.shaping import ErrorTable, keep_refused, told_of_fault
+from hudi_spark.jobs.error_tables import ErrorTable, keep_refused
+from hudi_spark.jobs.shaping import told_of_fault
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.model.counts import counted
+from hudi_table.model.job.error_tables import ROWS
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.services.transforming.duckdb import Database
 from hudi_table.services.transforming.expectations import Expectations, Failure, OnFail
@@ -25,7 +27,7 @@ from hudi_table.services.transforming.steps import Chain, Transforms
 from hudi_table.sources.formats.values import errors_most
 from hudi_table.sources.refusing import ERROR_KEY, ERROR_SCHEMA, Place, Refusing
 
-ROW_ERRORS = ErrorTable("_row_errors", ERROR_KEY)
+ROW_ERRORS = ErrorTable(ROWS, ERROR_KEY)
 REFUSED_BYTES_MAX = 256 << 20
 """Of the rows that one commit refuses, which are kept in memory until all are judged."""
 Places = npt.NDArray[np.int64]

@@ -18,11 +18,12 @@ import pyarrow as pa
 
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.decoding import decoding_of, dialect_of, needed_of
+from hudi_spark.jobs.error_tables import keep_refused
 from hudi_spark.jobs.ingests.following import run
 from hudi_spark.jobs.ingests.kafka.here import Here
 from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.shaping import Shaped, Shaping, keep_refused, quarantines
+from hudi_spark.jobs.shaping import Shaped, Shaping
 from hudi_spark.jobs.stopping import Stopping
 from hudi_spark.jobs.target import (
     arrival_decides,
@@ -35,6 +36,7 @@ from hudi_spark.jobs.target import (
 from hudi_table.api import CommitResult, HudiTable, open_table
 from hudi_table.errors import DataLossError, InvalidRequestError, UnsettledDataError, WriteConflictError
 from hudi_table.model.counts import counted
+from hudi_table.model.job.error_tables import quarantines
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.model.job.positions import Extent, Positions
 from hudi_table.services.ingesting import Ingest
