@@ -21,6 +21,7 @@ from hudi_operator.api.table_set import HudiTableSetSpec, OverrideSpec, SetDelet
 from hudi_operator.api.templates import KEY, filled, merged, object_name, values_of, with_key
 from hudi_operator.errors import InvalidSpecError
 from hudi_operator.plan.observed import Problem
+from hudi_table.model.job.error_tables import error_locations
 
 Document = Mapping[str, Any]
 _OF_DEBEZIUM = frozenset({"transaction", "message"})
@@ -126,7 +127,7 @@ def wanted_tables(
         there = stored.get(topic) or labelled.get(name)
         document = document_of(desired, topic, name, overrides.get(topic, _OVERRIDDEN), there)
         document, unknown = _keyed(document, there, keys.get(topic, UNREAD))
-        problem = _unnamed(topic, name) or taken.problem(topic, name, document["spec"].get("location", ""))
+        problem = _unnamed(topic, name) or taken.problem(topic, name, document["spec"])
         if problem is None and there is None and name in strangers:
             problem = Problem(COLLISION, _not_ours(desired, topic, name))
         found.append(Wanted(topic, name, document, there, problem or unknown or _wrong(name, document, there)))
@@ -135,27 +136,41 @@ def wanted_tables(
 
 @dataclass(slots=True)
 class _Taken:
-    """Names and places that topics before have, and what lies above these places."""
+    """Names that topics before have; places of their tables and error tables, and what lies above
+    these places."""
 
     names: dict[str, str] = field(default_factory=dict)
     places: dict[tuple[str, ...], str] = field(default_factory=dict)
     above: dict[tuple[str, ...], str] = field(default_factory=dict)
 
-    def problem(self, topic: str, name: str, location: object) -> Problem | None:
+    def problem(self, topic: str, name: str, spec: Document) -> Problem | None:
         """Why a topic cannot have them, else they are its own."""
-        place = segments(location) if isinstance(location, str) else ()
         other = self.names.get(name)
         if other is not None:
             said = f"topics {other} and {topic} both give the name {name}"
             return Problem(COLLISION, f"{said}: name one of them in overrides, or change template.name")
-        parts = [place[:end] for end in range(1, len(place) + 1)]
-        other = self.above.get(place) or next((self.places[part] for part in parts if part in self.places), None)
-        if other is not None:
-            said = f"topic {topic} gives the location {location}, which is that of topic {other}, or lies above or below it"
-            return Problem(COLLISION, f"{said}: put {{topic}} into template.spec.location, or override one of them")
-        self.names[name], self.places[place] = topic, topic
-        self.above |= dict.fromkeys(parts[:-1], topic)
+        wanted = _places(topic, spec)
+        for place, (whose, location) in wanted.items():
+            parts = [place[:end] for end in range(1, len(place) + 1)]
+            other = self.above.get(place) or next((self.places[part] for part in parts if part in self.places), None)
+            if other is not None:
+                said = f"{whose} gives the location {location}, which is that of {other}, or lies above or below it"
+                return Problem(COLLISION, f"{said}: put {{topic}} into template.spec.location, or override one of them")
+        self.names[name] = topic
+        for place, (whose, _) in wanted.items():
+            self.places[place] = whose
+            self.above |= dict.fromkeys((place[:end] for end in range(1, len(place))), whose)
         return None
+
+
+def _places(topic: str, spec: Document) -> dict[tuple[str, ...], tuple[str, str]]:
+    """Of the table of a topic and of those that keep what its ingests refuse: by place whose it is,
+    and its location."""
+    location = spec.get("location", "")
+    if not isinstance(location, str):
+        return {(): (f"topic {topic}", str(location))}
+    errors = {segments(each): (f"the error table of topic {topic}", each) for each in error_locations(spec)}
+    return {segments(location): (f"topic {topic}", location), **errors}
 
 
 def _unnamed(topic: str, name: str) -> Problem | None:

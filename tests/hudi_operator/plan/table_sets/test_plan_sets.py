@@ -126,6 +126,44 @@ def test_of_two_topics_that_collide_one_has_a_table_and_the_other_is_told(
     assert failing.reason == "NameCollision"
 
 
+@pytest.mark.parametrize(
+    ("there", "comes", "words"),
+    [
+        (
+            "rides",
+            "rides_errors",
+            "topic rides_errors gives the location s3://lake/rides_errors, which is that of the error table of topic rides,",
+        ),
+        (
+            "rides_errors",
+            "rides",
+            "the error table of topic rides gives the location s3://lake/rides_errors, which is that of topic rides_errors,",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "keeps",
+    [{"onUndecodable": "Quarantine"}, {"expectations": [{"name": "n", "sql": "n > 0", "onFail": "Quarantine"}]}],
+)
+def test_a_table_does_not_lie_where_another_topic_keeps_what_it_refuses(
+    there: str, comes: str, words: str, keeps: dict[str, Any]
+) -> None:
+    shop = story([there], {"ingest": [{"name": "feed", "source": SOURCE, **keeps}]}).settles()
+    shop.listed = tuple(sorted((there, comes)))
+    shop.settles()
+    assert [each["spec"]["location"] for each in shop.tables.values()] == [f"s3://lake/{there}"]
+    (failing,) = shop.status.failing
+    assert (failing.topic, failing.reason) == (comes, "NameCollision")
+    assert words in failing.message
+    overrides = [{"topic": comes, "spec": {"location": "s3://lake/apart/{topic}"}}]
+    shop.spec["overrides"] = overrides
+    assert len(shop.settles().tables) == 2
+
+
+def test_where_nothing_is_kept_apart_a_topic_may_be_called_as_an_error_table() -> None:
+    assert len(story(["rides", "rides_errors", "rides_row_errors"]).settles().tables) == 3
+
+
 def test_names_that_kafka_would_not_make_have_no_table() -> None:
     shop = story(["../../theirs", "a/b", "a\nb", "..", "", "x" * 250, "a..", "b"]).settles()
     assert shop.locations() == {"a": "s3://lake/a..", "b": "s3://lake/b"}
