@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from hudi_operator.runtime.local.loop import LocalRuntime
+from hudi_table.cli.program import main as hudictl
 from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.positions import Positions
 from hudi_table.model.names import STREAMER_KEY_V2
@@ -122,6 +123,22 @@ def test_its_rows_do_not_overwrite_newer_ones_and_the_ingest_beside_it_keeps_its
     assert all((STREAMER_KEY_V2 in extra) == (key_of("feed") in extra) for extra in theirs if extra)
     feed.broker.produce(feed.topic, [order(77, 99, text="new")], partition=0)
     assert feed.run().figures["messagesRead"] == 1
+
+
+@pytest.mark.parametrize("runs", [True, False], ids=["begun", "not begun"])
+def test_of_a_checkpoint_that_is_set_of_it_hudi_streamer_is_told_nothing(feed: Feed, *, runs: bool) -> None:
+    feed.broker.produce(feed.topic, [order(i, i) for i in range(40)], partition=0)
+    feed.run(startFrom=begins(feed, 30))
+    theirs = f"{feed.topic},0:40,1:0"
+    feed.open().upsert(feed.open().scan().to_arrow().slice(0, 1), extra_metadata={STREAMER_KEY_V2: theirs})
+    if runs:
+        feed.run(work=OLD, endAt=ends(feed, 20))
+    base = f"file://{feed.location}"
+    assert hudictl(["checkpoint", "set", base, "old", f"{feed.topic},0:25,1:0", "--yes"]) == 0
+    assert held(feed).topics[feed.topic].offsets[0] == 25
+    context = feed.open().context
+    extras = [commit_metadata(context, each).extra_metadata for each in load_timeline(context).commits]
+    assert [each[STREAMER_KEY_V2] for each in extras if STREAMER_KEY_V2 in each][-1] == theirs
 
 
 def test_it_is_taken_beside_a_driver_that_follows_the_topic(feed: Feed) -> None:

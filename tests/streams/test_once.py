@@ -13,6 +13,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
+from hudi_table.cli.program import main as hudictl
 from hudi_table.errors import WriteConflictError
 from hudi_table.model.names import STREAMER_KEY, STREAMER_KEY_V2
 from hudi_table.services.ingesting import Ingest
@@ -333,6 +334,31 @@ def test_a_table_that_hudi_streamer_has_fed_goes_on_where_it_was_and_is_given_ba
     # Theirs is newer again: it is where they have gone on.
     feed.open().upsert(pa.table({"id": ["k0"], "n": [0]}), extra_metadata={own: f"{feed.topic},0:10,1:9"})
     assert feed.run().figures["messagesRead"] == 1
+
+
+RESETS = {STREAMER_KEY: "deltastreamer.checkpoint.reset_key", STREAMER_KEY_V2: "streamer.checkpoint.reset.key.v2"}
+
+
+@pytest.mark.parametrize("sets", [False, True], ids=["runs", "sets"])
+@pytest.mark.parametrize(("version", "theirs"), [(6, STREAMER_KEY), (9, STREAMER_KEY_V2), (9, STREAMER_KEY)])
+def test_where_a_job_of_hudi_streamer_was_told_to_begin_stays_known(
+    broker: Broker, tmp_path: Path, version: int, theirs: str, *, sets: bool
+) -> None:
+    feed = Feed(tmp_path, broker, broker.topic(), {"tableVersion": version})
+    broker.produce(feed.topic, [row(i) for i in range(10)], partition=0)
+    feed.run({"name": "before"})
+    begin, ignored = f"{feed.topic},0:3,1:0", "deltastreamer.checkpoint.ignore_key"
+    told = {theirs: f"{feed.topic},0:8,1:0", RESETS[theirs]: begin, ignored: "monday"}
+    feed.open().upsert(pa.table({"id": ["k0"], "n": [0]}), extra_metadata=told)
+    if sets:
+        assert hudictl(["checkpoint", "set", f"file://{feed.location}", "feed", f"{feed.topic},0:9"]) == 0
+    own = STREAMER_KEY if version == 6 else STREAMER_KEY_V2
+    for number in (10, 11):
+        broker.produce(feed.topic, [row(number)], partition=0)
+        assert feed.run().outcome == "Succeeded"
+        commits = load_timeline(feed.open().context).commits
+        extra = commit_metadata(feed.open().context, commits[-1]).extra_metadata
+        assert (extra[own], extra[RESETS[own]], extra[ignored]) == (f"{feed.topic},0:{number + 1},1:0", begin, "monday")
 
 
 def test_an_attempt_that_slept_commits_nothing(broker: Broker, tmp_path: Path) -> None:

@@ -67,3 +67,26 @@ def test_hudi_streamer_and_an_ingest_take_turns(
     topic, *offsets = [text for text in held if text][-1].split(",")
     assert (topic, sum(int(place.partition(":")[2]) for place in offsets)) == (feed.topic, TURNS * MESSAGES)
     figure(TURNS, "turns of Hudi Streamer and an ingest")
+
+
+def test_a_job_that_was_told_where_to_begin_is_given_back_by_the_same_command(broker: Broker, tmp_path: Path) -> None:
+    index: dict[str, object] = {"index": {"type": "Bucket", "buckets": 2}}
+    feed = Feed(tmp_path, broker, broker.topic(partitions=1), {"orderingFields": ["n"], **index})
+    feed.location.parent.mkdir()
+    fields = [{"name": name, "type": type_} for name, type_ in (("id", "string"), ("n", "long"))]
+    begin = f"{feed.topic},0:3"
+    streamer = Streamer(tmp_path, broker.address, feed.topic, feed.location, fields, BUCKETS, checkpoint=begin)
+    for turn in range(4):
+        numbers = range(turn * 10, turn * 10 + 10)
+        broker.produce(feed.topic, [json.dumps({"id": f"k{n:02}", "n": n}).encode() for n in numbers])
+        if turn % 2:
+            feed.run()
+        else:
+            streamer.run()
+        context = feed.open().context
+        newest = commit_metadata(context, load_timeline(context).commits[-1])
+        inserts = sum(each.num_inserts for each in newest.stats)
+        # What is read again would be an update.
+        updates = sum(each.num_update_writes for each in newest.stats)
+        assert (inserts, updates) == (10 if turn else 7, 0), turn
+    assert [each["n"] for each in feed.rows("id", "n")] == list(range(3, 40))

@@ -20,7 +20,8 @@ RUN_SECONDS_MAX = 240
 @dataclass(frozen=True, slots=True)
 class Streamer:
     """A job of Hudi Streamer of one topic of JSON messages. `fields`: of its Avro schema, as JSON
-    has them; `more`: properties over the defaults."""
+    has them; `more`: properties over the defaults; `checkpoint`: what its command is given as
+    `--checkpoint`."""
 
     folder: Path
     brokers: str
@@ -29,6 +30,7 @@ class Streamer:
     fields: list[dict[str, Any]]
     more: dict[str, str]
     table_type: str = "COPY_ON_WRITE"
+    checkpoint: str = ""
 
     def run(self) -> None:
         """What the topic has by now goes into the table. Raises AssertionError with the end of its
@@ -58,6 +60,7 @@ class Streamer:
                 "schemaProviderClassName": "org.apache.hudi.utilities.schema.FilebasedSchemaProvider",
                 "sourceOrderingField": "n",
                 "propsFilePath": f"file://{settings}",
+                **({"checkpoint": self.checkpoint} if self.checkpoint else {}),
             },
         }
         unwanted = ("SPARK_", "PYSPARK_", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")

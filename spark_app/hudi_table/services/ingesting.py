@@ -105,12 +105,14 @@ class Ingest:
         options = {**MISSING_IS_NULL, **index, **self.options, "hoodie.allow.empty.commit": "true"}
         instant = held.instant if held is not None else None
         place = behind(self.name, positions_of(self.name, self.topic), instant, self.seen())
-        key = key_of(self.name)
+        key, theirs = key_of(self.name), ctx.layout.streamer_key
         held_keys = {key: found.to_text()}
         if self.shares and isinstance(found, ShardPositions):
-            held_keys = shard_keys(key, found, ctx.layout.streamer_key)
+            held_keys = shard_keys(key, found, theirs)
         elif self.shares and isinstance(found, Positions):
-            held_keys = commit_keys(key, found, ctx.layout.streamer_key)
+            held_keys = commit_keys(key, found, theirs)
+        if theirs in held_keys and held is not None and held.streamer is not None:
+            held_keys |= held.streamer.keys(theirs)
         return WriteRequest(
             operation=self.operation,
             options=options,

@@ -15,8 +15,8 @@ from hudi_table.model.job.marks import MARKS_FORMAT, Mark
 from hudi_table.model.job.positions import POSITIONS_FORMAT, Positions, of_streamer
 from hudi_table.model.job.query_mark import QUERY_FORMAT, QueryMark
 from hudi_table.model.job.shards import SHARDS_FORMAT, ShardPositions, of_streamer_shards
+from hudi_table.model.job.streamer import STREAMER_KEYS, StreamerBegin
 from hudi_table.model.job.upstream import UPSTREAM_FORMAT, Upstream
-from hudi_table.model.names import STREAMER_KEY, STREAMER_KEY_V2
 from hudi_table.table.commit.publish import materialise_predecessors
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
@@ -26,23 +26,26 @@ from hudi_table.table.timeline.relisting import relists
 
 AnyCheckpoint = Checkpoint | Positions | ShardPositions | Mark | Upstream | QueryMark | CustomMark
 C = TypeVar("C")
-STREAMER_KEYS = (STREAMER_KEY_V2, STREAMER_KEY)
 
 
 @dataclass(frozen=True, slots=True)
 class HeldPositions:
-    """Positions, and the instant of the commit that holds them."""
+    """Positions, and the instant of the commit that holds them. `streamer`: what a commit has told
+    Hudi Streamer of its topic, None if none did."""
 
     positions: Positions
     instant: str
+    streamer: StreamerBegin | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Held(Generic[C]):
-    """The checkpoint of an ingest, and the instant of the commit that holds it."""
+    """The checkpoint of an ingest, and the instant of the commit that holds it. `streamer`: as of
+    `HeldPositions`."""
 
     checkpoint: C
     instant: str
+    streamer: StreamerBegin | None = None
 
 
 def held_files(ctx: TableContext, ingest: str) -> Held[Checkpoint] | None:
@@ -103,16 +106,16 @@ def current_positions(ctx: TableContext, ingest: str, topic: str | None) -> Held
     `topic`: the ingest's only one, for which what Hudi Streamer has written counts too, if it is
     newer. Raises CorruptTableError for a damaged checkpoint, and for one of another source.
     """
-    found = _newest(ctx, positions_of(ingest, topic))
-    return HeldPositions(read_positions(ctx, ingest, *found), found[0]) if found is not None else None
+    found = _newest_told(ctx, ingest, topic)
+    return HeldPositions(read_positions(ctx, ingest, *found[0]), found[0][0], found[1]) if found is not None else None
 
 
 @relists
 def current_shards(ctx: TableContext, ingest: str, stream: str | None) -> Held[ShardPositions] | None:
     """The same of an ingest from Kinesis; `stream`: its own, None where Hudi Streamer's does not
     count."""
-    found = _newest(ctx, positions_of(ingest, stream))
-    return Held(read_shards(ctx, ingest, *found), found[0]) if found is not None else None
+    found = _newest_told(ctx, ingest, stream)
+    return Held(read_shards(ctx, ingest, *found[0]), found[0][0], found[1]) if found is not None else None
 
 
 def positions_of(ingest: str, topic: str | None) -> Holds:
@@ -124,8 +127,7 @@ def positions_of(ingest: str, topic: str | None) -> Holds:
         own = extra.get(key_of(ingest))
         if own is not None or topic is None or any(key.startswith(KEY_PREFIX) for key in extra):
             return own
-        theirs = next((extra[key] for key in STREAMER_KEYS if key in extra), None)
-        return theirs if theirs is not None and theirs.startswith(f"{topic},") else None
+        return _of_streamer(extra, topic)
 
     return holds
 
@@ -137,6 +139,34 @@ def _newest(ctx: TableContext, holds: Holds) -> tuple[str, str] | None:
     if timeline.pending and materialise_predecessors(ctx, timeline, "", chain.read_tail(ctx).sequence):
         timeline = load_timeline(ctx)
     return newest_with(ctx, timeline, holds)
+
+
+def _newest_told(
+    ctx: TableContext, ingest: str, topic: str | None
+) -> tuple[tuple[str, str], StreamerBegin | None] | None:
+    """As `_newest`, with what the same commit tells Hudi Streamer; of one that sets a checkpoint,
+    and tells nothing, what the newest one before it told."""
+    holds, begin = positions_of(ingest, topic), None
+
+    def found(extra: Mapping[str, str]) -> str | None:
+        nonlocal begin
+        text = holds(extra)
+        if text is not None:
+            begin = StreamerBegin.of(extra)
+        return text
+
+    newest = _newest(ctx, found)
+    if newest is None:
+        return None
+    if begin is None and topic is not None:
+        extras = (commit_metadata(ctx, each).extra_metadata for each in reversed(load_timeline(ctx).commits))
+        begin = next((StreamerBegin.of(each) for each in extras if _of_streamer(each, topic) is not None), None)
+    return newest, begin
+
+
+def _of_streamer(extra: Mapping[str, str], topic: str) -> str | None:
+    theirs = next((extra[key] for key in STREAMER_KEYS if key in extra), None)
+    return theirs if theirs is not None and theirs.startswith(f"{topic},") else None
 
 
 def archived_checkpoints(ctx: TableContext, ingests: Collection[str]) -> dict[str, tuple[str, str]]:

@@ -156,7 +156,7 @@ class _Driver:
             # Another attempt went on from the same place: what it has read counts.
             raise WriteConflictError(f"another attempt has committed as {commit.instant} what comes next")
         self.done.add(shaped, commit)
-        self.place = Held(rows.checkpoint, commit.instant)
+        self.place = Held(rows.checkpoint, commit.instant, self.place.streamer if self.place is not None else None)
         seconds = self.clock.boot_seconds() - began
         self.progress.say(f"{commit.instant}: {counted(shaped.messages, 'message')} committed in {seconds:.1f} s")
 

@@ -114,7 +114,7 @@ class _Driver:
         if self.table is None:
             return None
         held = current_positions(self.table.context, self.ingest.name, self.ingest.topic)
-        return HeldPositions(held.positions.recorded, held.instant) if held is not None else None
+        return replace(held, positions=held.positions.recorded) if held is not None else None
 
     def once(self) -> None:
         """Everything that is there now, of a range once."""
@@ -249,7 +249,8 @@ class _Driver:
         self.done.add(shaped, commit)
         seconds = self.clock.boot_seconds() - began
         self.progress.say(f"{commit.instant}: {counted(shaped.messages, 'message')} committed in {seconds:.1f} s")
-        return HeldPositions(rows.checkpoint.recorded, commit.instant)
+        told = held.streamer if held is not None else None
+        return HeldPositions(rows.checkpoint.recorded, commit.instant, told)
 
 
 def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
