@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,6 +28,16 @@ ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = ("0.15.0", "1.1.1")
 START_SECONDS = 300
 CALL_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class StreamerCheckpoint:
+    """A checkpoint of Hudi Streamer, the `--checkpoint` that its job has begun at, and its
+    `--ignore-checkpoint`."""
+
+    text: str
+    reset: str | None = None
+    ignored: str | None = None
 
 
 class HudiFailedError(AssertionError):
@@ -122,6 +133,13 @@ class HudiOracle:
         """What it writes into the file of a lock, and into the object of one where it has that."""
         answer = self._call({"command": "lock_bytes"})
         return {name: answer[name] for name in ("file", "object") if name in answer}
+
+    def checkpoint(self, base: Path | str, told: StreamerCheckpoint) -> tuple[StreamerCheckpoint, dict[str, str]]:
+        """(what Hudi Streamer of 1.x goes on from on a table, the extra metadata of a commit of its
+        that holds `told`)."""
+        source = "org.apache.hudi.utilities.sources.JsonKafkaSource"
+        answer = self._call({"command": "checkpoint", "base": str(base), "source": source, **asdict(told)})
+        return StreamerCheckpoint(*answer["read"]), answer["written"]
 
     def common_options(self) -> dict[str, str]:
         """What every write here shares: two tasks, and for 1.x to stay on table version 6."""

@@ -12,6 +12,7 @@ that types stay exact. Commands and their fields:
     lock   provider, properties, rounds, critical   takes and gives back a lock that often, inside the file `critical` is made exclusively
     lose_lock   provider, properties                tries once to take a lock, and closes its client
     lock_bytes                                      what Hudi writes into the files of its locks
+    checkpoint base, source, text, reset, ignored   what 1.x reads of the newest commit as Hudi Streamer's checkpoint, and what it records of one
     stop
 
 An answer is {"ok": true, ...} or {"ok": false, "error": class, "message": text}.
@@ -206,6 +207,25 @@ def lock_bytes(spark: SparkSession, _: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
+def checkpoint(spark: SparkSession, command: dict[str, Any]) -> dict[str, Any]:
+    """`read`: by the class that the bundle shares with Hudi Streamer; `written`: the extra metadata
+    of a commit of a job whose source is of class `source`."""
+    jvm: Any = spark._jvm
+    table = jvm.org.apache.hudi.common.table
+    conf = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(spark._jsc.hadoopConfiguration())
+    client = table.HoodieTableMetaClient.builder().setConf(conf).setBasePath(command["base"]).build()
+    timeline = client.getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
+    found = table.checkpoint.CheckpointUtils.getCheckpoint(timeline.readCommitMetadata(timeline.lastInstant().get()))
+    version = client.getTableConfig().getTableVersion().versionCode()
+    made = table.checkpoint.CheckpointUtils.buildCheckpointFromGeneralSource(
+        command["source"], version, command["text"]
+    )
+    return {
+        "read": [found.getCheckpointKey(), found.getCheckpointResetKey(), found.getCheckpointIgnoreKey()],
+        "written": dict(made.getCheckpointCommitMetadata(command["reset"], command["ignored"])),
+    }
+
+
 COMMANDS = {
     "read": read,
     "write": write,
@@ -214,6 +234,7 @@ COMMANDS = {
     "lock": lock,
     "lose_lock": lose_lock,
     "lock_bytes": lock_bytes,
+    "checkpoint": checkpoint,
 }
 
 
