@@ -13,6 +13,7 @@ import pytest
 from hudi_table.api import create_table, write_hudi
 from hudi_table.model.job.positions import Skipped, SkipReason
 from hudi_table.sources.checkpoints import current_positions
+from hudi_table.table.timeline.active import load_timeline
 from tests.support.feeds import Feed, row
 from tests.support.kafka import GUEST, GUEST_PASSWORD, Broker
 from tests.support.kubelet import eventually
@@ -190,8 +191,8 @@ def test_files_that_do_not_tell_are_named(feed: Feed, names: list[str], said: st
     assert said in refused.message
 
 
-def of_table(feed: Feed, other: Path) -> dict[str, Any]:
-    return {"position": "Table", "location": f"file://{other}"}
+def of_table(feed: Feed, other: Path, **more: str) -> dict[str, Any]:
+    return {"position": "Table", "location": f"file://{other}", **more}
 
 
 def test_it_begins_at_the_checkpoint_of_another_table(feed: Feed, tmp_path: Path) -> None:
@@ -205,6 +206,28 @@ def test_it_begins_at_the_checkpoint_of_another_table(feed: Feed, tmp_path: Path
     assert numbers(other) == [10, 11]
     named = other.run({"name": "renamed"}, startFrom=of_table(other, feed.location))
     assert "holds a checkpoint of an ingest 'renamed'" in named.message
+
+
+def test_it_begins_at_the_checkpoint_of_the_commit_of_another_table_that_is_named(feed: Feed, tmp_path: Path) -> None:
+    instants = []
+    for number in range(4):
+        feed.broker.produce(feed.topic, [row(number)], partition=0)
+        feed.run()
+        instants.append(load_timeline(feed.open().context).commits[-1].time)
+    feed.open().upsert(feed.open().scan().to_arrow().slice(0, 1))
+    silent = load_timeline(feed.open().context).commits[-1].time
+    other = Feed(tmp_path / "other", feed.broker, feed.topic)
+    other.folder.mkdir()
+    for named, said in (("20200101000000000", "is no completed commit"), (silent, "holds no checkpoint")):
+        refused = other.run(startFrom=of_table(other, feed.location, instant=named))
+        assert (refused.outcome, refused.error_class) == ("Failed", "InvalidRequest"), refused.message
+        assert f"{named} of the table at {feed.location} {said}" in refused.message
+        assert f"of ingest 'feed': the newest that do are {', '.join(reversed(instants))}" in refused.message
+    named_otherwise = other.run({"name": "feed2"}, startFrom=of_table(other, feed.location, instant=instants[0]))
+    assert "holds no checkpoint of ingest 'feed2': no commit there does" in named_otherwise.message
+    done = other.run(startFrom=of_table(other, feed.location, instant=instants[1]))
+    assert done.outcome == "Succeeded", done.message
+    assert numbers(other) == [2, 3]
 
 
 def test_it_begins_at_hudi_streamers_checkpoint_of_another_table(feed: Feed, tmp_path: Path) -> None:

@@ -133,6 +133,8 @@ KAFKA_BAD = [
     ),
     (kafka(startFrom={"position": "ConnectFiles"}), "positions ConnectFiles and Table need location"),
     (kafka(startFrom={"position": "Table", "location": "orders"}), "location"),
+    (kafka(startFrom={"instant": "20260131120000000"}), "instant belongs to position Table"),
+    (kafka(startFrom={"position": "Table", "location": "s3://b/t", "instant": "newest"}), "instant"),
     (kafka(startFrom={"location": "s3://b/topics"}), "need location, and no other has one"),
     (kafka(startFrom={"position": "Offsets", "offsets": ["orders"]}), "texts such as orders,0:120,1:98"),
     (kafka(tombstones="Drop"), "must be one of Refuse"),
@@ -364,6 +366,7 @@ KAFKA_GOOD += [
     kafka(startFrom={"position": "ConsumerGroup", "group": "shop", "fallback": "Latest"}),
     kafka(startFrom={"position": "ConnectFiles", "location": "s3://landing/topics/orders"}),
     kafka(startFrom={"position": "Table", "location": "s3://lake/orders-before"}),
+    kafka(startFrom={"position": "Table", "location": "s3://lake/orders-before", "instant": "20260131120000000"}),
 ]
 KAFKA_GOOD += [
     backfill(),

@@ -17,9 +17,9 @@ from typing import Any
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.checkpoint import key_of
+from hudi_table.model.job.checkpoint_set import CheckpointSet
 from hudi_table.model.job.positions import Extent, Positions, Skipped, SkipReason, lost
 from hudi_table.model.timeline.instants import comparable_time
-from hudi_table.services.setting_checkpoints.audit import SET_KEY
 from hudi_table.sources.checkpoints import current_positions, read_positions
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import archived_commits
@@ -148,11 +148,8 @@ def _steps(ctx: TableContext, ingest: str) -> list[_Step]:
 
 
 def _is_set(extra: Mapping[str, str], ingest: str) -> bool:
-    text = extra.get(SET_KEY)
-    try:
-        return text is not None and json.loads(text)["ingest"] == ingest
-    except (ValueError, KeyError, TypeError):
-        return False
+    found = CheckpointSet.of(extra)
+    return found is not None and found.ingest == ingest
 
 
 def _set_past(before: Positions, held: Positions) -> list[Skipped]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Generic, TypeVar
 
-from hudi_table.errors import CorruptTableError, ObjectNotFoundError
+from hudi_table.errors import CorruptTableError, InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.job.checkpoint import KEY_PREFIX, Checkpoint, find, key_of
 from hudi_table.model.job.checkpoint_text import form_of
 from hudi_table.model.job.custom import CUSTOM_FORMAT, CustomMark
@@ -26,6 +27,8 @@ from hudi_table.table.timeline.relisting import relists
 
 AnyCheckpoint = Checkpoint | Positions | ShardPositions | Mark | Upstream | QueryMark | CustomMark
 C = TypeVar("C")
+NAMED_MAX = 5
+"""So many commits stand in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,32 @@ def current_shards(ctx: TableContext, ingest: str, stream: str | None) -> Held[S
     count."""
     found = _newest_told(ctx, ingest, stream)
     return Held(read_shards(ctx, ingest, *found[0]), found[0][0], found[1]) if found is not None else None
+
+
+@relists
+def positions_at(ctx: TableContext, ingest: str, topic: str | None, instant: str) -> HeldPositions:
+    """The positions that the commit of an instant holds; `topic` as of `current_positions`. Raises
+    what `checkpoint_at` does, and CorruptTableError for a damaged checkpoint."""
+    text = checkpoint_at(ctx, ingest, positions_of(ingest, topic), instant)
+    return HeldPositions(read_positions(ctx, ingest, instant, text), instant)
+
+
+def checkpoint_at(ctx: TableContext, ingest: str, holds: Holds, instant: str) -> str:
+    """The checkpoint of an ingest that the commit of an instant holds. Raises InvalidRequestError
+    where there is none, with the newest commits that hold one."""
+    commits = {each.time: each for each in reversed(load_timeline(ctx).commits)}
+    named = commits.get(instant)
+    text = holds(commit_metadata(ctx, named).extra_metadata) if named is not None else None
+    if text is not None:
+        return text
+    held = (time for time, each in commits.items() if holds(commit_metadata(ctx, each).extra_metadata) is not None)
+    there = ", ".join(islice(held, NAMED_MAX))
+    what = "holds no checkpoint" if named is not None else "is no completed commit of the active timeline, and has none"
+    raise InvalidRequestError(
+        f"{instant} of the table at {ctx.base_path} {what} of ingest {ingest!r}: "
+        + (f"the newest that do are {there}" if there else "no commit there does"),
+        base_path=ctx.base_path,
+    )
 
 
 def positions_of(ingest: str, topic: str | None) -> Holds:

@@ -105,6 +105,12 @@ _START_RULES = (
         "location",
         lambda s: (s.position in (StartPosition.CONNECT_FILES, StartPosition.TABLE)) == (s.location is not None),
     ),
+    Rule(
+        "!has(self.instant) || self.position == 'Table'",
+        "instant belongs to position Table",
+        "instant",
+        lambda s: s.instant is None or s.position == StartPosition.TABLE,
+    ),
 )
 """Of a beginning alone."""
 
@@ -138,6 +144,12 @@ class StartFromSpec:
         None,
         pattern=LOCATION,
         max_length=1024,
+    )
+    instant: str | None = prop(
+        "of position Table: the commit of that table whose checkpoint is taken, as hudictl timeline lists it; the newest that holds one if absent",
+        None,
+        pattern="^[0-9]{14}([0-9]{3})?$",
+        max_length=17,
     )
 
 

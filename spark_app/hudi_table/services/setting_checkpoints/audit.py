@@ -3,24 +3,16 @@ has columns, and no row taken twice unless that is wanted."""
 
 from __future__ import annotations
 
-import json
-
 import pyarrow as pa
 
 from hudi_table.errors import InvalidRequestError
+from hudi_table.model.job.checkpoint_set import SET_KEY
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import Holds
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import table_schema
 
 UPSERT = "UPSERT"
-SET_KEY = "lakeops.checkpoint.set"
-"""Of a commit that sets a checkpoint: who did so, and what it was before."""
-
-
-def audit_of(ingest: str, by: str, before: str | None) -> dict[str, str]:
-    """What the commit says of it."""
-    return {SET_KEY: json.dumps({"ingest": ingest, "by": by, "before": before})}
 
 
 def schema_of(ctx: TableContext) -> pa.Schema:

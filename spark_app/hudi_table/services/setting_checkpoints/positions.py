@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.checkpoint import key_of
+from hudi_table.model.job.checkpoint_set import CheckpointSet
 from hudi_table.model.job.positions import Positions, TopicPositions, parse_streamer
 from hudi_table.model.job.shards import ShardPosition, ShardPositions, of_streamer_shards
 from hudi_table.model.job.streamer import StreamerBegin
 from hudi_table.services.ingesting import Ingest
 from hudi_table.services.inline import ENABLED as SERVICES
-from hudi_table.services.setting_checkpoints.audit import audit_of, check_back, schema_of
+from hudi_table.services.setting_checkpoints.audit import check_back, schema_of
 from hudi_table.sources.base import Rows
 from hudi_table.sources.checkpoints import Held, HeldPositions, current_positions, current_shards, positions_of
 from hudi_table.table.timeline.active import load_timeline
@@ -42,7 +43,7 @@ def set_positions(ctx: TableContext, ingest: str, text: str, *, by: str, again: 
     before = None
     if held is not None:
         before = (held.positions if isinstance(held, HeldPositions) else held.checkpoint).to_text()
-    audit = audit_of(ingest, by, before)
+    audit = CheckpointSet(ingest, by, before).to_extra()
     kept = Ingest(ingest, topic, "upsert", {SERVICES: "false"}, shares=tells is True)
     nothing = schema.empty_table().to_reader()
     if isinstance(positions, ShardPositions):

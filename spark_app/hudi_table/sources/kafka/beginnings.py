@@ -5,7 +5,7 @@ Facts: the HDFS sink of Kafka Connect names its files `topic+partition+start+end
 is the offset of the last message in it. Hudi's `KafkaConnectHdfsProvider` takes the greatest `end`
 of a partition for the next offset, so one message of each comes twice; here the next one is behind
 it. Hudi's `InitialCheckpointFromAnotherHoodieTimelineProvider` takes the newest checkpoint of
-another table's commits.
+another table's commits; here a commit may be named, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from hudi_table.errors import InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.job.positions import Extent, Positions, TopicPositions, checked_offset
-from hudi_table.sources.checkpoints import current_positions
+from hudi_table.sources.checkpoints import current_positions, positions_at
 from hudi_table.sources.kafka.brokers import Brokers
 from hudi_table.sources.kafka.settings import KafkaSettings
 from hudi_table.table.store.ports import Storage
@@ -102,7 +102,10 @@ def _behind(end: int, name: str) -> int:
 
 
 def _of_table(settings: KafkaSettings, ingest: str, found: Extent, table: TableContext) -> Positions:
-    held = current_positions(table, ingest, settings.only_topic)
+    if settings.instant:
+        held = positions_at(table, ingest, settings.only_topic, settings.instant)
+    else:
+        held = current_positions(table, ingest, settings.only_topic)
     if held is None:
         streamer = f", nor one of Hudi Streamer of topic {settings.only_topic}" if settings.only_topic else ""
         raise InvalidRequestError(

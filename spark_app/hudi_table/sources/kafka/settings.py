@@ -44,6 +44,7 @@ class KafkaSettings:
     group: str = ""
     fallback: str = "Earliest"
     location: str = ""
+    instant: str = ""
     tombstones: str = "Refuse"
     key_format: str = "raw"
     metadata: tuple[str, ...] = ()
@@ -102,6 +103,7 @@ class KafkaSettings:
                 "kafka.startFrom.fallback", str(start.get("fallback") or "Earliest"), ("Earliest", "Latest")
             ),
             location=_needed(start, "location", "ConnectFiles", "Table"),
+            instant=str(start.get("instant") or ""),
             timestamp=int(start.get("timestampMillis", 0)),
             offsets=explicit_offsets(start.get("offsets", ())),
             end=End.of(raw.get("endAt")),
