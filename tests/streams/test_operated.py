@@ -199,6 +199,9 @@ def test_a_checkpoint_is_shown_and_set(place: Place, capsys: pytest.CaptureFixtu
     assert f'"{topic}"' in audit["before"]
     done = place.apply(place.document())["status"]["runs"][0]
     assert done["figures"]["messagesRead"] == 3
+    assert hudictl(["checkpoint", "set", base, "feed", "--from-commit", last.time]) == 0
+    assert f"feed goes on at {topic},0:7,1:5" in capsys.readouterr().err
+    assert place.apply(place.document())["status"]["runs"][0]["figures"]["messagesRead"] == 3
     assert (
         hudictl(["checkpoint", "set", base, "feed", "nonsense"]) == 2
         or "topic,partition:offset" in capsys.readouterr().err

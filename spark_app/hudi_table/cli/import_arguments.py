@@ -62,7 +62,9 @@ def _described(parser: argparse.ArgumentParser, indexes: str) -> None:
 def checkpoint_action(parser: argparse.ArgumentParser) -> None:
     """What is to be done: it stands before the table."""
     actions = ("show", "set", "replay-plan")
-    parser.add_argument("action", choices=actions, help="set needs INGEST and OFFSETS, replay-plan INGEST")
+    parser.add_argument(
+        "action", choices=actions, help="set needs INGEST and OFFSETS or --from-commit, replay-plan INGEST"
+    )
 
 
 def checkpoint_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,6 +75,11 @@ def checkpoint_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OFFSETS",
         nargs="?",
         help="set: of one topic, the next to read, as orders,0:120,1:98; of a stream of Kinesis, the last that was read, as orders,shardId-000000000000:495; of Jdbc and Sql 'COLUMN VALUE', of Hudi INSTANT, of Custom 'NAME POSITION', of Files 'before MOMENT'",
+    )
+    parser.add_argument(
+        "--from-commit",
+        metavar="INSTANT",
+        help="set: where the ingest was in this commit of the table, in place of OFFSETS",
     )
     parser.add_argument(
         "--of",

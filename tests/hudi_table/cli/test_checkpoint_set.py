@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -234,3 +236,74 @@ def test_what_belongs_to_set_is_refused_beside_show(tmp_path: Path, capsys: pyte
     create_table(feed.location, polled.SCHEMA, record_key="id").upsert(polled.rows_of([1]))
     assert hudictl(["checkpoint", "show", feed.location, "--of", "x"]) == 2
     assert "belong to checkpoint set" in capsys.readouterr().err
+
+
+def shown(feed: Polled, capsys: pytest.CaptureFixture[str], *verb: str) -> dict[str, Any]:
+    """The first row that a verb prints."""
+    capsys.readouterr()
+    assert hudictl([*verb, feed.location, "-o", "json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)["items"][0]
+    return found
+
+
+def test_who_has_set_a_checkpoint_is_shown_also_when_the_ingest_has_gone_on(
+    tmp_path: Path, package: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = polled.of_package(tmp_path)
+    feed.put(range(10))
+    feed.run()
+    before = shown(feed, capsys, "checkpoint", "show")
+    assert [before[name] for name in ("setBy", "setInstant", "setBefore")] == [None, None, None]
+    # What the environment says is not what the process is.
+    monkeypatch.setenv("LOGNAME", "somebody")
+    assert changed(feed, capsys, "lines 7", "--yes").code == 0
+    by = f"{pwd.getpwuid(os.getuid()).pw_name}@{socket.gethostname()}"
+    instant = load_timeline(open_table(feed.location).context).commits[-1].time
+    assert shown(feed, capsys, "timeline")["checkpointSet"] == f"feed by {by}"
+    assert feed.run().figures["recordsInserted"] == 3
+    after = shown(feed, capsys, "checkpoint", "show")
+    assert (after["checkpoint"], after["setBy"], after["setInstant"], after["setBefore"]) == (
+        "lines 10",
+        by,
+        instant,
+        "lines 10",
+    )
+
+
+def test_a_user_without_an_entry_sets_one_too(
+    tmp_path: Path, package: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = polled.of_package(tmp_path)
+    feed.put(range(10))
+    feed.run()
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 98_765)
+    assert changed(feed, capsys, "lines 7", "--yes").code == 0
+    assert audit(feed)["by"] == f"uid 98765@{socket.gethostname()}"
+
+
+def test_an_ingest_goes_on_where_it_was_in_a_commit_that_is_named(
+    tmp_path: Path, package: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    feed = polled.of_package(tmp_path)
+    times = []
+    for begin in (0, 10, 20):
+        feed.put(range(begin, begin + 10))
+        assert feed.run().outcome == "Succeeded"
+        times.append(load_timeline(open_table(feed.location).context).commits[-1].time)
+
+    def goes_back(*more: str) -> Asked:
+        capsys.readouterr()
+        code = hudictl(["checkpoint", "set", feed.location, "feed", *more])
+        return Asked(code, capsys.readouterr().err)
+
+    unknown = goes_back("--from-commit", "20200101000000000")
+    assert unknown.code == 1
+    assert f"has none of ingest 'feed': the newest that do are {times[-1]}, " in unknown.said
+    assert times[0] in unknown.said
+    assert "--from-commit INSTANT in place of OFFSETS" in goes_back("lines 3", "--from-commit", times[0]).said
+    assert "give --yes" in goes_back("--from-commit", times[0]).said
+    done = goes_back("--from-commit", times[0], "--yes")
+    assert (done.code, "feed goes on at lines 10" in done.said) == (0, True), done.said
+    assert feed.run().figures["recordsInserted"] == 20

@@ -9,6 +9,7 @@ from typing import Any
 from hudi_table.cli import exits
 from hudi_table.cli.opened import age_seconds, opened
 from hudi_table.cli.output import Column, Document, emit
+from hudi_table.model.job.checkpoint_set import CheckpointSet
 from hudi_table.read.output.human import age, number, size
 from hudi_table.read.tables import Row, archived_rows, history_rows, timeline_rows
 from hudi_table.table.timeline.active import load_timeline
@@ -28,6 +29,7 @@ _COLUMNS = (
     Column("sizeBytes", "Written", size, right=True),
     Column("replacedGroups", "Replaced", number, wide=True, right=True),
     Column("partitions", "Partitions", number, wide=True, right=True),
+    Column("checkpointSet", "Checkpoint set", wide=True),
     Column("file", "File", wide=True),
 )
 
@@ -38,6 +40,10 @@ def _instants(ctx: TableContext, args: argparse.Namespace) -> tuple[list[Row], d
     before, wrote = archived_rows(ctx, timeline) if args.archived else ([], [])
     instants = [*before, *timeline_rows(timeline)][::-1][: args.limit]
     return instants, {row["instant"]: row for row in [*wrote, *history_rows(ctx, timeline, args.limit)]}
+
+
+def _who(found: CheckpointSet | None) -> str | None:
+    return f"{found.ingest} by {found.by}" if found is not None else None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
                 "sizeBytes": done.get("bytes"),
                 "replacedGroups": done.get("replaced_groups"),
                 "partitions": done.get("partitions"),
+                "checkpointSet": _who(done.get("checkpoint_set")),
                 "file": instant["file"],
             }
         )
