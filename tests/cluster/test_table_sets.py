@@ -20,9 +20,11 @@ from hudi_table.api import open_table
 from tests.support import kubelet
 from tests.support.api_server import ApiServer
 from tests.support.chart_operator import run_pod
+from tests.support.connect import following
 from tests.support.kafka import PASSWORD, USER, Broker, running_broker
 from tests.support.manifests import manifest, spec
 from tests.support.operator_process import operator
+from tests.support.postgres import running_postgres
 from tests.support.set_manifests import set_spec
 
 APPEARS_SECONDS = 150.0
@@ -213,3 +215,45 @@ def test_what_cannot_be_done_is_said_and_what_is_somebody_elses_is_left_alone(sh
     assert "orders" in shop.is_said("Ready", "TablesStarting", "again")
     assert shop.tables()["orders"]["metadata"]["labels"][SET] == "again"
     assert json.dumps(shop.tables()["users"]["spec"]).count("theirs") == 1
+
+
+def test_the_tables_of_a_database_are_followed_and_a_new_one_comes_by_itself(shop: Shop) -> None:
+    prefix, everything = shop.namespace, {"publication.autocreate.mode": "all_tables"}
+    source = {"type": "Debezium", "format": "json", "kafka": {"brokers": shop.broker.address, "topics": ["{topic}"]}}
+    with running_postgres("wal_level=logical") as database:
+        database.execute(
+            "create table orders (id bigint primary key, n int)",
+            "create table lines (order_id bigint, position int, text text, primary key (order_id, position))",
+            "create schema apart create table notes (id bigint primary key)",
+            "insert into orders select i, i from generate_series(1, 3) i",
+            "insert into lines select i, 1, 'x' from generate_series(1, 2) i",
+            "insert into apart.notes values (1)",
+        )
+        with following(shop.broker, database, "public.*,apart.*", **{"topic.prefix": prefix}, **everything):
+            table = {
+                "location": f"file://{shop.folder}/lake/{{table}}",
+                "recordKey": ["{key}"],
+                "orderingFields": ["_event_lsn"],
+                "ingest": [{"name": "changes", "source": source}],
+            }
+            selector = {"database": {"topicPrefix": prefix, "tablePattern": "public\\..*"}}
+            document = manifest(
+                "shop", "HudiTableSet", **set_spec(table, template={"name": "{table}"}, selector=selector)
+            )
+            shop.server.apply({**document, "metadata": {"name": "shop", "namespace": prefix}})
+            shop.has_tables("lines", "orders")
+            shop.takes_in("orders", 3)
+            shop.takes_in("lines", 2)
+            database.execute("create table items (code text primary key)", "insert into items values ('a'), ('b')")
+            database.execute("delete from orders where id = 2")
+            # Nobody touches the set.
+            shop.has_tables("items", "lines", "orders")
+            shop.takes_in("items", 2)
+            shop.takes_in("orders", 2)
+    tables = shop.tables()
+    assert {name: each["spec"]["recordKey"] for name, each in tables.items()} == {
+        "items": ["code"],
+        "lines": ["order_id", "position"],
+        "orders": ["id"],
+    }
+    assert "3 topics with a table each" in shop.is_said("Ready", "TablesReady")
