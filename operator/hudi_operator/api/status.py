@@ -104,7 +104,7 @@ class IngestStatus:
         None,
     )
     lag: str = prop(
-        "age of the oldest of them; of a stream of which messages wait, of the newest in the table, and of Kinesis of the oldest that waits",
+        "age of the oldest of them: of the file, message, record or commit that has waited longest; 0s of sources that only jobs ask",
         "0s",
     )
     in_flight_messages: int = prop(

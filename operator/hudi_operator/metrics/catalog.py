@@ -90,7 +90,7 @@ TABLES = (
     _gauge(
         "hudi_table_ingest_lag_seconds",
         (*TABLE, "ingest"),
-        "age of the oldest file that waits, as of the last reconcile",
+        "age of the oldest file, message, record or commit that waits, as of the last reconcile",
     ),
     _gauge("hudi_table_ingest_pending_files", (*TABLE, "ingest"), "files of the source that are not in the table"),
     _gauge(

@@ -170,7 +170,8 @@ class SourceObservation:
     checkpoint (None where there is no table), or how many messages a queue has that tells of files;
     or why that could not be seen. `lag`: since when records of a stream wait, or why that is not
     known, which keeps no job from being started; None where nobody looks. `retention`: how long the
-    brokers keep what waits, in the same way; `unread`: what waits in those partitions that told."""
+    brokers keep what waits, in the same way; `unread`: what waits in those partitions that told;
+    `told`: these, and those in which nothing waits but markers, by topic and number."""
 
     ingest: str
     files: tuple[SourceFile, ...] = ()
@@ -181,6 +182,7 @@ class SourceObservation:
     lag: StreamLag | Problem | None = None
     retention: Retention | Problem | None = None
     unread: tuple[Unread, ...] = ()
+    told: frozenset[tuple[str, int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from hudi_operator.plan.effects import Effect, Launch, Stop
 from hudi_operator.plan.observed import CommittedCheckpoint, Observed, SourceObservation, TableObservation
 from hudi_operator.plan.table import plan_table
 from hudi_table.model.job.positions import Extent, Positions, TopicExtent, TopicPositions
+from hudi_table.model.job.retention import Unread
 from hudi_table.model.table.config import TableType
 from tests.support.manifests import ingest
 from tests.support.plans import COMMIT, CONFIG, NOW, desired, status_of, table
@@ -33,9 +34,11 @@ def fed(offset: int, *, seconds_ago: int = 5) -> TableObservation:
 def planned(
     found: TableObservation | None, there: Extent, *runs: RunStatus, of: dict[str, Any] | None = None, **changes: Any
 ) -> list[Effect]:
-    source = changes.pop("source", KAFKA)
+    source, unread = changes.pop("source", KAFKA), changes.pop("unread", ())
+    told = frozenset((each.topic, each.partition) for each in unread)
     wanted = desired(ingest=[ingest(source=source, **changes)], **(of or {}))
-    return plan_table(wanted, Observed(table=found, sources=(SourceObservation("feed", extent=there),), runs=runs), NOW)
+    seen = SourceObservation("feed", extent=there, unread=unread, told=told)
+    return plan_table(wanted, Observed(table=found, sources=(seen,), runs=runs), NOW)
 
 
 def launches(effects: list[Effect]) -> list[Launch]:
@@ -153,20 +156,51 @@ def test_a_driver_that_has_ended_is_followed_beside_a_service_at_work() -> None:
     assert not launches(planned(fed(10), extent(30), service, mode="Once"))
 
 
-def test_lag_is_told_by_the_newest_message_in_the_table() -> None:
-    def told(found: TableObservation | None, there: Extent, **changes: Any) -> tuple[tuple[str, str, str], Any]:
-        effects = planned(found, there, mode="Continuous", **changes)
-        return conditions(effects)["Fresh"], status_of(effects).ingest[0]
+def told(found: TableObservation | None, there: Extent, **changes: Any) -> tuple[tuple[str, str, str], Any]:
+    effects = planned(found, there, mode="Continuous", **changes)
+    return conditions(effects)["Fresh"], status_of(effects).ingest[0]
 
+
+def oldest(seconds_ago: float, partition: int = 0) -> Unread:
+    return Unread("orders", partition, 20, MILLIS - int(1000 * seconds_ago), 100.0)
+
+
+def test_lag_is_the_age_of_the_oldest_message_that_waits() -> None:
     fresh, feed = told(fed(10, seconds_ago=500), extent(10))
     assert (fresh[1], feed.pending_messages, feed.lag) == ("UpToDate", 0, "0s")
-    fresh, feed = told(fed(10, seconds_ago=50), extent(30))
-    assert (fresh[1], feed.pending_messages, feed.lag) == ("UpToDate", 20, "50s")
-    fresh, feed = told(fed(10, seconds_ago=70), extent(30))
-    assert fresh == (
-        "False", "MessagesWaiting",
-        "at most 20 messages of feed not in the table yet, and the newest there is older than 60s",
-    )  # fmt: skip
-    assert told(fed(10, seconds_ago=70), extent(30), freshness="5m")[0][0] == "True"
+    fresh, feed = told(fed(10, seconds_ago=36_000), extent(30), unread=(oldest(1),))
+    assert (fresh[1], feed.pending_messages, feed.lag) == ("UpToDate", 20, "1s"), "the topic was idle for hours"
+    fresh, feed = told(fed(10, seconds_ago=5), extent(30), unread=(oldest(70),))
+    assert (feed.lag, fresh) == ("1m10s", (
+        "False", "MessagesWaiting", "at most 20 messages of feed not in the table yet, the oldest for longer than 60s",
+    ))  # fmt: skip
+    assert told(fed(10), extent(30), unread=(oldest(70),), freshness="5m")[0][0] == "True"
     assert told(None, extent(30))[0][2] == "feed has committed nothing yet"
     assert told(None, extent(30))[1].pending_messages is None
+
+
+def test_of_several_partitions_the_one_that_is_furthest_behind_counts() -> None:
+    there = Extent("c", {"orders": TopicExtent("one", {0: 0, 1: 0}, {0: 30, 1: 30}, {})})
+    held = Positions("c", {"orders": TopicPositions("one", {0: 10, 1: 10})}, "a", MILLIS)
+    found = table(checkpoints={"feed": CommittedCheckpoint(held, COMMIT.time)})
+    fresh, feed = told(found, there, unread=(oldest(2), oldest(2 * 86_400, partition=1)))
+    assert (fresh[0], feed.lag) == ("False", "2d")
+
+
+def test_of_partitions_that_did_not_tell_the_newest_message_in_the_table_counts() -> None:
+    fresh, feed = told(fed(10, seconds_ago=50), extent(30))
+    assert (fresh[1], feed.lag) == ("UpToDate", "50s")
+    fresh, feed = told(fed(10, seconds_ago=70), extent(30))
+    assert (fresh[0], feed.lag) == ("False", "1m10s")
+
+
+def test_a_timestamp_of_the_future_makes_nothing_fresh() -> None:
+    century = -75 * 365 * 86_400
+    fresh, feed = told(fed(10, seconds_ago=century), extent(30))
+    assert fresh[2] == "at most 20 messages of feed not in the table yet, and it is not known since when"
+    fresh, feed = told(fed(10, seconds_ago=70), extent(30), unread=(oldest(century),))
+    assert (fresh[0], feed.lag) == ("False", "1m10s"), "it tells as little as a partition that is silent"
+    fresh, feed = told(fed(10, seconds_ago=36_000), extent(30), unread=(oldest(-5),))
+    assert (fresh[1], feed.lag) == ("UpToDate", "0s"), "clocks differ by seconds"
+    endless = fed(10, seconds_ago=-(1 << 62) // 1000)
+    assert told(endless, extent(30), unread=(oldest(-(1 << 62) // 1000),))[0][0] == "False"

@@ -193,7 +193,7 @@ class IngestSpec:
         max_length=32,
     )
     freshness: str | None = prop(
-        "of a stream: Fresh is False once messages wait and the newest in the table is older, 60s if absent; of Kinesis, once a record has waited for longer; of another table a commit, of Files in mode Continuous a file",
+        "Fresh is False once something has waited for longer, 60s if absent: of a stream a message, of another table a commit, of Files in mode Continuous a file",
         None,
         pattern=DURATION,
         max_length=32,

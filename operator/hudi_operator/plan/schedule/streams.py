@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from hudi_operator.api.ingests.ingest import FRESHNESS, IngestMode, IngestSpec
 from hudi_operator.api.ingests.source import KafkaSpec, OnDataLoss
@@ -22,9 +22,11 @@ from hudi_operator.plan.observed import Problem, SourceObservation, TableObserva
 from hudi_operator.plan.schedule.runs import CONTINUOUS, DONE, RetryPolicy, rfc3339
 from hudi_table.errors import DataLossError
 from hudi_table.model.counts import counted
-from hudi_table.model.job.positions import Extent, Positions, behind, lost, words_of
+from hudi_table.model.job.positions import Extent, Positions, behind, lost, unread, words_of
 
 NOTHING = "NothingToDo"
+AHEAD_SECONDS_MAX = 60
+"""So far clocks of producers may be ahead of ours."""
 
 
 def outdated(run: RunStatus, spec: HudiTableSpec, generation: int) -> str:
@@ -77,25 +79,45 @@ def loss(kafka: KafkaSpec, extent: Extent, positions: Positions | None) -> Probl
     return Problem(DataLossError.name(), f"{words_of(losses)}; {remedy}")
 
 
-def age_of(positions: Positions | None, now: datetime) -> timedelta | None:
-    """How old the newest message is that was taken in; None where that is not known."""
-    if positions is None or positions.newest < 0:
+def age_of(source: SourceObservation, positions: Positions | None, now: datetime) -> timedelta | None:
+    """For how long the oldest message waits that is not in the table, of all partitions; none if
+    none does, None where that is not known.
+
+    For partitions that did not tell the newest message in the table speaks: what waits there is not
+    known to be younger.
+    """
+    if source.extent is None or positions is None:
         return None
-    return max(timedelta(0), now - (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=positions.newest)))
+    waits = {place for place, (_, count) in unread(source.extent, positions).items() if count}
+    if not waits:
+        return timedelta(0)
+    ages = {(each.topic, each.partition): _since(each.oldest, now) for each in source.unread}
+    found = [age for age in ages.values() if age is not None]
+    silent = bool(waits - source.told) or len(found) < len(ages)
+    newest = _since(positions.newest, now) if silent and positions.newest >= 0 else None
+    found += [newest] if newest is not None else []
+    return max(found, default=None if silent else timedelta(0))
+
+
+def _since(millis: int, now: datetime) -> timedelta | None:
+    """How long ago a timestamp was; None of the future, of which it tells nothing."""
+    age = int(now.timestamp() * 1000) - millis
+    return timedelta(milliseconds=max(0, age)) if age >= -AHEAD_SECONDS_MAX * 1000 else None
 
 
 def late(
     ingest: IngestSpec, table: TableObservation | None, sources: tuple[SourceObservation, ...], now: datetime
 ) -> str:
     """What waits in a stream for longer than it may, \"\" if nothing does."""
-    extent = next((s.extent for s in sources if s.ingest == ingest.name), None)
-    if extent is None:
+    source = next((s for s in sources if s.ingest == ingest.name), None)
+    if source is None or source.extent is None:
         return ""
     positions = table.positions(ingest.name) if table is not None else None
-    waits, age = behind(extent, positions), age_of(positions, now)
+    waits, age = behind(source.extent, positions), age_of(source, positions, now)
     if waits is None:
         return f"{ingest.name} has committed nothing yet"
     limit = ingest.freshness or FRESHNESS
-    if not waits or (age is not None and age.total_seconds() <= seconds_of(limit)):
+    if age is not None and age.total_seconds() <= seconds_of(limit):
         return ""
-    return f"at most {counted(waits, 'message')} of {ingest.name} not in the table yet, and the newest there is older than {limit}"
+    since = f"the oldest for longer than {limit}" if age is not None else "and it is not known since when"
+    return f"at most {counted(waits, 'message')} of {ingest.name} not in the table yet, {since}"

@@ -172,14 +172,14 @@ def _stream(name: str, observed: Observed, now: datetime) -> IngestStatus:
     held = table.checkpoints.get(name) if table is not None else None
     positions = table.positions(name) if table is not None else None
     waits = behind(source.extent, positions) if source is not None and source.extent is not None else None
-    age = streams.age_of(positions, now)
+    age = streams.age_of(source, positions, now) if source is not None else None
     standing = retention.standing_of(source, table, now)
     kept = standing.seconds if standing is not None else None
     return IngestStatus(
         name=name,
         pending_bytes=bytes_of(source.unread, waits) if source is not None and waits is not None else None,
         pending_messages=waits,
-        lag=human_duration(age if waits and age is not None else timedelta(0)),
+        lag=human_duration(age or timedelta(0)),
         refused_messages=positions.refused if positions is not None else 0,
         checkpoint=held.checkpoint.batch if held is not None else None,
         last_commit=held.instant if held is not None else None,

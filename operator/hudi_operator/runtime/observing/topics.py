@@ -51,4 +51,4 @@ def topics_of(
             kept = retention_of(limits, waits, waiting)
     except HudiError as error:
         kept = problem_of(error)
-    return SourceObservation(name, extent=extent, retention=kept, unread=waiting.unread)
+    return SourceObservation(name, extent=extent, retention=kept, unread=waiting.unread, told=waiting.told)

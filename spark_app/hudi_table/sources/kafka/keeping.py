@@ -59,7 +59,8 @@ def waiting_of(
     places = sorted(some, key=lambda place: (place[0] not in first, -some[place][1], place))[:PARTITIONS_MAX]
     if not places:
         return Waiting()
-    look = _Look(settings, environment, {place: some[place][0] for place in places})
+    now = int(clock.now().timestamp() * 1000)
+    look = _Look(settings, environment, {place: some[place][0] for place in places}, now)
     try:
         look.until(clock, clock.boot_seconds() + SECONDS_MAX)
     finally:
@@ -74,13 +75,16 @@ def waiting_of(
 
 class _Look:
     """The first messages of partitions. `oldest`: the timestamp of each first one, None where there
-    is none but markers."""
+    is none but markers; where it is later than `now`, the earliest of those read with it: a wrong
+    clock of one producer tells nothing of what others have written behind it."""
 
-    def __init__(self, settings: KafkaSettings, environment: Mapping[str, str], at: Mapping[Place, int]) -> None:
+    def __init__(
+        self, settings: KafkaSettings, environment: Mapping[str, str], at: Mapping[Place, int], now: int
+    ) -> None:
         kafka = load_client()
         self.oldest: dict[Place, int | None] = {}
         self.sizes, self.counts = dict.fromkeys(at, 0), dict.fromkeys(at, 0)
-        self._brokers, self._wanted = settings.brokers, set(at)
+        self._brokers, self._wanted, self._now = settings.brokers, set(at), now
         self._complaints = Complaints()
         small = {"fetch.message.max.bytes": FETCH_BYTES, "queued.max.messages.kbytes": PREFETCH_KIB}
         config = {**consumer_config(settings, environment).config, **small, "isolation.level": "read_uncommitted"}
@@ -112,8 +116,11 @@ class _Look:
                 raise found
             return
         millis = message.timestamp()[1]
-        if place not in self.oldest and millis >= 0:
-            self.oldest[place] = millis
-            self._client.pause([load_client().TopicPartition(*place)])
+        if millis >= 0:
+            if place not in self.oldest:
+                self._client.pause([load_client().TopicPartition(*place)])
+            known = self.oldest.get(place)
+            if known is None or known > max(millis, self._now):
+                self.oldest[place] = millis
         self.counts[place] += 1
         self.sizes[place] += len(message.value() or b"") + len(message.key() or b"")

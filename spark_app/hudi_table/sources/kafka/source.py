@@ -58,11 +58,17 @@ class KafkaBatch:
 
     def reached(self, at: Mapping[Place, int], newest: int) -> Positions:
         """The positions of a commit that holds what comes before `at`; `newest`: the greatest
-        timestamp in it, -1 for none."""
+        timestamp in it, -1 for none.
+
+        One of the future counts as now, also where an earlier commit holds it: else a single
+        producer whose clock is wrong would have the table be newer than all that comes for years.
+        """
         topics = dict(self.start.topics)
         for name, topic in self.start.topics.items():
             topics[name] = replace(topic, offsets={p: max(o, at.get((name, p), o)) for p, o in topic.offsets.items()})
-        return replace(self.start, topics=topics, attempt=self.source.attempt, newest=max(newest, self.start.newest))
+        now = int(self.source.clock.now().timestamp() * 1000)
+        newest = min(max(newest, self.start.newest), now)
+        return replace(self.start, topics=topics, attempt=self.source.attempt, newest=newest)
 
 
 def rows_of(
