@@ -3,7 +3,7 @@ reads anything."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -63,14 +63,41 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """How an ingest goes on, as its newest commits tell: messages of Kafka, else rows, in a second,
-    None where that is not known; the largest event time of the newest commit that records any, and
-    of all of them, in milliseconds since 1970."""
+class Took:
+    """What one commit of an ingest took: since the one before, in how many seconds, and how many
+    messages of Kafka, else rows."""
 
-    rate: float | None = None
+    since: datetime
+    seconds: float
+    count: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How an ingest goes on, as its newest commits tell: what they took, oldest first; the largest
+    event time of the newest commit that records any, and of all of them, in milliseconds since
+    1970."""
+
+    took: tuple[Took, ...] = ()
     newest: int | None = None
     most: int | None = None
+
+    @property
+    def rate(self) -> float | None:
+        """What they took in a second; None where there are none."""
+        return _rate(self.took)
+
+    def rate_behind(self, oldest: int) -> float | None:
+        """What commits took in a second while a message of this timestamp, in milliseconds since
+        1970, had come and was not taken: how fast the ingest is. What others took is only how fast
+        messages came. None where there are none."""
+        return _rate(each for each in self.took if each.since.timestamp() * 1000 >= oldest)
+
+
+def _rate(took: Iterable[Took]) -> float | None:
+    found = list(took)
+    seconds = sum(each.seconds for each in found)
+    return round(sum(each.count for each in found) / seconds, 3) if seconds > 0 else None
 
 
 @dataclass(frozen=True, slots=True)

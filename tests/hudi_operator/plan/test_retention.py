@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from math import inf
 from typing import Any
 
 import pytest
 
 from hudi_operator.plan.effects import Effect, Emit
-from hudi_operator.plan.observed import CommittedCheckpoint, Observed, Pace, Problem, SourceObservation
+from hudi_operator.plan.observed import CommittedCheckpoint, Observed, Pace, Problem, SourceObservation, Took
 from hudi_operator.plan.status import why
 from hudi_operator.plan.table import plan_table
 from hudi_operator.runtime.observing.paces import Step, pace_of, step_of
@@ -33,13 +34,17 @@ def kept(age: float, *, days: float = 7, messages: int = 600) -> Retention:
     return Retention({"orders": Limits(int(days * DAY * 1000))}, (waits,))
 
 
+def took(*found: tuple[float, float]) -> Pace:
+    """Commits of 10 s each, as many seconds ago as is given first, and messages in a second."""
+    return Pace(tuple(Took(NOW - timedelta(seconds=ago), 10.0, 10 * rate) for ago, rate in found), MILLIS, MILLIS)
+
+
 def planned(retention: Retention | Problem | None, *, rate: float | None = 10.0, **more: Any) -> list[Effect]:
-    found = table(
-        checkpoints={"feed": CommittedCheckpoint(POSITIONS, COMMIT.time)}, paces={"feed": Pace(rate, MILLIS, MILLIS)}
-    )
-    waits = more.pop("unread", ())
+    pace = more.pop("pace", took((20, rate)) if rate is not None else Pace())
+    found = table(checkpoints={"feed": CommittedCheckpoint(POSITIONS, COMMIT.time)}, paces={"feed": pace})
+    waits = more.pop("unread", retention.unread if isinstance(retention, Retention) else ())
     wanted = desired(ingest=[ingest(source=more.pop("source", KAFKA))], **more)
-    source = SourceObservation("feed", extent=EXTENT, retention=retention, unread=waits)
+    source = SourceObservation("feed", extent=more.pop("extent", EXTENT), retention=retention, unread=waits)
     return plan_table(wanted, Observed(table=found, sources=(source,)), NOW)
 
 
@@ -65,6 +70,25 @@ def test_what_is_deleted_before_it_can_be_read_is_at_risk_though_days_are_left()
         "reading all that waits takes 6d22h; read faster, or have the source keep more: docs/runbooks/HudiTableAtRisk.md"
     )
     assert risk(planned(kept(2 * DAY), rate=0.01))[0] == "False"
+
+
+def test_commits_that_took_all_there_was_do_not_say_how_long_many_messages_take() -> None:
+    """An idle topic gets a million messages: its commits took one message in a second until now."""
+    idle = [(10.0 * number, 1.0) for number in range(19, 0, -1)]
+    million = kept(5, messages=1_000_000)
+    there = Extent("c", {"orders": TopicExtent("one", {0: 0, 1: 0}, {0: 1_000_400, 1: 1000}, {})})
+    effects = planned(million, extent=there, pace=took(*idle))
+    assert risk(effects)[:2] == ("False", "KeptLongEnough")
+    assert status_of(effects).ingest[0].rate == 1.0, "that is what they took"
+    reading = planned(kept(25, messages=900_000), extent=there, pace=took(*idle, (20, 5_000.0), (10, 5_000.0)))
+    assert risk(reading)[0] == "False"
+
+
+def test_commits_while_more_waited_say_how_long_reading_takes() -> None:
+    slow = planned(kept(2 * DAY), pace=took((3 * DAY, 1000.0), (30, 0.001), (20, 0.001), (10, 0.001)))
+    assert "reading all that waits takes 6d22h" in risk(slow)[2]
+    silent = planned(kept(2 * DAY), rate=0.001, unread=())
+    assert risk(silent)[0] == "False", "nobody knows whether anything had waited while it read"
 
 
 def test_where_less_than_a_quarter_of_the_retention_is_left_it_is_at_risk_whatever_the_rate() -> None:
@@ -127,7 +151,7 @@ def test_it_is_reported_once_when_it_turns_true() -> None:
 def test_the_bytes_that_wait_are_an_estimate_by_the_partitions_that_told() -> None:
     (feed,) = status_of(planned(kept(DAY), unread=kept(DAY).unread)).ingest
     assert (feed.pending_messages, feed.pending_bytes) == (600, 60_000)
-    (unknown,) = status_of(planned(kept(DAY))).ingest
+    (unknown,) = status_of(planned(kept(DAY), unread=())).ingest
     assert (unknown.pending_messages, unknown.pending_bytes) == (600, None), "no partition told"
     two = (Unread("t", 0, 10, 0, 100.0), Unread("t", 1, 30, 0, 20.0))
     assert bytes_of(two, 40) == 1600
@@ -160,6 +184,8 @@ def test_the_first_limit_that_deletes_counts() -> None:
     assert left_of(waits, Limits(bytes=100_000), MILLIS) == Left(100.0, 0.5), "50 kB came in 100 s, as much fits"
     assert left_of(waits, Limits(400_000, 100_000), MILLIS) == Left(100.0, 0.5)
     assert left_of(waits, Limits(bytes=40_000), MILLIS) == Left(0.0, 0.0)
+    ahead = replace(waits, oldest=MILLIS + 10**12)
+    assert left_of(ahead, Limits(bytes=100_000), MILLIS) == Left(inf, 0.5), "nobody knows how fast they come"
 
 
 def positions(offset: int, partitions: int = 1) -> str:

@@ -26,8 +26,9 @@ class Risk:
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How an ingest stands to its topics: for how many seconds the oldest message of all is kept,
-    None where nothing deletes it; how long reading what waits takes, None where that is not known;
-    the partitions at risk, the most urgent first."""
+    None where nothing deletes it; how long reading what waits takes, None where that is not known,
+    as where no commit was made while something waited; the partitions at risk, the most urgent
+    first."""
 
     seconds: float | None = None
     catch_up: float | None = None
@@ -41,7 +42,9 @@ def standing_of(source: SourceObservation | None, table: TableObservation | None
     kept, millis = source.retention, int(now.timestamp() * 1000)
     pace = table.paces.get(source.ingest) if table is not None else None
     waits = behind(source.extent, table.positions(source.ingest) if table is not None else None)
-    catch_up = waits / pace.rate if waits is not None and pace is not None and pace.rate else None
+    oldest = min((each.oldest for each in source.unread), default=None)
+    rate = pace.rate_behind(oldest) if pace is not None and oldest is not None else None
+    catch_up = waits / rate if waits is not None and rate else None
     found = []
     for each in kept.unread:
         left = left_of(each, kept.limits[each.topic], millis)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from hudi_operator.plan.observed import Pace
+from hudi_operator.plan.observed import Pace, Took
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.services.setting_checkpoints.audit import SET_KEY
 
@@ -53,18 +53,17 @@ def step_of(ingest: str, text: str, commit: CommitMetadata) -> Step:
 
 
 def pace_of(steps: Sequence[tuple[datetime, Step]], now: datetime) -> Pace:
-    """Of the commits of one ingest with their moments, oldest first. The rate is that of the
+    """Of the commits of one ingest with their moments, oldest first. What was taken is told of the
     `COMMITS_MAX` newest of the last hour, if there are two at least."""
     recent = [(at, step) for at, step in steps if now - at <= WINDOW][-COMMITS_MAX:]
-    taken, seconds = 0, 0.0
+    took = []
     for (before, old), (after, new) in itertools.pairwise(recent):
         count = new.offsets - old.offsets if new.shape else new.rows
-        if new.jumps or new.shape != old.shape or count < 0:
-            continue
-        taken, seconds = taken + count, seconds + (after - before).total_seconds()
+        if not new.jumps and new.shape == old.shape and count >= 0:
+            took.append(Took(before, (after - before).total_seconds(), count))
     times = [step.event_times for _, step in steps if step.event_times is not None]
     return Pace(
-        round(taken / seconds, 3) if seconds > 0 else None,
+        tuple(took),
         times[-1][1] if times else None,
         max((most for _, most in times), default=None),
     )

@@ -8,6 +8,7 @@ this is about the earliest moments: the last message of a segment keeps all othe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -76,7 +77,7 @@ def left_of(waits: Unread, limits: Limits, now: int) -> Left | None:
     whichever comes first; None where neither deletes it. `now`: in milliseconds since 1970.
 
     Of size it is an estimate: messages come as fast as those that wait did, and are as large as the
-    first of them, before compression.
+    first of them, before compression. Timestamps of the future do not tell how fast they come.
     """
     found = []
     if limits.millis is not None:
@@ -84,9 +85,10 @@ def left_of(waits: Unread, limits: Limits, now: int) -> Left | None:
         found.append(Left(kept, min(1.0, kept / max(0.001, limits.millis / 1000))))
     if limits.bytes is not None:
         room = max(0.0, limits.bytes - waits.messages * waits.size)
-        coming = waits.messages * waits.size / max(1.0, (now - waits.oldest) / 1000)
-        if coming:
-            found.append(Left(room / coming, room / max(1, limits.bytes)))
+        age = max(1.0, (now - waits.oldest) / 1000) if waits.oldest <= now else math.inf
+        coming = waits.messages * waits.size / age
+        if waits.messages * waits.size:
+            found.append(Left(room / coming if coming else math.inf, room / max(1, limits.bytes)))
     if not found:
         return None
     return Left(min(each.seconds for each in found), min(each.part for each in found))
