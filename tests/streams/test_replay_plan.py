@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from hudi_operator.api.ingests.ingest import IngestSpec
+from hudi_operator.api.schema import fields_of
 from hudi_table.cli.program import main as hudictl
 from hudi_table.model.job.positions import Skipped, SkipReason
+from hudi_table.services.replaying import KEPT_FIELDS, Gap, backfills
 from hudi_table.sources.checkpoints import current_positions
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.timeline.active import load_timeline
@@ -221,3 +224,36 @@ def test_what_is_asked_wrongly_is_named(
     asked = [str(feed.folder / each) if each in ("other", "files") else each for each in more]
     assert hudictl(["checkpoint", "replay-plan", str(feed.location), "feed", *asked]) != 0
     assert said in capsys.readouterr().err
+
+
+MADE_FIELDS = {"name", "mode", "source"}
+LEFT_FIELDS = {
+    "operation": "a Backfill upserts, as an ingest without the field does",
+    "dropDuplicates": "of operation Insert",
+    "schedule": "of mode Scheduled",
+    "timeZone": "of a schedule",
+    "startingDeadlineSeconds": "of a schedule",
+    "commitInterval": "of mode Continuous",
+    "freshness": "of what comes, and nothing comes to a range",
+    "activeDeadline": "of runs of another length",
+}
+
+
+def test_each_field_of_an_ingest_is_in_a_backfill_or_left_out_for_a_reason() -> None:
+    assert {*MADE_FIELDS, *KEPT_FIELDS, *LEFT_FIELDS} == set(fields_of(IngestSpec))
+    assert len(MADE_FIELDS) + len(KEPT_FIELDS) + len(LEFT_FIELDS) == len(fields_of(IngestSpec))
+
+
+def test_a_backfill_takes_the_columns_that_the_ingest_takes() -> None:
+    asked = {
+        "name": "feed",
+        "mode": "Continuous",
+        "commitInterval": "2s",
+        "source": {"type": "Kafka", "kafka": {"topicPattern": "o.*"}},
+        **{name: "kept" for name in KEPT_FIELDS},
+        "schemaPolicy": "AddColumns",
+    }
+    gap = Gap(Skipped(SkipReason.DELETED, "orders", 0, 10, 20), "one", "", "", there=(12, 20))
+    (made,) = backfills(asked, [gap])
+    assert made["schemaPolicy"] == "AddColumns", "else it widens columns that the ingest refuses to widen"
+    assert made.keys() == MADE_FIELDS | set(KEPT_FIELDS)

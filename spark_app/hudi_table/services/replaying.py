@@ -26,7 +26,7 @@ from hudi_table.table.timeline.archived import archived_commits
 from hudi_table.table.timeline.context import TableContext
 
 NAME_MAX, TOPICS_MAX = 40, 16
-KEPT_FIELDS = ("transform", "expectations", "onUndecodable", "maxErrorRatio", "engine")
+KEPT_FIELDS = ("transform", "expectations", "onUndecodable", "maxErrorRatio", "schemaPolicy", "engine")
 """Of an ingest what shapes its rows: a Backfill beside it is to make the same ones."""
 
 
