@@ -142,7 +142,7 @@ def test_lines_of_the_dashboard_are_the_thresholds_of_the_alerts() -> None:
         if "is the default of the alert" in panel.get("description", "")
     }
     assert lines == {
-        "Age of the oldest file that waits": values["ingestLagSeconds"],
+        "Age of what has waited longest": values["ingestLagSeconds"],
         "Logs that wait for compaction": values["logBytes"],
         "Files of the timeline": values["timelineFiles"],
         "Runs of services that failed in a row": values["serviceFailures"],

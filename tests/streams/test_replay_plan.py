@@ -250,7 +250,7 @@ def test_a_backfill_takes_the_columns_that_the_ingest_takes() -> None:
         "mode": "Continuous",
         "commitInterval": "2s",
         "source": {"type": "Kafka", "kafka": {"topicPattern": "o.*"}},
-        **{name: "kept" for name in KEPT_FIELDS},
+        **dict.fromkeys(KEPT_FIELDS, "kept"),
         "schemaPolicy": "AddColumns",
     }
     gap = Gap(Skipped(SkipReason.DELETED, "orders", 0, 10, 20), "one", "", "", there=(12, 20))

@@ -85,6 +85,7 @@ TABLES = (
         "hudi_table_condition", (*TABLE, "condition"), "1 if the condition is True, 0 if it is False, Unknown or absent"
     ),
     _gauge("hudi_table_suspended", TABLE, "1 if suspend is set"),
+    _gauge("hudi_table_late", TABLE, "1 if something in a source has waited for longer than the ingest's freshness"),
     _gauge("hudi_table_last_commit_timestamp_seconds", TABLE, "when the newest write was completed, Unix time"),
     _gauge("hudi_table_freshness_seconds", TABLE, "time since then, as of the scrape"),
     _gauge(
@@ -110,6 +111,21 @@ TABLES = (
     ),
     _gauge(
         "hudi_table_ingest_rate", (*TABLE, "ingest"), "messages of Kafka, else rows, in a second, of its newest commits"
+    ),
+    _gauge(
+        "hudi_table_ingest_refused_messages",
+        (*TABLE, "ingest"),
+        "messages that went to the error table, since its first commit",
+    ),
+    _gauge(
+        "hudi_table_ingest_newest_event_timestamp_seconds",
+        (*TABLE, "ingest"),
+        "largest event time of the newest commit that records any, Unix time",
+    ),
+    _gauge(
+        "hudi_table_ingest_watermark_timestamp_seconds",
+        (*TABLE, "ingest"),
+        "largest event time that its commits have recorded, Unix time",
     ),
     _gauge(
         "hudi_table_callback_lag_seconds",

@@ -15,6 +15,7 @@ from hudi_operator.api.resources import Key
 from hudi_operator.metrics import catalog
 from hudi_operator.metrics.catalog import Metric
 from hudi_operator.plan.schedule.runs import DONE
+from hudi_operator.plan.status.conditions import FRESH, LATE
 from hudi_table.table.store.ports import Clock
 
 TABLES_MAX = 2_000
@@ -91,6 +92,8 @@ def table_samples(key: Key, document: Mapping[str, Any], now: datetime) -> Itera
     status = document.get("status") or {}
     yield from _conditions("hudi_table_condition", labels, status, catalog.TABLE_CONDITIONS)
     yield "hudi_table_suspended", labels, float(bool(document["spec"].get("suspend")))
+    late = [each for each in status.get("conditions", ()) if each["type"] == FRESH and each.get("reason") in LATE]
+    yield "hudi_table_late", labels, float(bool(late))
     yield "hudi_table_attempts_running", labels, _running(status)
     if status.get("tableVersion") is not None:
         yield "hudi_table_version", labels, status["tableVersion"]
@@ -111,21 +114,26 @@ def table_samples(key: Key, document: Mapping[str, Any], now: datetime) -> Itera
         yield "hudi_table_commits_since", of, service.get("commitsSince", 0)
         yield "hudi_table_pending_plans", of, len(service.get("pending", ()))
     for ingest in status.get("ingest", ()):
-        of = (*labels, ingest["name"])
-        yield "hudi_table_ingest_lag_seconds", of, seconds_of(ingest.get("lag", "0s"))
-        yield "hudi_table_ingest_pending_files", of, ingest.get("pendingFiles", 0)
-        if "pendingMessages" in ingest:
-            yield "hudi_table_ingest_pending_messages", of, ingest["pendingMessages"]
-        if "pendingBytes" in ingest:
-            yield "hudi_table_ingest_pending_bytes", of, ingest["pendingBytes"]
-        if "retentionRemaining" in ingest:
-            yield "hudi_table_ingest_retention_remaining_seconds", of, seconds_of(ingest["retentionRemaining"])
-        if "rate" in ingest:
-            yield "hudi_table_ingest_rate", of, ingest["rate"]
+        yield from _ingest((*labels, ingest["name"]), ingest)
     for callback in status.get("callbacks", ()):
         of = (*labels, callback["name"])
         yield "hudi_table_callback_lag_seconds", of, seconds_of(callback.get("lag", "0s"))
         yield "hudi_table_callback_failing", of, float("lastError" in callback)
+
+
+def _ingest(labels: tuple[str, ...], ingest: Mapping[str, Any]) -> Iterator[Sample]:
+    yield "hudi_table_ingest_lag_seconds", labels, seconds_of(ingest.get("lag", "0s"))
+    yield "hudi_table_ingest_pending_files", labels, ingest.get("pendingFiles", 0)
+    yield "hudi_table_ingest_refused_messages", labels, ingest.get("refusedMessages", 0)
+    for name, field in {"pending_messages": "pendingMessages", "pending_bytes": "pendingBytes", "rate": "rate"}.items():
+        if field in ingest:
+            yield f"hudi_table_ingest_{name}", labels, ingest[field]
+    if "retentionRemaining" in ingest:
+        yield "hudi_table_ingest_retention_remaining_seconds", labels, seconds_of(ingest["retentionRemaining"])
+    for name, field in {"newest_event": "newestEventTime", "watermark": "watermark"}.items():
+        if field in ingest:
+            moment = datetime.fromisoformat(ingest[field])
+            yield f"hudi_table_ingest_{name}_timestamp_seconds", labels, moment.timestamp()
 
 
 def set_samples(key: Key, document: Mapping[str, Any]) -> Iterator[Sample]:

@@ -20,7 +20,7 @@ from tests.support.tables import TestClock
 STATUS = {
     "conditions": [
         {"type": "Ready", "status": "True"},
-        {"type": "Fresh", "status": "False"},
+        {"type": "Fresh", "status": "False", "reason": "MessagesWaiting"},
         {"type": "Clean", "status": "Unknown"},
         {"type": "Somebody/Else", "status": "True"},
     ],
@@ -35,6 +35,9 @@ STATUS = {
             "pendingBytes": 90,
             "retentionRemaining": "2d3h",
             "rate": 7.5,
+            "refusedMessages": 3,
+            "newestEventTime": "2026-01-01T00:00:10Z",
+            "watermark": "2026-01-01T00:00:20Z",
         }
     ],
     "callbacks": [{"name": "hook", "lag": "1m5s", "lastError": "the receiver answered 503"}, {"name": "well"}],
@@ -86,6 +89,7 @@ def test_a_table_is_told_as_its_status_says(documents: Documents) -> None:
     labels = ("flights",)
     assert {name: values[labels] for name, values in found.items() if labels in values} == {
         "hudi_table_suspended": 0,
+        "hudi_table_late": 1,
         "hudi_table_attempts_running": 1,
         "hudi_table_pending_instants": 2,
         "hudi_table_timeline_commits": 12,
@@ -105,8 +109,29 @@ def test_a_table_is_told_as_its_status_says(documents: Documents) -> None:
     assert found["hudi_table_ingest_lag_seconds"] == {("flights", "feed"): 312}
     assert found["hudi_table_ingest_retention_remaining_seconds"] == {("flights", "feed"): 2 * 86_400 + 3 * 3_600}
     assert found["hudi_table_ingest_rate"] == {("flights", "feed"): 7.5}
+    assert found["hudi_table_ingest_refused_messages"] == {("flights", "feed"): 3}
+    assert found["hudi_table_ingest_newest_event_timestamp_seconds"] == {("flights", "feed"): 1767225610}
+    assert found["hudi_table_ingest_watermark_timestamp_seconds"] == {("flights", "feed"): 1767225620}
     assert found["hudi_table_ingest_pending_files"] == {("flights", "feed"): 2}
     assert found["hudi_table_ingest_pending_bytes"] == {("flights", "feed"): 90}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "late"),
+    [
+        ("False", "MessagesWaiting", 1),
+        ("False", "CommitsWaiting", 1),
+        ("False", "FilesLate", 1),
+        ("False", "FilesWaiting", 0),
+        ("False", "NothingCommitted", 0),
+        ("Unknown", "SourceNotAsked", 0),
+        ("True", "UpToDate", 0),
+    ],
+)
+def test_a_table_is_late_by_its_own_freshness_alone(documents: Documents, status: str, reason: str, late: int) -> None:
+    fresh = {"type": "Fresh", "status": status, "reason": reason}
+    documents[Key("HudiTable", "lake", "flights")] = stored(manifest(**spec()), status={"conditions": [fresh]})
+    assert series(documents)["hudi_table_late"] == {("flights",): late, ("new",): 0}
 
 
 def test_every_condition_of_ours_is_one_or_zero_and_those_of_others_are_no_series(documents: Documents) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from hudi_operator.api.ingests.ingest import FRESHNESS, IngestMode, IngestSpec
 from hudi_operator.manifests.quantities import seconds_of
-from hudi_operator.plan.observed import Problem, SourceObservation, TableObservation
+from hudi_operator.plan.observed import Problem, SourceObservation
 from hudi_operator.plan.schedule.retention import PART_MIN
 from hudi_table.model.counts import counted
 from hudi_table.model.job.shards import ShardPositions, StreamLag
@@ -52,14 +52,10 @@ def _left(moment: int, kept: int, now: datetime) -> timedelta:
     return max(timedelta(0), timedelta(milliseconds=kept) - _since(moment, now))
 
 
-def late(
-    ingest: IngestSpec, table: TableObservation | None, sources: tuple[SourceObservation, ...], now: datetime
-) -> str:
+def late(ingest: IngestSpec, sources: tuple[SourceObservation, ...], now: datetime) -> str:
     """What waits in a stream of Kinesis for longer than it may, \"\" if nothing is known to."""
     if ingest.source.kinesis is None or ingest.source.range is not None:
         return ""
-    if table is None or table.shards(ingest.name) is None:
-        return f"{ingest.name} has committed nothing yet"
     found = next((s.lag for s in sources if s.ingest == ingest.name), None)
     limit = ingest.freshness or FRESHNESS
     if not isinstance(found, StreamLag) or age_of(found, now).total_seconds() <= seconds_of(limit):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from hudi_operator.api.ingests.ingest import IngestMode, IngestSpec
+from hudi_operator.api.ingests.ingest import FRESHNESS, IngestMode, IngestSpec
 from hudi_operator.api.ingests.source import MESSAGES, SourceType
 from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition, RunStatus
 from hudi_operator.api.table import HudiTableSpec
@@ -28,6 +28,9 @@ from hudi_table.model.job.shards import StreamLag
 from hudi_table.model.table.properties import METADATA_DROPPED, PARTITION_DROPPED
 
 AT_RISK = "AtRisk"
+FRESH = "Fresh"
+LATE = frozenset({"MessagesWaiting", "CommitsWaiting", "FilesLate"})
+"""Reasons of Fresh that tell of something that has waited for longer than `freshness`."""
 METADATA_TABLE = "MetadataTable"
 PARTITION_GONE = "PartitionDropped"
 SHARED = "SharedLocation"
@@ -99,6 +102,9 @@ def _fresh(
         return Finding("Fresh", "Unknown", "SourceNotSeen", message)
     named = {each.name: each for each in spec.ingest}
     left = {s.ingest: late_files(named[s.ingest], s, table, now) for s in sources if s.ingest in named}
+    late = _late(spec, table, sources, now, left)
+    if late is not None:
+        return late
     total = sum(left.values())
     if total:
         names = ", ".join(name for name, files in left.items() if files)
@@ -108,13 +114,10 @@ def _fresh(
         total = sum(depth.waiting for depth in told.values())
         message = f"about {counted(total, 'message')} of the queue of {', '.join(told)} not taken yet"
         return Finding("Fresh", "False", "FilesWaiting", message)
-    late = [found for each in spec.ingest if (found := streams.late(each, table, sources, now))]
-    late += [found for each in spec.ingest if (found := shards.late(each, table, sources, now))]
-    if late:
-        return Finding("Fresh", "False", "MessagesWaiting", "; ".join(late))
-    behind = [found for each in spec.ingest if (found := upstreams.late(each, sources, now))]
-    if behind:
-        return Finding("Fresh", "False", "CommitsWaiting", "; ".join(behind))
+    unbegun = [each.name for each in spec.ingest if _is_unbegun(each, table)]
+    if unbegun:
+        message = "; ".join(f"{name} has committed nothing yet" for name in unbegun)
+        return Finding("Fresh", "False", "NothingCommitted", message)
     unknown = [found for each in spec.ingest if (found := shards.unknown(each, sources))]
     if unknown:
         return Finding("Fresh", "Unknown", "SourceNotAsked", "; ".join(unknown))
@@ -139,6 +142,41 @@ def _fresh(
     if any(others) or any(each.source.notifications is not None for each in spec.ingest):
         return Finding("Fresh", "True", "UpToDate", "what the sources hold is in the table, but for what came just now")
     return Finding("Fresh", "True", "AllConsumed", "every file of the sources is in the table")
+
+
+def _late(
+    spec: HudiTableSpec,
+    table: TableObservation | None,
+    sources: tuple[SourceObservation, ...],
+    now: datetime,
+    files: Mapping[str, int],
+) -> Finding | None:
+    """What has waited for longer than `freshness`, None if nothing has; `files`: how many wait of
+    each ingest, of one that a driver lists only those that have waited for longer."""
+    late = [found for each in spec.ingest if (found := streams.late(each, table, sources, now))]
+    late += [found for each in spec.ingest if (found := shards.late(each, sources, now))]
+    if late:
+        return Finding("Fresh", "False", "MessagesWaiting", "; ".join(late))
+    behind = [found for each in spec.ingest if (found := upstreams.late(each, sources, now))]
+    if behind:
+        return Finding("Fresh", "False", "CommitsWaiting", "; ".join(behind))
+    listed = [each for each in spec.ingest if each.lists_continuously and files.get(each.name)]
+    if listed:
+        words = (
+            f"{counted(files[each.name], 'file')} of {each.name} not in the table yet for longer than {each.freshness or FRESHNESS}"
+            for each in listed
+        )
+        return Finding("Fresh", "False", "FilesLate", "; ".join(words))
+    return None
+
+
+def _is_unbegun(ingest: IngestSpec, table: TableObservation | None) -> bool:
+    """Whether a stream has no checkpoint, so that nobody knows what waits."""
+    if ingest.source.kafka is not None:
+        return table is None or table.positions(ingest.name) is None
+    if ingest.source.kinesis is not None and ingest.source.range is None:
+        return table is None or table.shards(ingest.name) is None
+    return False
 
 
 def at_risk(

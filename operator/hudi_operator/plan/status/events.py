@@ -10,14 +10,14 @@ from hudi_operator.plan import index
 from hudi_operator.plan.effects import Emit, EventType
 from hudi_operator.plan.schedule.runs import DONE
 from hudi_operator.plan.status import bootstrapped, callbacks, versions
-from hudi_operator.plan.status.conditions import AT_RISK, METADATA_TABLE, PARTITION_GONE
+from hudi_operator.plan.status.conditions import AT_RISK, FRESH, LATE, METADATA_TABLE, PARTITION_GONE
 
 
 def of_table(before: HudiTableStatus, after: HudiTableStatus) -> list[Emit]:
     """Everything that is new in the status of a HudiTable."""
     phases, old, new = {run.name: run.phase for run in before.runs}, before.conditions, after.conditions
     found = changes(phases, reversed(after.runs), old, new)
-    for each in (_switched_off, _at_risk, bootstrapped.news, versions.news, callbacks.news):
+    for each in (_switched_off, _at_risk, _late, bootstrapped.news, versions.news, callbacks.news):
         found += each(old, new)
     return found + index.news(before.index, after.index)
 
@@ -67,3 +67,15 @@ def _at_risk(before: Iterable[Condition], after: Iterable[Condition]) -> list[Em
     known = any(c.type == AT_RISK and c.status == "True" for c in before)
     found = [c for c in after if c.type == AT_RISK and c.status == "True"]
     return [] if known else [Emit(EventType.WARNING, c.reason, c.message) for c in found]
+
+
+def _late(before: Iterable[Condition], after: Iterable[Condition]) -> list[Emit]:
+    """An event where something has come to wait for longer than `freshness`, and where nothing does
+    any more. What only waits for the next run is none."""
+    old = next((c.reason for c in before if c.type == FRESH and c.reason in LATE), None)
+    new = next((c for c in after if c.type == FRESH), None)
+    if new is None or new.reason == old:
+        return []
+    if new.reason in LATE:
+        return [Emit(EventType.WARNING, new.reason, new.message)]
+    return [Emit(EventType.NORMAL, new.reason, new.message)] if old is not None and new.status == "True" else []
