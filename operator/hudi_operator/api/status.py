@@ -103,6 +103,11 @@ class IngestStatus:
         "of another table: the newest of its commits that is in this one; of Jdbc and Sql with incremental: the greatest value that was read",
         None,
     )
+    held_until: str | None = prop(
+        "of another table that is a HudiTable of this namespace: until when its archiving, and with deletes Delete its cleaning, keep what changed since position; absent where nothing waits, or maxHold is over",
+        None,
+        format="date-time",
+    )
     lag: str = prop(
         "age of the oldest of them: of the file, message, record or commit that has waited longest; 0s of sources that only jobs ask",
         "0s",

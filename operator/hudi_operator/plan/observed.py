@@ -250,7 +250,8 @@ class Observed:
     namespace. `upgrade`: the TableService for whose upgrade nothing else is done to the table.
     `refused`: what nobody could do of the manifest. `callbacks`: None where nobody delivers.
     `sharers`: the other HudiTables that lie where this one does, above or below it; `followers`:
-    those that take in what changes here.
+    those that take in what changes here. `holding`: the ingests for which another HudiTable keeps
+    what they have not taken.
     """
 
     table: TableObservation | None = None
@@ -266,6 +267,7 @@ class Observed:
     refused: Problem | None = None
     sharers: tuple[str, ...] = ()
     followers: tuple[Follower, ...] = ()
+    holding: frozenset[str] = frozenset()
     upgrade: str = ""
     callbacks: tuple[CallbackObservation, ...] | None = None
 

@@ -137,6 +137,11 @@ class ApiCluster:
         with self._lock:
             return self._places.followers(key)
 
+    def upstreams(self, key: Key) -> list[Key]:
+        """The HudiTables of the same namespace of which one takes in what changes."""
+        with self._lock:
+            return self._places.upstreams(key)
+
     def members(self, key: Key) -> list[Mapping[str, Any]]:
         """The HudiTables that bear the label of a set, sorted by name."""
         with self._lock:

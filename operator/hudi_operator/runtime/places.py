@@ -89,6 +89,11 @@ class Places:
         found = self._followed.get(place, set()) if place is not None else set()
         return sorted(each for each in found if each.namespace == key.namespace)
 
+    def upstreams(self, key: Key) -> list[Key]:
+        """The tables of the same namespace of which one takes in what changes."""
+        found = {each for place in self._follows.get(key, ()) for each in self._at.get(place, ())}
+        return sorted(each for each in found if each.namespace == key.namespace)
+
 
 def _discard(index: dict[Place, set[Key]], place: Place, key: Key) -> None:
     index[place].discard(key)

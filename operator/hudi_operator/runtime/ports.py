@@ -31,6 +31,10 @@ class Cluster(Protocol):
         """The HudiTables of the same namespace that take in what changes in this one, sorted."""
         ...
 
+    def upstreams(self, key: Key) -> list[Key]:
+        """The HudiTables of the same namespace of which this one takes in what changes, sorted."""
+        ...
+
     def get(self, key: Key) -> Mapping[str, Any] | None:
         """The stored document with uid and generation, or None."""
         ...

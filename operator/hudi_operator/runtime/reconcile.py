@@ -33,7 +33,6 @@ from hudi_operator.plan.deletion import ObservedDeletion, plan_deletion
 from hudi_operator.plan.effects import Effect, Emit, Hold, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.index import newest
 from hudi_operator.plan.observed import (
-    Follower,
     Observed,
     ObservedService,
     Problem,
@@ -41,12 +40,12 @@ from hudi_operator.plan.observed import (
     TableObservation,
 )
 from hudi_operator.plan.schedule.attempts import QUEUED
-from hudi_operator.plan.schedule.holds import followers_of
 from hudi_operator.plan.schedule.runs import RetryPolicy, is_continuous
 from hudi_operator.plan.service import plan_service
 from hudi_operator.plan.status.failed import failed_status
 from hudi_operator.plan.table import plan_table
 from hudi_operator.plan.versions import holder_of
+from hudi_operator.runtime.chains import followers, holding
 from hudi_operator.runtime.masking import masked, masked_problem
 from hudi_operator.runtime.observe import Observer
 from hudi_operator.runtime.parse_cache import Parsed
@@ -115,7 +114,8 @@ class Reconciler:
         observed = replace(
             self._observe(desired, secret, attempts, self._refusal(desired, sharers)),
             sharers=tuple(str(each.key) for each in sharers),
-            followers=self._followers(desired),
+            followers=followers(self.cluster, self._tables, desired),
+            holding=holding(self.cluster, self._tables, desired),
             others=attempts.others,
             keepers=_keepers(siblings),
             measured=attempts.measured,
@@ -162,11 +162,6 @@ class Reconciler:
         stay = [identity_of(document) for document in found if "deletionTimestamp" not in document["metadata"]]
         return sorted(stay, key=_age)
 
-    def _followers(self, table: DesiredTable) -> tuple[Follower, ...]:
-        """The tables that take in what changes in another, as far as their status tells."""
-        found = [self.cluster.get(each) for each in self.cluster.followers(table.identity.key)]
-        return tuple(each for one in found if one is not None for each in followers_of(self._tables(one), table))
-
     def _refusal(self, desired: DesiredTable, sharers: Sequence[Identity]) -> Problem | None:
         """What keeps a table from being reconciled: its manifest, or an older table at its
         place."""
@@ -206,7 +201,7 @@ class Reconciler:
             streams=tuple(run for run in attempts.others if is_continuous(run)),
             failures=self._failed(identity.key, bad=problem is not None),
             refused=refused,
-            followers=self._followers(owner),
+            followers=followers(self.cluster, self._tables, owner),
         )
 
         def plan(unlaunchable: Mapping[str, Problem]) -> list[Effect]:

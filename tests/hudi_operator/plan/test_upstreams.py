@@ -145,3 +145,24 @@ def test_the_status_says_how_far_it_is_and_how_late() -> None:
     assert late == (
         "False", "CommitsWaiting", "3 commits of feed not in the table yet, the oldest for longer than 10s"
     )  # fmt: skip
+
+
+def held_until(extent: UpstreamExtent | None, *, holding: bool = True, **hudi: str) -> str | None:
+    source = {"type": "Hudi", "hudi": {"location": LOCATION, **hudi}}
+    seen = Observed(
+        table=table(checkpoints={"feed": HELD}),
+        sources=(SourceObservation("feed", upstream=extent),),
+        holding=frozenset({"feed"} if holding else ()),
+    )
+    (told,) = status_of(plan_table(desired(ingest=[ingest(source=source)]), seen, NOW)).ingest
+    return told.held_until
+
+
+def test_the_status_tells_until_when_the_other_table_keeps_what_waits() -> None:
+    waits = replace(WAITS, since=NOW - timedelta(hours=2))
+    assert held_until(waits) == "2026-01-02T22:00:00Z", "24 h from the first commit that was not taken"
+    assert held_until(waits, maxHold="3h") == "2026-01-02T01:00:00Z"
+    assert held_until(waits, maxHold="1h") is None, "it has held for as long as it may"
+    assert held_until(waits, holding=False) is None, "nobody knows of it there"
+    assert held_until(REST) is None
+    assert held_until(None) is None

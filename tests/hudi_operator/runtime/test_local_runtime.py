@@ -390,6 +390,8 @@ def test_cleaning_leaves_what_a_table_has_not_taken_yet(place: Place, hold: str,
     resting = cities(place, suspend=True, maxHold=hold)
     place.apply(place.table(maintenance={"cleaning": {"keepCommits": 2}}), resting)
     assert bool(list(place.location.glob(".hoodie/timeline/*.clean"))) is not kept
+    follower = json.loads((place.folder / "state" / "resources" / "HudiTable.default.cities.json").read_text())
+    assert ("heldUntil" in follower["status"]["ingest"][0]) is kept, "both tables tell of it"
     place.apply(place.table(), cities(place, maxHold=hold))
     below = place.folder / "lake" / "cities"
     assert keys(below) == (["b", "c"] if kept else ["a", "b", "c"])

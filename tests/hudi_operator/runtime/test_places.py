@@ -80,6 +80,9 @@ def test_who_follows_a_table_is_known_within_its_namespace() -> None:
     other_store = following("d", "s3://lake/flights", storage={"endpoint": "http://other:9000"})
     places = known(above, below, elsewhere, other_store)
     assert [key.name for key in places.followers(key_of(above))] == ["b"]
+    assert [key.name for key in places.upstreams(key_of(below))] == ["a"]
+    assert places.upstreams(key_of(above)) == places.upstreams(key_of(elsewhere)) == []
+    assert places.upstreams(key_of(other_store)) == []
     places.remove(key_of(below))
     assert places.followers(key_of(above)) == []
     for document in (above, elsewhere, other_store):

@@ -131,7 +131,12 @@ def _positions(spec: HudiTableSpec, observed: Observed, now: datetime) -> tuple[
             continue
         held = observed.table.checkpoints.get(ingest.name) if observed.table is not None else None
         if ingest.source.hudi is not None:
-            statuses.append(_follower(ingest.name, source.upstream if source is not None else None, held, now))
+            extent = (source.upstream if source is not None else None) or UpstreamExtent()
+            status, since = _follower(ingest.name, extent, held, now), extent.since
+            if since is not None and ingest.name in observed.holding:
+                until = since + timedelta(seconds=seconds_of(ingest.source.hudi.max_hold))
+                status = replace(status, held_until=rfc3339(until) if until > now else None)
+            statuses.append(status)
             continue
         files = waiting_of(source, observed.table) if source is not None and source.problem is None else ()
         lag = max((now - f.modified for f in files), default=timedelta(0))
@@ -187,10 +192,7 @@ def _stream(name: str, observed: Observed, now: datetime) -> IngestStatus:
     )
 
 
-def _follower(
-    name: str, extent: UpstreamExtent | None, held: CommittedCheckpoint | None, now: datetime
-) -> IngestStatus:
-    extent = extent or UpstreamExtent()
+def _follower(name: str, extent: UpstreamExtent, held: CommittedCheckpoint | None, now: datetime) -> IngestStatus:
     return IngestStatus(
         name=name,
         pending_commits=extent.commits,

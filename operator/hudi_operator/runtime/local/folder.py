@@ -115,6 +115,10 @@ class FolderCluster:
         """The HudiTables of the same namespace that take in what changes in another."""
         return self._places().followers(key)
 
+    def upstreams(self, key: Key) -> list[Key]:
+        """The HudiTables of the same namespace of which one takes in what changes."""
+        return self._places().upstreams(key)
+
     def _places(self) -> Places:
         found = Places()
         for each in self.keys():

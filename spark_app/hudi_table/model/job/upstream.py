@@ -39,10 +39,11 @@ class UpstreamExtent:
     """What another table holds behind a checkpoint. `newest`: the newest instant that can be taken,
     '' if there is none; `commits`: how many wait, `size` the bytes of their files, `oldest` when
     the first of them was made. `lost`: why the changes behind the checkpoint can no longer be
-    told."""
+    told; if they can, `since` tells when the first commit behind it was made, of whatever kind."""
 
     newest: str = ""
     commits: int = 0
     size: int = 0
     oldest: datetime | None = None
     lost: str = ""
+    since: datetime | None = None

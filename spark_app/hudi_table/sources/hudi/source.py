@@ -182,6 +182,7 @@ def _extent(ctx: TableContext, before: Upstream | None, asked: Range | None) -> 
     if not stable:
         return UpstreamExtent()
     waits = behind_of(stable, before)
+    since = utc_of(waits[0].moment, ctx.config.timezone) if waits and before is not None and not lost else None
     if before is None or lost:
         slices = FileSystemView(ctx, timeline).latest_slices()
         size = sum(each.size for each in slices)
@@ -190,7 +191,7 @@ def _extent(ctx: TableContext, before: Upstream | None, asked: Range | None) -> 
         waits = writes or (waits if len(waits) >= RESTS_MAX else ())
         size = sum(stat.file_size_in_bytes for each in waits for stat in commit_metadata(ctx, each).stats)
     oldest = utc_of(waits[0].moment, ctx.config.timezone) if waits else None
-    return UpstreamExtent(stable[-1].time, len(waits), size, oldest, lost)
+    return UpstreamExtent(stable[-1].time, len(waits), size, oldest, lost, since)
 
 
 def behind_of(stable: tuple[Instant, ...], before: Upstream | None) -> tuple[Instant, ...]:
