@@ -19,10 +19,12 @@ from hudi_table.model.job.query_mark import QUERY_FORMAT, QueryMark
 from hudi_table.model.job.shards import SHARDS_FORMAT, ShardPositions, of_streamer_shards
 from hudi_table.model.job.streamer import STREAMER_KEYS, StreamerBegin
 from hudi_table.model.job.upstream import UPSTREAM_FORMAT, Upstream
+from hudi_table.model.timeline.commits import CommitMetadata
+from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.table.commit.publish import materialise_predecessors
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
-from hudi_table.table.timeline.archived import Holds, archived_with, newest_with, under
+from hudi_table.table.timeline.archived import Holds, archived_commits, archived_with, newest_with, under
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
 
@@ -324,15 +326,24 @@ def _damaged(ctx: TableContext, ingest: str, time: str, error: Exception) -> Cor
     return CorruptTableError(f"the checkpoint of ingest {ingest!r} {error}", base_path=ctx.base_path, instant=time)
 
 
-def all_checkpoints(ctx: TableContext) -> list[tuple[str, str, str]]:
-    """(key, instant, text) of the newest checkpoint under each key that commits of the active
-    timeline hold, ours and Hudi Streamer's."""
-    found: dict[str, tuple[str, str, str]] = {}
-    for instant in reversed(load_timeline(ctx).commits):
-        for key, text in commit_metadata(ctx, instant).extra_metadata.items():
-            if key not in found and (key.startswith(KEY_PREFIX) or key in STREAMER_KEYS):
-                found[key] = (key, instant.time, text)
-    return [found[key] for key in sorted(found)]
+def all_checkpoints(ctx: TableContext, only: str | None = None) -> list[tuple[str, str, str]]:
+    """(key, instant, text) of the newest checkpoint under each key that commits hold, ours and Hudi
+    Streamer's; of one ingest alone, if it is named. The whole archive is read, and of one ingest
+    only where the timeline has none. Raises CorruptTableError."""
+    timeline = load_timeline(ctx)
+    if only is not None:
+        held = newest_with(ctx, timeline, under(key_of(only)))
+        return [(key_of(only), *held)] if held is not None else []
+    found: dict[str, tuple[str, str]] = {}
+    for instant in reversed(timeline.commits):
+        for key, text in _texts(commit_metadata(ctx, instant)):
+            found.setdefault(key, (instant.time, text))
+    archived: dict[str, tuple[str, str]] = {}
+    for time, commit in archived_commits(ctx):
+        for key, text in _texts(commit):
+            if key not in archived or comparable_time(time) > comparable_time(archived[key][0]):
+                archived[key] = (time, text)
+    return [(key, *held) for key, held in sorted((archived | found).items())]
 
 
 def checkpoint_sets(ctx: TableContext) -> dict[str, tuple[str, CheckpointSet]]:
@@ -341,3 +352,8 @@ def checkpoint_sets(ctx: TableContext) -> dict[str, tuple[str, CheckpointSet]]:
     commits = ((each.time, commit_metadata(ctx, each).extra_metadata) for each in load_timeline(ctx).commits)
     found = ((time, CheckpointSet.of(extra)) for time, extra in commits)
     return {each.ingest: (time, each) for time, each in found if each is not None}
+
+
+def _texts(commit: CommitMetadata) -> list[tuple[str, str]]:
+    extra = commit.extra_metadata
+    return [(key, text) for key, text in extra.items() if key.startswith(KEY_PREFIX) or key in STREAMER_KEYS]

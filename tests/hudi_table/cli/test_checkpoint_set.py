@@ -22,6 +22,7 @@ from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.checkpoint_set import SET_KEY
 from hudi_table.model.job.marks import Mark
 from hudi_table.model.names import STREAMER_KEY
+from hudi_table.model.timeline.instants import Instant
 from hudi_table.sources.checkpoints import current_checkpoint, held_any, held_mark, held_upstream
 from hudi_table.sources.custom import GROUP
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
@@ -307,3 +308,41 @@ def test_an_ingest_goes_on_where_it_was_in_a_commit_that_is_named(
     done = goes_back("--from-commit", times[0], "--yes")
     assert (done.code, "feed goes on at lines 10" in done.said) == (0, True), done.said
     assert feed.run().figures["recordsInserted"] == 20
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_checkpoint_that_is_archived_is_shown_and_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], version: int
+) -> None:
+    base = str(tmp_path / "t")
+    table = create_table(base, polled.SCHEMA, record_key="id", version=version)
+    table.upsert(polled.rows_of([1]))
+    assert hudictl(["checkpoint", "set", base, "old", "orders,0:7"]) == 0
+    for number in range(8):
+        table.upsert(polled.rows_of([number]))
+        assert hudictl(["checkpoint", "set", base, "feed", f"clicks,0:{number}"]) == 0
+    for path in (tmp_path / "t" / ".hoodie").rglob("*"):
+        os.utime(path, (path.stat().st_atime - 7200, path.stat().st_mtime - 7200))
+    kept = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "1"}
+    options = [word for name, value in kept.items() for word in ("--option", f"{name}={value}")]
+    assert hudictl(["archive", base, "--yes", "--now", *options]) == 0
+    held = [key for each in load_timeline(open_table(base).context).commits for key in extra(base, each)]
+    assert key_of("old") not in held
+    assert all_shown(capsys, base) == {"feed": "clicks,0:7", "old": "orders,0:7"}
+    assert all_shown(capsys, base, "old") == {"old": "orders,0:7"}
+    assert all_shown(capsys, base, "other") == {}
+    assert hudictl(["checkpoint", "set", base, "old", "orders,0:9"]) == 0
+    assert "it had no checkpoint" not in capsys.readouterr().err
+    assert all_shown(capsys, base) == {"feed": "clicks,0:7", "old": "orders,0:9"}
+
+
+def extra(base: str, instant: Instant) -> list[str]:
+    return list(commit_metadata(open_table(base).context, instant).extra_metadata)
+
+
+def all_shown(capsys: pytest.CaptureFixture[str], base: str, *more: str) -> dict[str, str]:
+    capsys.readouterr()
+    assert hudictl(["checkpoint", "show", base, *more, "-o", "json"]) == 0
+    return {
+        each["ingest"]: each["checkpoint"] for each in json.loads(capsys.readouterr().out)["items"] if each["ingest"]
+    }

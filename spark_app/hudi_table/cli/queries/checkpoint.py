@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
                 "checkpoint set needs INGEST and OFFSETS, such as: set lake/orders feed orders,0:120,1:98 "
                 "(of Kinesis orders,shardId-000000000000:495), or --from-commit INSTANT in place of OFFSETS"
             )
-        before = {row["ingest"] for row in with_relists(table.context, lambda: _rows(table.context, None))}
+        before = _named(table.context, args.ingest)
         for text in [args.offsets] if args.offsets else _of_commit(table.context, args.ingest, args.from_commit):
             done = set_checkpoint(
                 table.context,
@@ -66,8 +66,8 @@ def run(args: argparse.Namespace) -> int:
                 sources=_sources(args),
             )
             note(f"{args.ingest} goes on at {text}, as {done.instant} says")
-        if args.ingest not in before:
-            others = ", ".join(sorted(filter(None, before)))
+        if not before:
+            others = ", ".join(each for each in _named(table.context) if each not in ("", args.ingest))
             note(f"it had no checkpoint before{f'; those of {others} stay as they are' if others else ''}")
     elif args.action == "replay-plan":
         return replay_plan.show(table.context, args)
@@ -104,12 +104,20 @@ def _sources(args: argparse.Namespace) -> Sources:
     return Sources(lambda: open_storage(args.of, options), lambda: open_table(args.of, storage_options=options).context)
 
 
+def _named(ctx: TableContext, only: str | None = None) -> list[str]:
+    """Names of the ingests that have a checkpoint, "" for Hudi Streamer's; of one alone, if it is
+    named."""
+    return [_name(key) for key, _, _ in with_relists(ctx, lambda: all_checkpoints(ctx, only))]
+
+
+def _name(key: str) -> str:
+    return key.removeprefix(KEY_PREFIX) if key.startswith(KEY_PREFIX) else ""
+
+
 def _rows(ctx: TableContext, only: str | None) -> list[dict[str, Any]]:
     found, sets = [], checkpoint_sets(ctx)
-    for key, instant, text in all_checkpoints(ctx):
-        name = key.removeprefix(KEY_PREFIX) if key.startswith(KEY_PREFIX) else ""
-        if only is not None and name != only:
-            continue
+    for key, instant, text in all_checkpoints(ctx, only):
+        name = _name(key)
         source, said = _told(ctx, name, instant, text)
         row = {"ingest": name or None, "source": source, "instant": instant, "checkpoint": said}
         found.append(row | _audit(ctx, name, *sets.get(name, ("", None))))
