@@ -45,9 +45,9 @@ from hudi_operator.plan.service import plan_service
 from hudi_operator.plan.status.failed import failed_status
 from hudi_operator.plan.table import plan_table
 from hudi_operator.plan.versions import holder_of
-from hudi_operator.runtime.chains import followers, holding
 from hudi_operator.runtime.masking import masked, masked_problem
 from hudi_operator.runtime.observe import Observer
+from hudi_operator.runtime.observing.chains import followers, holding
 from hudi_operator.runtime.parse_cache import Parsed
 from hudi_operator.runtime.ports import Cluster, Couriers, Meter, NoCouriers, NoMeter, NoSets, Sets
 from hudi_operator.runtime.turns import Turns, unlimited
