@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 
 from hudi_operator.runtime.local.loop import LocalRuntime
 from hudi_table.api import open_table
 from hudi_table.cli.program import main as hudictl
+from hudi_table.model.job.checkpoint import key_of
+from hudi_table.sources.checkpoints import held_mark
 from hudi_table.sources.jdbc import source
 from hudi_table.table.store.clock import SystemClock
 from tests.support.databases import MARIADB, POSTGRES, Database, Server, Vendor
@@ -23,6 +26,7 @@ from tests.support.manifests import manifest
 from tests.support.scale import scaled
 
 GROWS: dict[str, Any] = {"incremental": {"column": "at"}}
+FILLED = {"hoodie.write.set.null.for.missing.columns": "true"}
 
 
 @pytest.fixture(scope="module", params=[POSTGRES, MARIADB], ids=lambda vendor: vendor.scheme)
@@ -83,6 +87,58 @@ def test_rows_that_have_grown_are_read_and_those_of_one_value_are_all_taken(data
     rows = database.rows("id", "n")
     assert ([row["id"] for row in rows], rows[299]["n"]) == (list(range(1, 303)), -1)
     assert database.run(**GROWS).outcome == "NothingToDo"
+
+
+def test_a_filter_that_lets_older_rows_in_is_refused_until_somebody_says_where_to_go_on(
+    database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database.do(
+        "create table $t (id int, at $time, n int)",
+        "insert into $t select i, $later(i), i from $series(9)",
+        f"create table {database.name}_other (id int, at $time, n int)",
+        f"create database {database.name}",
+    )
+    database.good(filter="n > 5", **GROWS)
+    elsewhere = database.url.replace("127.0.0.1", "localhost")
+    assert database.run(filter="n > 5", url=elsewhere, **GROWS).outcome == "NothingToDo", "the same database"
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({}, "jdbc.filter has changed"),
+        ({"filter": "n > 2"}, "jdbc.filter has changed"),
+        ({"filter": "n > 5", "table": "$t_other"}, "jdbc.table has changed"),
+        ({"query": "select * from $t"}, "jdbc.filter, jdbc.query and jdbc.table have changed"),
+        ({"filter": "n > 5", "url": f"{database.url.rpartition('/')[0]}/{database.name}"}, "jdbc.url has changed"),
+    ]
+    for how, said in changes:
+        refused = database.run(**how, **GROWS)
+        assert (refused.error_class, said in refused.message) == ("InvalidRequest", True), refused.message
+    found = re.search(r"hudictl (checkpoint set) BASE (INGEST) '(at [^']+)'", refused.message)
+    assert found is not None, refused.message
+    assert [row["id"] for row in database.rows("id")] == [6, 7, 8, 9]
+    # On from the mark, with what lies below it left out, as its author wants it.
+    assert hudictl(["checkpoint", "set", database.location, "feed", found[3]]) == 0
+    database.do("insert into $t values (10, $later(10), 1)")
+    database.good(**GROWS)
+    assert [row["id"] for row in database.rows("id")] == [6, 7, 8, 9, 10]
+    # Anew, from an earlier value.
+    assert database.run(filter="n < 100", **GROWS).error_class == "InvalidRequest", "the next commit knows what it is of"
+    assert hudictl(["checkpoint", "set", database.location, "feed", "at 2025-01-01 00:00:00+00"]) == 0
+    database.good(filter="n < 100", **GROWS)
+    assert [row["id"] for row in database.rows("id")] == list(range(1, 11))
+
+
+def test_an_ingest_whose_checkpoint_does_not_say_what_it_is_of_goes_on_and_says_it_next(database: Database) -> None:
+    database.do("create table $t (id int, at $time)", "insert into $t values (1, $later(1))")
+    database.good(**GROWS)
+    table = open_table(database.location)
+    held = held_mark(table.context, "feed")
+    assert held is not None
+    old = {key: value for key, value in json.loads(held.checkpoint.to_text()).items() if key != "statement"}
+    one = pa.table({"id": pa.array([1], pa.int32())})
+    table.upsert(one, extra_metadata={key_of("feed"): json.dumps(old)}, options=FILLED)
+    database.do("insert into $t values (2, $later(2))")
+    database.good(filter="id > 0", **GROWS)
+    assert len(database.rows("id")) == 2
+    assert "jdbc.filter has changed" in database.run(**GROWS).message
 
 
 def test_a_transaction_that_ends_late_is_taken_within_the_lag(database: Database) -> None:

@@ -9,7 +9,7 @@ there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hudi_table.model.job.checkpoint_text import parsed, texts, written
@@ -20,7 +20,8 @@ MARKS_FORMAT = "database-1"
 @dataclass(frozen=True, slots=True)
 class Mark:
     """`column`: by which rows are read, \"\" where all of them are; `value`: the greatest that was
-    read, as the database writes it. `rows` and `digest`: of what is read again."""
+    read, as the database writes it. `rows` and `digest`: of what is read again. `statement`: of each
+    field that says which rows are meant a digest, nothing where that is not known."""
 
     batch: str
     attempt: str
@@ -28,6 +29,7 @@ class Mark:
     value: str = ""
     rows: int = 0
     digest: str = "0"
+    statement: dict[str, str] = field(default_factory=dict)
 
     def to_text(self) -> str:
         """The value in extra metadata: compact JSON."""
@@ -39,6 +41,7 @@ class Mark:
 
         def read(raw: Mapping[str, Any]) -> Mark:
             batch, attempt, column, value, digest = texts(raw, "batch", "attempt", "column", "value", "digest")
-            return cls(batch, attempt, column, value, int(raw["rows"]), digest)
+            statement = {str(name): str(told) for name, told in raw.get("statement", {}).items()}
+            return cls(batch, attempt, column, value, int(raw["rows"]), digest, statement)
 
         return parsed(text, MARKS_FORMAT, "a database", read)

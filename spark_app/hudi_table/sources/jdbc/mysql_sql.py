@@ -7,7 +7,7 @@ value is computed here: `- INTERVAL` gives null beyond the first year, and integ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from hudi_table.errors import InvalidDataError
 from hudi_table.sources.jdbc.database import Column
@@ -95,8 +95,10 @@ LONG = ("text", "binary")
 
 def _moment(text: str) -> datetime:
     try:
-        return datetime.fromisoformat(text)
+        found = datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidDataError(
             f"the greatest value of jdbc.incremental.column is {text!r}, no day of the calendar: leave it out by jdbc.filter"
         ) from error
+    # A literal of MariaDB takes no zone.
+    return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo is not None else found

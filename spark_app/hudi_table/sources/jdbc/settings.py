@@ -3,6 +3,7 @@ environment alone."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -46,6 +47,13 @@ class JdbcSettings:
     def place(self) -> str:
         """Where it is, in words."""
         return f"{self.host}:{self.port}/{self.database}"
+
+    @property
+    def statement(self) -> dict[str, str]:
+        """Of each field that says which rows are meant a digest. A database may move to another
+        host: of the URL its name counts alone."""
+        given = {"url": self.database, "table": self.table, "query": self.query, "filter": self.filter}
+        return {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in given.items() if text}
 
     def base(self, quoted: Callable[[str], str]) -> str:
         """The query of all rows that are meant. `quoted`: how a name is written."""

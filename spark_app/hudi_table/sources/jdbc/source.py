@@ -194,10 +194,12 @@ def _planned(
     settings: JdbcSettings, dialect: Dialect, state: State, asked: pa.Schema, before: Mark | None, attempt: str
 ) -> _Plan | None:
     """None where nothing waits."""
-    base = settings.base(dialect.quoted)
-    columns = state.columns(base, asked)
     if before is not None and before.column != settings.column:
         before = None  # another column: what it has passed says nothing
+    if before is not None and settings.column:
+        _check_statement(settings, before)
+    base = settings.base(dialect.quoted)
+    columns = state.columns(base, asked)
     batch = hashlib.sha256((before.to_text() if before is not None else "begin").encode()).hexdigest()[:20]
     if not settings.column:
         rows, digest = _digest(state, dialect.digest(columns, base))
@@ -220,8 +222,23 @@ def _planned(
         return None
     rows, digest = again(value)
     bounds = grows.window(before.value, value) if before is not None else grows.upto(value)
-    mark = Mark(batch, attempt, settings.column, value, rows, digest)
+    mark = Mark(batch, attempt, settings.column, value, rows, digest, settings.statement)
     return _Plan(columns, f"SELECT * FROM ({base}) AS grown WHERE {bounds}", mark)
+
+
+def _check_statement(settings: JdbcSettings, before: Mark) -> None:
+    """Raises InvalidRequestError where other rows are meant than at a checkpoint: those of them
+    that lie below its value would never be read."""
+    known, now = before.statement, settings.statement
+    changed = sorted(f"jdbc.{name}" for name in known.keys() | now.keys() if known.get(name) != now.get(name))
+    if not known or not changed:
+        return
+    several = len(changed) > 1
+    names = f"{', '.join(changed[:-1])} and {changed[-1]} have" if several else f"{changed[0]} has"
+    raise InvalidRequestError(
+        f"{names} changed, and the checkpoint of before has passed all rows below {before.column} {before.value}. To go on from there: "
+        f"hudictl checkpoint set BASE INGEST '{before.column} {before.value}'; to read rows below it, too, set an earlier value"
+    )
 
 
 def _grows(settings: JdbcSettings, dialect: Dialect, columns: Sequence[Column]) -> _Grows:
