@@ -307,6 +307,16 @@ def test_files_are_told_of_by_sns_and_by_eventbridge_too(landing: Landing) -> No
     assert landing.waiting() == (0, 0)
 
 
+def test_what_a_message_tells_of_elsewhere_does_not_keep_its_other_files_back(landing: Landing) -> None:
+    landing.land("1.parquet")
+    landing.sqs.purge_queue(QueueUrl=landing.queue)
+    ours = _event(landing, "1.parquet")
+    elsewhere = json.loads(json.dumps(ours).replace(landing.name, "elsewhere"))
+    landing.send({"Records": [*elsewhere["Records"], *ours["Records"]]})
+    assert "set aside" not in landing.good().message
+    assert (landing.rows(), landing.waiting()) == (ROWS.to_pylist(), (0, 0))
+
+
 def test_a_queue_that_is_not_there_and_another_type_are_refused_by_name(landing: Landing) -> None:
     absent = landing.run(notifications={"type": "Sqs", "queue": f"{landing.queue}-absent"})
     assert absent.error_class == "InvalidRequest"

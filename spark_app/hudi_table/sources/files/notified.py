@@ -72,7 +72,7 @@ class Notified:
                 return
             for message in messages:
                 try:
-                    paths = tuple(_path(each, self.storage.base_path) for each in created_objects(message.body))
+                    paths = _paths(created_objects(message.body), self.storage.base_path)
                 except ValueError as error:
                     self._aside[message.receipt] = f"a message {error}"
                     continue
@@ -171,11 +171,12 @@ def notified(queue: Queue, storage: Storage) -> Iterator[Notified]:
         keeper.join()
 
 
-def _path(made: Created, base: str) -> str:
-    """Relative to the source. Raises ValueError for an object elsewhere."""
+def _paths(made: Sequence[Created], base: str) -> tuple[str, ...]:
+    """Of objects those below the source, relative to it. Raises ValueError if all are elsewhere."""
     place = urlsplit(base)
     prefix = place.path.strip("/")
     folder = f"{prefix}/" if prefix else ""
-    if made.bucket != place.netloc or not made.key.startswith(folder):
-        raise ValueError(f"names s3://{made.bucket}/{made.key}, which is not below {base}")
-    return made.key.removeprefix(folder)
+    ours = [each.key for each in made if each.bucket == place.netloc and each.key.startswith(folder)]
+    if made and not ours:
+        raise ValueError(f"names s3://{made[0].bucket}/{made[0].key}, which is not below {base}")
+    return tuple(key.removeprefix(folder) for key in ours)
