@@ -14,7 +14,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping
-from typing import Any
+from http.client import HTTPMessage
+from typing import IO, Any
 
 from hudi_table.errors import AccessDeniedError, InvalidDataError, InvalidRequestError, UnavailableError
 from hudi_table.model.job.variables import REGISTRY_PASSWORD, REGISTRY_USERNAME
@@ -23,6 +24,30 @@ from hudi_table.model.json_text import parse_json
 TIMEOUT_SECONDS = 10.0
 REFERENCES_MAX = 100
 SCHEMA_BYTES_MAX = 4 << 20
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects. Credentials go to no other origin than the one that they are for."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> urllib.request.Request | None:
+        """The request that follows. Raises InvalidRequestError."""
+        before, target = _origin(req.full_url), _origin(newurl)
+        if req.has_header("Authorization") and target != before:
+            fp.close()
+            raise InvalidRequestError(
+                f"the schema registry at {before} redirects to {target}, which is not sent its credentials: give the URL of the registry itself"
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+_OPENER = urllib.request.build_opener(_Redirects)
+
+
+def _origin(url: str) -> str:
+    parts = urllib.parse.urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 class Registry:
@@ -110,7 +135,7 @@ class Registry:
         """What it answers, None where it has no such thing."""
         request = urllib.request.Request(self._url + path, headers=self._headers)  # noqa: S310 - http(s) alone, see above
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310
+            with _OPENER.open(request, timeout=TIMEOUT_SECONDS) as answer:
                 found = parse_json(answer.read(SCHEMA_BYTES_MAX))
         except urllib.error.HTTPError as error:
             error.close()
