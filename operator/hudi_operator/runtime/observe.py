@@ -71,10 +71,12 @@ Cleanable = Callable[[FileSystemView, Mapping[str, str]], int]
 @dataclass(slots=True)
 class Observer:
     """Reads tables. What cannot change (completed commits, footers) is remembered by table, within
-    bounds that all tables share."""
+    bounds that all tables share. `environment`: credentials for the brokers of resources without a
+    Secret; none where brokers may be other people's."""
 
     clock: Clock
     cleanable: Cleanable = bytes_to_clean
+    environment: Mapping[str, str] = field(default_factory=dict)
     _tables: Bounded[Hashable, KnownTable] = field(
         default_factory=lambda: Bounded(FACTS_MAX, lambda known: known.weight)
     )
@@ -156,7 +158,7 @@ class Observer:
         table behind the checkpoint that `table` holds."""
         if ingest.source.kafka is not None:
             positions = table.positions(ingest.name) if table is not None else None
-            return topics_of(ingest, ingest.source.kafka, secret, positions, self.clock)
+            return topics_of(ingest, ingest.source.kafka, secret or self.environment, positions, self.clock)
         source = ingest.source
         if source.kinesis is not None and source.range is None:
             shards = table.shards(ingest.name) if table is not None else None

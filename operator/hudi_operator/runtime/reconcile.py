@@ -62,7 +62,8 @@ FAILURES_MAX = 20_000
 
 @dataclass(slots=True)
 class Reconciler:
-    """One worker's tools. `reconcile` returns when to do it again, or None to wait for news."""
+    """One worker's tools. `reconcile` returns when to do it again, or None to wait for news.
+    `environment`: see `Observer`."""
 
     cluster: Cluster
     launcher: Launcher
@@ -72,6 +73,7 @@ class Reconciler:
     couriers: Couriers = field(default_factory=NoCouriers)
     policies: PodPolicies = field(default_factory=unlimited)
     sets: Sets = field(default_factory=NoSets)
+    environment: Mapping[str, str] = field(default_factory=dict)
     observer: Observer = field(init=False)
     turns: Turns = field(init=False)
     _tables: Parsed[DesiredTable] = field(default_factory=lambda: Parsed(desired_table))
@@ -79,7 +81,7 @@ class Reconciler:
     _failures: Bounded[Key, int] = field(default_factory=lambda: Bounded(FAILURES_MAX))
 
     def __post_init__(self) -> None:
-        self.observer = Observer(self.clock)
+        self.observer = Observer(self.clock, environment=self.environment)
         self.turns = Turns(self.cluster, self.clock.boot_seconds, self.policies)
 
     def reconcile(self, key: Key) -> RequeueAfter | None:

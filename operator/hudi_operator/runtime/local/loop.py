@@ -3,6 +3,7 @@ reconcile."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,7 +69,8 @@ class LocalRuntime:
             self.cluster.release()
 
     def _work(self, keys: list[Key]) -> None:
-        reconciler = Reconciler(self.cluster, self.launcher, self.clock, self.policy)
+        # Whose manifests these are, and whose environment, is one person.
+        reconciler = Reconciler(self.cluster, self.launcher, self.clock, self.policy, environment=os.environ)
         self._due = dict.fromkeys(keys, 0.0)
         while self._due:
             now = self.clock.boot_seconds()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
 from hudi_operator.api.ingests.ingest import IngestSpec
@@ -17,15 +16,16 @@ from hudi_table.table.store.ports import Clock
 
 
 def topics_of(
-    ingest: IngestSpec, kafka: KafkaSpec, secret: Mapping[str, str], held: Positions | None, clock: Clock
+    ingest: IngestSpec, kafka: KafkaSpec, environment: Mapping[str, str], held: Positions | None, clock: Clock
 ) -> SourceObservation:
-    """How far topics go, as the brokers tell; `held`: where the ingest is."""
+    """How far topics go, as the brokers tell. `environment`: with which credentials they are asked.
+    `held`: where the ingest is."""
     # The client is loaded by tables that have such an ingest.
     from hudi_table.sources.kafka.brokers import Brokers
     from hudi_table.sources.kafka.keeping import Waiting, limits_of, retention_of, waiting_of
     from hudi_table.sources.kafka.settings import KafkaSettings
 
-    name, environment = ingest.name, secret or os.environ
+    name = ingest.name
     document = {"format": ingest.source.format, "kafka": kafka_document(kafka)}
     try:
         settings = KafkaSettings.of(document)

@@ -3,7 +3,6 @@ are listed by it, some at a time, and remembered until the tables are there."""
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,7 +40,7 @@ def read_keys(
     assert source.kafka is not None
     document = {"type": source.type.value, "format": source.format, "kafka": kafka_document(source.kafka)}
     try:
-        return columns_of(KafkaSettings.of(document), secret or os.environ, SystemClock(), tuple(topics))
+        return columns_of(KafkaSettings.of(document), secret, SystemClock(), tuple(topics))
     except HudiError as error:
         return dict.fromkeys(topics, error)
 

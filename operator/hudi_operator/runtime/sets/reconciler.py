@@ -10,7 +10,6 @@ stood in for.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -76,7 +75,7 @@ def list_topics(spec: HudiTableSetSpec, secret: Mapping[str, str]) -> tuple[str,
     if exclude is not None:
         checked_pattern(exclude)
     excluded = replace(settings, pattern=exclude)
-    found = Brokers(settings, secret or os.environ).topics()
+    found = Brokers(settings, secret).topics()
     left = tuple(topic for topic in found if not excluded.matches(topic))
     if len(left) > LISTED_MAX:
         raise InvalidRequestError(
