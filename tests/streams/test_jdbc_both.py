@@ -120,7 +120,9 @@ def test_a_filter_that_lets_older_rows_in_is_refused_until_somebody_says_where_t
     database.good(**GROWS)
     assert [row["id"] for row in database.rows("id")] == [6, 7, 8, 9, 10]
     # Anew, from an earlier value.
-    assert database.run(filter="n < 100", **GROWS).error_class == "InvalidRequest", "the next commit knows what it is of"
+    assert database.run(filter="n < 100", **GROWS).error_class == "InvalidRequest", (
+        "the next commit knows what it is of"
+    )
     assert hudictl(["checkpoint", "set", database.location, "feed", "at 2025-01-01 00:00:00+00"]) == 0
     database.good(filter="n < 100", **GROWS)
     assert [row["id"] for row in database.rows("id")] == list(range(1, 11))

@@ -319,3 +319,34 @@ def test_a_file_that_is_replaced_is_taken_anew(made: Callable[[str], Polled]) ->
     wait_for(lambda: 100 in feed.numbers(), feed.log)
     end(driver)
     assert feed.numbers() == [*range(1, 10), 100]
+
+
+SLOW = """create or replace function slow(id text) returns text language plpgsql stable as
+$$ begin perform pg_sleep(0.5); return repeat(id, 500000); end $$"""
+
+
+@pytest.mark.parametrize(
+    ("query", "begun", "seconds"),
+    [
+        ("select id, n, slow(id) as text from {table}", "reading 200 rows", 12),
+        ("select id, n from {table}, pg_sleep(90)", "the job begins", 30),
+    ],
+    ids=["rows that come slowly", "an answer that does not begin"],
+)
+def test_a_driver_that_is_told_to_end_amid_a_long_first_load_ends_in_time_and_leaves_nothing(
+    made: Callable[[str], Polled], server: postgres.Server, query: str, begun: str, seconds: float
+) -> None:
+    feed = made("database")
+    feed.put(range(200))
+    server.execute(SLOW)
+    jdbc = feed.source["jdbc"]
+    asked = {key: value for key, value in jdbc.items() if key != "table"} | {"query": query.format(table=jdbc["table"])}
+    driver = feed.start(source={"jdbc": asked})
+    wait_for(lambda: begun in feed.log(), feed.log)
+    time.sleep(3)
+    assert end(driver) < seconds, feed.log()
+    done = feed.result()
+    assert (done.outcome, done.message.startswith("it was told to end")) == ("NothingToDo", True), done.message
+    assert feed.numbers() == []
+    assert feed.run().outcome == "Succeeded"
+    assert feed.numbers() == list(range(200))

@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
     try:
         spec = _read(Path(arguments[0]))
         attempt = spec.attempt
-        result, code = _run(spec), 0
+        result, code = _run(spec, Path(arguments[1])), 0
     except HudiError as error:
         traceback.print_exc()
         result = JobResult(attempt, "Failed", error_class=error.name(), message=str(error))
@@ -84,11 +84,17 @@ def _read(path: Path) -> JobSpec:
         raise InvalidRequestError(f"{path} cannot be read as a JobSpec: {error}", path=str(path)) from error
 
 
-def _run(spec: JobSpec) -> JobResult:
+def _run(spec: JobSpec, path: Path) -> JobResult:
     kind = str(spec.work.get("type"))
     if kind not in WORK:
         raise InvalidRequestError(f"work of type {kind!r} is not done by this release; it does {', '.join(WORK)}")
-    with Progress(spec.progress) as progress:
+
+    def leave(result: JobResult) -> None:
+        _write(path, result, in_place=path.exists())
+        _end_spark()
+        os._exit(0)
+
+    with Progress(spec.progress, leave) as progress:
         return WORK[kind](spec, progress)
 
 

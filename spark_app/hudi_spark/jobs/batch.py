@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_spark.jobs.stopping import Told, never, until_told
 from hudi_spark.jobs.target import index_options, ingest_options, storage_options, target_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.arguments import OperationName
@@ -146,10 +147,17 @@ def refuse_taken(ingest: str, commit: CommitResult) -> None:
 
 
 def commit_rows(
-    spec: JobSpec, table: HudiTable | None, rows: pa.RecordBatchReader, extra_metadata: Mapping[str, str], place: Behind
+    spec: JobSpec,
+    table: HudiTable | None,
+    rows: pa.RecordBatchReader,
+    extra_metadata: Mapping[str, str],
+    place: Behind,
+    *,
+    told: Told = never,
 ) -> CommitResult:
     """Write rows in this process as one commit that stands behind `place`, into the table of the
-    job, made if there was none. Raises what `commit_behind` does, and InvalidRequestError."""
+    job, made if there was none. Raises what `commit_behind` does, InvalidRequestError, and
+    ToldToEndError."""
     with target_of(spec, table, rows.schema) as target:
         request = WriteRequest(
             operation=operation_of(spec),
@@ -158,4 +166,4 @@ def commit_rows(
             batch=place.batch,
             follows=place.follows,
         )
-        return commit_behind(target.context, rows, request)
+        return commit_behind(target.context, until_told(rows, told), request)

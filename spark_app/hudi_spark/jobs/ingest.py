@@ -18,6 +18,7 @@ from hudi_spark.jobs.ingests.polled import Polling, Taken, check_range, run_poll
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import refuse_apart
 from hudi_spark.jobs.sifting.rows import Sifting
+from hudi_spark.jobs.stopping import Told
 from hudi_spark.jobs.target import policy_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.codec.arrow_types import normalise
@@ -77,11 +78,11 @@ class _Looking:
     _told: Notified | None = None
     _aside: str = ""
 
-    def ask(self, table: HudiTable | None) -> Taken | str:
+    def ask(self, table: HudiTable | None, told: Told) -> Taken | str:
         """See `Ask`."""
         if self._told is None:
             self._told = self._held.enter_context(told_by_queue(self.spec))
-        done = _taken(self.spec, self._told, table, self.progress)
+        done = _taken(self.spec, self._told, table, self.progress, told)
         more = done is not None and done[0].more
         if not more:
             self._aside = self._told.taken() if self._told is not None else ""
@@ -108,22 +109,22 @@ class _Looking:
 
 
 def _taken(
-    spec: JobSpec, told: Notified | None, table: HudiTable | None, progress: Progress
+    spec: JobSpec, queue: Notified | None, table: HudiTable | None, progress: Progress, told: Told
 ) -> tuple[Batch, CommitResult, dict[str, float]] | None:
     """What was committed of the files that wait, None where none does. Of those that a queue tells
     of without one that cannot be read: it must not keep back the others."""
     while True:
-        batch = next_batch(spec, table, told)
+        batch = next_batch(spec, table, queue)
         if batch is None:
             return None
         try:
             with contextlib.closing(Sifting(spec)) as sifting:
-                return batch, _commit(spec, table, batch, sifting, progress), sifting.figures()
+                return batch, _commit(spec, table, batch, sifting, progress, told), sifting.figures()
         except (InvalidDataError, InvalidSchemaError) as caught:
             error = _misfit(spec, table, batch) or caught
             path = error.path or _named(batch, error.message)
             stops = policy_of(spec) is not None and isinstance(error, InvalidSchemaError)
-            if told is None or path is None or stops or not told.set_aside(path, error.message):
+            if queue is None or path is None or stops or not queue.set_aside(path, error.message):
                 raise error from caught.__cause__
             progress.say(f"set aside: {error.message}")
 
@@ -159,13 +160,15 @@ def _named(batch: Batch, message: str) -> str | None:
     return next((file.path for file in batch.files if f"source file {file.path} " in message), None)
 
 
-def _commit(spec: JobSpec, table: HudiTable | None, batch: Batch, sifting: Sifting, progress: Progress) -> CommitResult:
+def _commit(
+    spec: JobSpec, table: HudiTable | None, batch: Batch, sifting: Sifting, progress: Progress, told: Told
+) -> CommitResult:
     if policy_of(spec) is not None and (error := _misfit(spec, table, batch)) is not None:
         # Of several files one that lacks a column is not to hide behind those that have it.
         raise error
     progress.say(f"reading {counted(len(batch.files), 'file')}, {batch.size / 2**20:.1f} MiB, {_names(batch.files)}")
     if spec.engine == "Local":
-        commit = _write_local(spec, table, batch, sifting, progress)
+        commit = _write_local(spec, table, batch, sifting, progress, told)
     else:
         refuse_apart(spec.work.get("transform", ()))
         # Spark is started only by jobs that need it.
@@ -181,17 +184,17 @@ def _commit(spec: JobSpec, table: HudiTable | None, batch: Batch, sifting: Sifti
 
 
 def _write_local(
-    spec: JobSpec, table: HudiTable | None, batch: Batch, sifting: Sifting, progress: Progress
+    spec: JobSpec, table: HudiTable | None, batch: Batch, sifting: Sifting, progress: Progress, told: Told
 ) -> CommitResult:
     known = table.schema() if table is not None else None
 
-    def told(file: SourceFile, rows: int) -> None:
+    def begun(file: SourceFile, rows: int) -> None:
         sifting.place = Place(file.path, file.version, rows + 1)
 
-    read = batch.taken.read(sifting.chain.read_as(known), told)
+    read = batch.taken.read(sifting.chain.read_as(known), begun)
     found = sifting.through(read.batches, known, batch.taken.name)
     progress.say(f"{batch.operation} into {spec.table['location']} in this process")
-    return commit_rows(spec, table, found, batch.extra_metadata, batch.behind)
+    return commit_rows(spec, table, found, batch.extra_metadata, batch.behind, told=told)
 
 
 def _names(files: tuple[SourceFile, ...]) -> str:

@@ -5,15 +5,23 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Self, TextIO
+
+from hudi_table.model.job.jobspec import JobResult
+
+
+def _stays(_: JobResult) -> None:
+    """Of a job that is no process of its own."""
 
 
 class Progress:
     """Appends lines to a file; without a path it tells the process's log, beginning with that it
-    has begun."""
+    has begun. `leave` tells a result and ends the process, whatever keeps it."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, leave: Callable[[JobResult], None] = _stays) -> None:
         self._path = path
+        self.leave = leave
         self._file: TextIO | None = None
 
     def __enter__(self) -> Self:

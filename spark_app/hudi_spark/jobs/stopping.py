@@ -3,32 +3,78 @@ job asks itself."""
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import socket
 import threading
+from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any, Self
+from typing import Self
+
+import pyarrow as pa
+
+Told = Callable[[], bool]
+"""Whether the process is to end."""
+
+
+class ToldToEndError(Exception):
+    """A read was given up, for the process is to end. Nothing of it is committed."""
+
+
+def never() -> bool:
+    """Of work that is not asked to end."""
+    return False
+
+
+def until_told(batches: pa.RecordBatchReader, told: Told) -> pa.RecordBatchReader:
+    """The same rows. Raises ToldToEndError between two batches."""
+
+    def given() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if told():
+                raise ToldToEndError
+            yield batch
+
+    return pa.RecordBatchReader.from_batches(batches.schema, given())
 
 
 class Stopping:
-    """While it is entered, SIGTERM does not end the process; `told` says that it came."""
+    """While it is entered, SIGTERM does not end the process; `told` says that it came, also while
+    the main thread waits in code that is not Python's."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
-        self._before: Any = None
+        self._entered = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         # Only a main thread hears signals; elsewhere nobody sends any.
         if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGTERM, self._hear)
+            self._hear()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGTERM, self._before)
+        self._entered.close()
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
-        self._event.set()
+    def _hear(self) -> None:
+        """A handler in Python waits until the main thread is in Python again. A byte comes at
+        once."""
+        heard, signalled = socket.socketpair()
+        signalled.setblocking(False)
+        hearing = threading.Thread(target=self._wait_for, args=(heard,), name="stopping", daemon=True)
+        hearing.start()
+        self._entered.callback(heard.close)
+        self._entered.callback(hearing.join)
+        self._entered.callback(signalled.close)
+        before = signal.signal(signal.SIGTERM, _ignore)
+        self._entered.callback(signal.signal, signal.SIGTERM, before)
+        self._entered.callback(
+            signal.set_wakeup_fd, signal.set_wakeup_fd(signalled.fileno(), warn_on_full_buffer=False)
+        )
+
+    def _wait_for(self, heard: socket.socket) -> None:
+        while signals := heard.recv(64):
+            if signal.SIGTERM in signals:
+                self._event.set()
 
     def told(self) -> bool:
         """Whether the process is to end."""
@@ -41,3 +87,8 @@ class Stopping:
     def wait(self, seconds: float) -> None:
         """So long, or until somebody asks to stop."""
         self._event.wait(seconds)
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """What hears waits at its socket."""
+    del number, frame

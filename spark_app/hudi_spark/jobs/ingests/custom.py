@@ -19,6 +19,7 @@ from hudi_spark.jobs.ingests.polled import Polling, Taken, refuse_range, run_pol
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import refuse_apart
 from hudi_spark.jobs.sifting.rows import Sifting
+from hudi_spark.jobs.stopping import Told, until_told
 from hudi_spark.jobs.target import arrival_decides
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidRequestError
@@ -49,7 +50,7 @@ class _Asking:
     sifting: Sifting
     progress: Progress
 
-    def ask(self, table: HudiTable | None) -> Taken | str:
+    def ask(self, table: HudiTable | None, told: Told) -> Taken | str:
         """See `Ask`."""
         ingest = str(self.spec.work["name"])
         held = held_custom(table.context, ingest) if table is not None else None
@@ -60,16 +61,16 @@ class _Asking:
         self.progress.say(f"taking what waits of {self.name} behind {where}")
         stream, checkpoint, more = open_stream(rows.data), rows.checkpoint, True
         if is_continuous(self.spec.work):
-            gathered, checkpoint, more = self._gathered(stream.read_all(), checkpoint)
+            gathered, checkpoint, more = self._gathered(until_told(stream, told).read_all(), checkpoint, told)
             stream = gathered.to_reader()
         self.sifting.place = Place(f"position {checkpoint.position[:POSITION_SHOWN]}")
         found = self.sifting.through(stream, table.schema() if table is not None else None, checkpoint.batch)
         place = behind_held(ingest, held)
-        commit = commit_rows(self.spec, table, found, {key_of(ingest): checkpoint.to_text()}, place)
+        commit = commit_rows(self.spec, table, found, {key_of(ingest): checkpoint.to_text()}, place, told=told)
         refuse_taken(ingest, commit)
         return Taken(commit, checkpoint.batch, more=more)
 
-    def ask_parts(self, table: HudiTable | None) -> Taken | str:
+    def ask_parts(self, table: HudiTable | None, _: Told) -> Taken | str:
         """The same in tasks of Spark."""
         # Spark is started only by jobs that need it.
         from hudi_spark.jobs.ingest_spark import Recorded
@@ -93,12 +94,12 @@ class _Asking:
     def _next(self, before: CustomMark | None) -> CustomRows | None:
         return waiting_rows(self.name, self.source, before, self.spec.attempt)
 
-    def _gathered(self, rows: pa.Table, checkpoint: CustomMark) -> tuple[pa.Table, CustomMark, bool]:
+    def _gathered(self, rows: pa.Table, checkpoint: CustomMark, told: Told) -> tuple[pa.Table, CustomMark, bool]:
         """These rows with those behind them, where they end, and whether more may wait."""
         clock, position = SystemClock(), checkpoint
         until = clock.boot_seconds() + interval_of(self.spec.work)
         parts, size, more = [rows], rows.nbytes, True
-        while size < GATHERED_BYTES and clock.boot_seconds() < until:
+        while size < GATHERED_BYTES and clock.boot_seconds() < until and not told():
             answer = self._next(position)
             if answer is None:
                 more = False
@@ -118,7 +119,7 @@ def run_custom(spec: JobSpec, progress: Progress) -> JobResult:
     custom = spec.work["source"].get("custom", {})
     name = str(custom.get("name", ""))
 
-    def told(driver: Polling, seconds: float) -> JobResult:
+    def result(driver: Polling, seconds: float) -> JobResult:
         commits = driver.tally.count
         figures = {"commits": float(commits), **sifting.figures()}
         return driver.tally.result(spec, counted(commits, "commit"), driver.checkpoint, seconds, figures)
@@ -129,7 +130,7 @@ def run_custom(spec: JobSpec, progress: Progress) -> JobResult:
     with contextlib.closing(Sifting(spec) if spec.engine != "Local" else Sifting.checked(spec)) as sifting:
         source = custom_source(name, dict(custom.get("options", {})))
         asking = _Asking(spec, name, source, sifting, progress)
-        return run_polled(spec, progress, asking.ask if spec.engine == "Local" else asking.ask_parts, told)
+        return run_polled(spec, progress, asking.ask if spec.engine == "Local" else asking.ask_parts, result)
 
 
 def _check_parts(spec: JobSpec) -> None:

@@ -12,6 +12,7 @@ from hudi_spark.jobs.ingests.polled import Polling, Taken, check_grows, check_ra
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import refuse_apart
 from hudi_spark.jobs.sifting.rows import Sifting, window
+from hudi_spark.jobs.stopping import Told
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.counts import counted
@@ -38,20 +39,22 @@ def run_jdbc(spec: JobSpec, progress: Progress) -> JobResult:
     check_grows(spec, "Jdbc", settings.column)
     check_range(spec, settings.within)
     name = str(work["name"])
-    take = _take_here if spec.engine == "Local" else _take_in_tasks
 
-    def ask(table: HudiTable | None) -> Taken | str:
+    def ask(table: HudiTable | None, told: Told) -> Taken | str:
         held = held_mark(table.context, name) if table is not None else None
-        taken = take(spec, table, settings, held, progress)
+        if spec.engine == "Local":
+            taken = _take_here(spec, table, settings, held, progress, told)
+        else:
+            taken = _take_in_tasks(spec, table, settings, held, progress)
         if taken is None:
             return "what the database holds is in the table"
         refuse_taken(name, taken.commit)
         return taken
 
-    def told(driver: Polling, seconds: float) -> JobResult:
+    def result(driver: Polling, seconds: float) -> JobResult:
         return driver.result(f"{counted(int(driver.read['rowsRead']), 'row')} read", seconds)
 
-    return run_polled(spec, progress, ask, told)
+    return run_polled(spec, progress, ask, result)
 
 
 def _taken(checkpoint: Mark, read: int, commit: CommitResult, sifting: Sifting) -> Taken:
@@ -59,7 +62,12 @@ def _taken(checkpoint: Mark, read: int, commit: CommitResult, sifting: Sifting) 
 
 
 def _take_here(
-    spec: JobSpec, table: HudiTable | None, settings: JdbcSettings, held: Held[Mark] | None, progress: Progress
+    spec: JobSpec,
+    table: HudiTable | None,
+    settings: JdbcSettings,
+    held: Held[Mark] | None,
+    progress: Progress,
+    told: Told,
 ) -> Taken | None:
     before = held.checkpoint if held is not None else None
     with (
@@ -69,7 +77,7 @@ def _take_here(
         if waiting is None:
             return None
         _say(progress, waiting.count, settings)
-        commit = _commit(spec, table, waiting, held, sifting)
+        commit = _commit(spec, table, waiting, held, sifting, told)
         return _taken(waiting.checkpoint, waiting.read, commit, sifting)
 
 
@@ -109,14 +117,14 @@ def _say(progress: Progress, count: int, settings: JdbcSettings) -> None:
 
 
 def _commit(
-    spec: JobSpec, table: HudiTable | None, waiting: JdbcRows, held: Held[Mark] | None, sifting: Sifting
+    spec: JobSpec, table: HudiTable | None, waiting: JdbcRows, held: Held[Mark] | None, sifting: Sifting, told: Told
 ) -> CommitResult:
     known = table.schema() if table is not None else None
     sifting.place = _place(waiting.checkpoint, held.checkpoint if held is not None else None)
     rows = sifting.through(waiting.batches, known, waiting.checkpoint.batch)
     name = str(spec.work["name"])
     place = behind_held(name, held)
-    return commit_rows(spec, table, rows, {key_of(name): waiting.checkpoint.to_text()}, place)
+    return commit_rows(spec, table, rows, {key_of(name): waiting.checkpoint.to_text()}, place, told=told)
 
 
 def _place(mark: Mark, before: Mark | None) -> Place:

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hudi_spark.jobs.ingests.following import is_continuous, run
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.stopping import Stopping
+from hudi_spark.jobs.stopping import Stopping, Told, ToldToEndError
 from hudi_spark.jobs.tally import Tally
 from hudi_spark.jobs.target import arrival_decides, find_table
 from hudi_table.api import CommitResult, HudiTable
@@ -33,8 +34,12 @@ class Taken:
     more: bool = False
 
 
-Ask = Callable[[HudiTable | None], Taken | str]
-"""Commits what waits behind the table's newest checkpoint, or says why nothing does."""
+Ask = Callable[[HudiTable | None, Told], Taken | str]
+"""Commits what waits behind the table's newest checkpoint, or says why nothing does. Raises
+ToldToEndError where it gives up amid it."""
+GIVE_UP_SECONDS = 20.0
+"""Who tells a driver to end gives it 30 s."""
+_GIVEN_UP = "it was told to end amid a commit; nothing of that is in the table"
 
 
 def _nothing() -> None:
@@ -89,7 +94,10 @@ class Polling:
     def _asked(self) -> bool:
         """Whether more may wait."""
         self.table = self.table or find_table(self.spec)
-        taken = self.ask(self.table)
+        try:
+            taken = self.ask(self.table, self.stopping.told)
+        except ToldToEndError:
+            taken = _GIVEN_UP
         if isinstance(taken, str):
             self.said = taken
             return False
@@ -111,23 +119,48 @@ def run_polled(
     spec: JobSpec,
     progress: Progress,
     ask: Ask,
-    told: Callable[[Polling, float], JobResult],
+    result: Callable[[Polling, float], JobResult],
     let_go: Callable[[], None] = _nothing,
 ) -> JobResult:
-    """Do one attempt. `told`: the result of a run that has committed, which took so many seconds.
-    Raises HudiError; what was committed before stays."""
+    """Do one attempt. `result`: of a run that has committed, which took so many seconds. Raises
+    HudiError; what was committed before stays."""
     clock = SystemClock()
     start = clock.boot_seconds()
     with Stopping() if is_continuous(spec.work) else contextlib.nullcontext(Stopping()) as stopping:
         driver = Polling(spec, ask, progress, stopping, let_go, clock)
+
+        def told() -> JobResult:
+            if not driver.tally.count:
+                return JobResult(spec.attempt, "NothingToDo", message=driver.said)
+            return result(driver, clock.boot_seconds() - start)
+
         try:
-            fill = run(driver, spec.work, stopping, progress)
+            with _left_in_time(driver, told):
+                fill = run(driver, spec.work, stopping, progress)
         finally:
             let_go()
-    if not driver.tally.count:
-        return JobResult(spec.attempt, "NothingToDo", message=driver.said)
-    result = told(driver, clock.boot_seconds() - start)
-    return fill.told(result) if fill is not None else result
+    return fill.told(told()) if fill is not None else told()
+
+
+@contextlib.contextmanager
+def _left_in_time(driver: Polling, told: Callable[[], JobResult]) -> Iterator[None]:
+    """A driver that is told to end, and waits for what gives no rows to stop at, is left as it is:
+    a database thinks about a statement, a package does not return, tasks of Spark are at work. What
+    it has prepared the next writer takes back, as that of a driver that was killed."""
+    ended = threading.Event()
+
+    def leave() -> None:
+        driver.stopping.wait(threading.TIMEOUT_MAX)
+        if not ended.wait(GIVE_UP_SECONDS):
+            driver.said = _GIVEN_UP
+            driver.progress.leave(told())
+
+    if is_continuous(driver.spec.work):
+        threading.Thread(target=leave, name="leaving", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 def check_range(spec: JobSpec, within: Range | None) -> None:

@@ -11,6 +11,7 @@ from hudi_spark.jobs.batch import commit_rows, refuse_taken
 from hudi_spark.jobs.ingests.polled import Polling, Taken, check_grows, refuse_range, refuse_spark, run_polled
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.sifting.rows import Sifting, window
+from hudi_spark.jobs.stopping import Told
 from hudi_spark.jobs.target import storage_options
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidRequestError, TableNotFoundError
@@ -35,16 +36,18 @@ def run_sql(spec: JobSpec, progress: Progress) -> JobResult:
     refuse_range(spec, "let its WHERE say which rows are meant")
     many = f"the answer over {counted(len(settings.tables), 'table')}"
 
-    def ask(table: HudiTable | None) -> Taken | str:
-        return _answer(spec, table, settings, progress)
+    def ask(table: HudiTable | None, told: Told) -> Taken | str:
+        return _answer(spec, table, settings, progress, told)
 
-    def told(driver: Polling, seconds: float) -> JobResult:
+    def result(driver: Polling, seconds: float) -> JobResult:
         return driver.result(many, seconds)
 
-    return run_polled(spec, progress, ask, told)
+    return run_polled(spec, progress, ask, result)
 
 
-def _answer(spec: JobSpec, table: HudiTable | None, settings: QuerySettings, progress: Progress) -> Taken | str:
+def _answer(
+    spec: JobSpec, table: HudiTable | None, settings: QuerySettings, progress: Progress, told: Told
+) -> Taken | str:
     name = str(spec.work["name"])
     held = held_query(table.context, name) if table is not None else None
     before = held.checkpoint if held is not None else None
@@ -62,6 +65,6 @@ def _answer(spec: JobSpec, table: HudiTable | None, settings: QuerySettings, pro
         sifting.place = Place(window(mark.column, before.value if before is not None else "", mark.value))
         rows = sifting.through(waiting.batches, table.schema() if table is not None else None, mark.batch)
         place = behind_held(name, held)
-        commit = commit_rows(spec, table, rows, {key_of(name): waiting.checkpoint.to_text()}, place)
+        commit = commit_rows(spec, table, rows, {key_of(name): waiting.checkpoint.to_text()}, place, told=told)
     refuse_taken(name, commit)
     return Taken(commit, waiting.checkpoint.batch, sifting.figures())
