@@ -45,7 +45,7 @@ from hudi_operator.plan.service import plan_service
 from hudi_operator.plan.status.failed import failed_status
 from hudi_operator.plan.table import plan_table
 from hudi_operator.plan.versions import holder_of
-from hudi_operator.runtime.masking import masked, masked_problem
+from hudi_operator.runtime.masking import masked, masked_problem, masked_source
 from hudi_operator.runtime.observe import Observer
 from hudi_operator.runtime.observing.chains import followers, holding
 from hudi_operator.runtime.parse_cache import Parsed
@@ -269,9 +269,7 @@ class Reconciler:
                 )
                 for i, s in zip(desired.spec.ingest, sources, strict=True)
             )
-            sources = tuple(
-                replace(s, problem=masked_problem(s.problem, secret)) if s.problem is not None else s for s in sources
-            )
+            sources = tuple(masked_source(each, secret) for each in sources)
         bad = problem is not None or any(s.problem is not None for s in sources)
         return Observed(table, problem, sources, runs, self._failed(key, bad=bad))
 

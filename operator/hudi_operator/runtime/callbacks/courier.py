@@ -18,6 +18,7 @@ from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.jobs import CREDENTIAL_VARIABLES
 from hudi_operator.plan.observed import CallbackObservation, Problem
 from hudi_operator.plan.status.callbacks import HOST_NOT_ALLOWED, NO_KEY, NOT_READ, RECEIVER_FAILS
+from hudi_operator.runtime.masking import masked
 from hudi_operator.runtime.observing.stores import storage_options
 from hudi_operator.runtime.ports import Cluster
 from hudi_table.callbacks.commits import Page, commits_after, newest_position
@@ -239,9 +240,7 @@ class Courier:
         if table is None or table.storage.credentials_secret_ref is None:
             return text
         try:
-            values = self._secret(table.storage.credentials_secret_ref.name).values()
+            secret = self._secret(table.storage.credentials_secret_ref.name)
         except HudiError:
             return "the store's Secret cannot be read"
-        for value in values:
-            text = text.replace(value, "***") if len(value) >= 4 else text
-        return text
+        return masked(text, secret) or ""
