@@ -2,8 +2,9 @@
 loopback.
 
 Its jars are pinned in requirements/kafka.sha256 and fetched by `make setup-kafka`; Scala's library
-is that of pyspark. A second listener asks for TLS and a password (SASL PLAIN). Topics have few
-partitions, and what a cluster does to survive machines is off.
+is that of pyspark. A second listener asks for TLS and a password (SASL PLAIN, or SCRAM), a third for
+a password alone (SCRAM), a fourth for a certificate of the client. Topics have few partitions, and
+what a cluster does to survive machines is off.
 """
 
 from __future__ import annotations
@@ -37,16 +38,24 @@ _SETTINGS = """
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAIN://127.0.0.1:{plain},SECURE://127.0.0.1:{secure},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAIN://127.0.0.1:{plain},SECURE://127.0.0.1:{secure}
+listeners=PLAIN://127.0.0.1:{plain},SECURE://127.0.0.1:{secure},SCRAM://127.0.0.1:{scram},MUTUAL://127.0.0.1:{mutual},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAIN://127.0.0.1:{plain},SECURE://127.0.0.1:{secure},SCRAM://127.0.0.1:{scram},MUTUAL://127.0.0.1:{mutual}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAIN
-listener.security.protocol.map=PLAIN:PLAINTEXT,SECURE:SASL_SSL,CONTROLLER:PLAINTEXT
-listener.name.secure.sasl.enabled.mechanisms=PLAIN
+listener.security.protocol.map=PLAIN:PLAINTEXT,SECURE:SASL_SSL,SCRAM:SASL_PLAINTEXT,MUTUAL:SSL,CONTROLLER:PLAINTEXT
+listener.name.secure.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512
 listener.name.secure.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
 user_{user}="{password}" user_{guest}="{guest_password}";
+listener.name.secure.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
 listener.name.secure.ssl.keystore.type=PEM
 listener.name.secure.ssl.keystore.location={folder}/keystore.pem
+listener.name.scram.sasl.enabled.mechanisms=SCRAM-SHA-512
+listener.name.scram.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.mutual.ssl.client.auth=required
+listener.name.mutual.ssl.keystore.type=PEM
+listener.name.mutual.ssl.keystore.location={folder}/keystore.pem
+listener.name.mutual.ssl.truststore.type=PEM
+listener.name.mutual.ssl.truststore.location={folder}/clients.pem
 log.dirs={folder}/data
 num.partitions=1
 offsets.topic.replication.factor=1
@@ -78,9 +87,13 @@ class Broker:
     folder: Path
     plain: int
     secure: int
+    scram: int
+    mutual: int
     controller: int
     guarded: bool = False
     certificate: bytes = b""
+    client_certificate: bytes = b""
+    client_key: bytes = field(default=b"", repr=False)
     password: str = PASSWORD
     _process: ServerProcess = field(init=False, repr=False)
     _admin: Any = field(default=None, repr=False)
@@ -98,14 +111,22 @@ class Broker:
         """Where TLS and a password are asked for."""
         return f"{HOST}:{self.secure}"
 
+    @property
+    def scram_address(self) -> str:
+        """Where a password is asked for, without TLS."""
+        return f"{HOST}:{self.scram}"
+
+    @property
+    def mutual_address(self) -> str:
+        """Where TLS and a certificate of the client are asked for."""
+        return f"{HOST}:{self.mutual}"
+
     def make(self) -> None:
         """The broker's files."""
-        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-        self.certificate = certificate_of(key)
-        pem = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        pem, self.certificate = _pair()
         (self.folder / "keystore.pem").write_bytes(pem + self.certificate)
+        self.client_key, self.client_certificate = _pair()
+        (self.folder / "clients.pem").write_bytes(self.client_certificate)
         self._configure()
         # The tool takes one that begins with a dash for an option.
         number = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().strip("=")[1:]
@@ -118,7 +139,8 @@ class Broker:
 
     def _configure(self) -> None:
         settings = _SETTINGS.format(
-            plain=self.plain, secure=self.secure, controller=self.controller, folder=self.folder,
+            plain=self.plain, secure=self.secure, scram=self.scram, mutual=self.mutual,
+            controller=self.controller, folder=self.folder,
             user=USER, password=self.password, guest=GUEST, guest_password=GUEST_PASSWORD,
         )  # fmt: skip
         (self.folder / "server.properties").write_text(settings + (_GUARDED if self.guarded else ""))
@@ -170,6 +192,15 @@ class Broker:
 
         wanted = admin.NewPartitions(topic, total)  # type: ignore[attr-defined]
         self.admin.create_partitions([wanted])[topic].result(30)
+
+    def allow_scram(self) -> None:
+        """Give the user the password by SCRAM-SHA-512, too."""
+        import confluent_kafka.admin as admin
+
+        made = admin.ScramCredentialInfo(admin.ScramMechanism.SCRAM_SHA_512, 4096)  # type: ignore[attr-defined]
+        wanted = admin.UserScramCredentialUpsertion(USER, made, self.password.encode())  # type: ignore[attr-defined]
+        for future in self.admin.alter_user_scram_credentials([wanted]).values():
+            future.result(30)
 
     def allow_reading(self, topic: str) -> None:
         """Let the guest read a topic and say what it holds, but not how it is configured."""
@@ -231,14 +262,21 @@ def running_broker(*, guarded: bool = False) -> Iterator[Broker]:
     if not JARS.is_dir():
         pytest.fail("Kafka's jars are not there: make setup-kafka")
     with tempfile.TemporaryDirectory(prefix="kafka-") as folder:
-        plain, secure, controller = free_ports(3)
-        broker = Broker(Path(folder), plain, secure, controller, guarded)
+        plain, secure, scram, mutual, controller = free_ports(5)
+        broker = Broker(Path(folder), plain, secure, scram, mutual, controller, guarded)
         broker.make()
         try:
             broker.start()
             yield broker
         finally:
             broker.kill()
+
+
+def _pair() -> tuple[bytes, bytes]:
+    """A key, and a certificate of its own."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return pem, certificate_of(key)
 
 
 def _class_path() -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from hudi_table.errors import AccessDeniedError, HudiError, InvalidRequestError, UnavailableError
+from hudi_table.model.job.variables import CERTIFICATE, KEY
 
 TIMEOUT_SECONDS = 20.0
 LOOK_SECONDS = 0.2
@@ -35,13 +37,13 @@ class Complaints:
 
     def __call__(self, error: Any) -> None:
         """Keep an error if it is the first, or refuses credentials."""
-        if self.worst is None or error.name() in _DENIED:
+        if self.worst is None or _refuses(error):
             self.worst = error
 
     @property
     def denied(self) -> bool:
         """Whether credentials or certificates are refused."""
-        return self.worst is not None and self.worst.name() in _DENIED
+        return self.worst is not None and _refuses(self.worst)
 
 
 _DENIED = frozenset(
@@ -54,10 +56,17 @@ _DENIED = frozenset(
         "CLUSTER_AUTHORIZATION_FAILED",
     }
 )
+_CERTIFICATE = re.compile(r"SSL alert number (?:4[0-9]|116)\b", re.ASCII)
+"""How brokers refuse the certificate of a client, or that it has none (RFC 8446, 6.2): to the client
+a connection that breaks."""
 _ELECTING = frozenset(
     {"UNKNOWN_LEADER_EPOCH", "FENCED_LEADER_EPOCH", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"}
 )
 _MISSING = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_ID"})
+
+
+def _refuses(error: Any) -> bool:
+    return error.name() in _DENIED or _CERTIFICATE.search(str(error.str())) is not None
 
 
 def as_hudi(error: Any, brokers: str, complaints: Complaints | None = None) -> HudiError:
@@ -65,6 +74,10 @@ def as_hudi(error: Any, brokers: str, complaints: Complaints | None = None) -> H
     if complaints is not None and complaints.denied:
         error = complaints.worst
     name, said = error.name(), " ".join(str(error.str()).split())
+    if _CERTIFICATE.search(said):
+        return AccessDeniedError(
+            f"the brokers at {brokers} refuse the client's certificate: {said}; give them one that they trust, as {CERTIFICATE} and {KEY}"
+        )
     if name in _DENIED:
         return AccessDeniedError(f"the brokers at {brokers} refuse: {said}")
     if name in _MISSING:
