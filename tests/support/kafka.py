@@ -157,6 +157,10 @@ class Broker:
         command = [*java_of(_class_path()), "kafka.Kafka", str(self.folder / "server.properties")]
         self._process.start(command, lambda log: b"Kafka Server started" in log, cwd=self.folder)
 
+    def sleep(self) -> None:
+        """Let it answer nothing more, and keep its connections, until it is killed."""
+        self._process.stop_when(lambda: True)
+
     def kill(self) -> None:
         """End it at once, as a machine that goes away does."""
         self._process.kill()

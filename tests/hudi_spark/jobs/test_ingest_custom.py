@@ -55,12 +55,18 @@ class Mute(Numbers):
         return super().read(position)[0]
 
 
+class Wordy(Numbers):
+    def read(self, position):
+        return super().read(None)[0], "x" * 65_537
+
+
 class Empty:
     def __init__(self, options):
         pass
 """
 ENTRIES = "\n".join(
-    f"{name.lower()} = numbers_package:{name}" for name in ("Numbers", "Away", "Broken", "Stands", "Mute", "Empty")
+    f"{name.lower()} = numbers_package:{name}"
+    for name in ("Numbers", "Away", "Broken", "Stands", "Mute", "Empty", "Wordy")
 )
 
 
@@ -125,12 +131,13 @@ def test_the_checkpoint_is_shown(job: Job, capsys: pytest.CaptureFixture[str]) -
             "InvalidRequest",
             "source 'stands' gives rows and the position that it was asked for: it must move on",
         ),
+        ("wordy", "InvalidRequest", "source 'wordy' gives a position of 65,537 characters, at most 65,536 are kept"),
         ("mute", "InvalidRequest", "it is to give (rows, position)"),
         ("empty", "InvalidRequest", "source 'empty' has no method read(position)"),
         (
             "nobody",
             "InvalidRequest",
-            "no package offers a source 'nobody': entry points of hudi_table.sources are away, broken, empty, mute, numbers, stands",
+            "no package offers a source 'nobody': entry points of hudi_table.sources are away, broken, empty, mute, numbers, stands, wordy",
         ),
     ],
 )

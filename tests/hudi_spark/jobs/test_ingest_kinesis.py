@@ -47,13 +47,21 @@ def answers() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def store(refused: set[str], answers: list[str]) -> Iterator[S3Server]:
+def places() -> list[str]:
+    """Errors that questions for a place in a shard end with, one after the other."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def store(refused: set[str], answers: list[str], places: list[str]) -> Iterator[S3Server]:
     def with_refusals(app: Any) -> Any:
         def answer(environ: Any, start_response: Any) -> Iterable[bytes]:
             said = environ.get("HTTP_AUTHORIZATION", "")
             error = "UnrecognizedClientException" if any(f"Credential={key}/" in said for key in refused) else ""
             if environ.get("HTTP_X_AMZ_TARGET", "").endswith("GetRecords") and answers:
                 error = answers.pop()
+            if environ.get("HTTP_X_AMZ_TARGET", "").endswith("GetShardIterator") and places:
+                error = places.pop()
             if "kinesis" in said and error:
                 start_response("400 Bad Request", [("Content-Type", "application/x-amz-json-1.1")])
                 return [json.dumps({"__type": error, "message": "no"}).encode()]
@@ -209,6 +217,22 @@ def test_what_is_lost_ends_the_ingest_unless_it_is_to_go_on(feed: KinesisFeed, h
     assert words[how] in lost.message
     assert feed.run(onDataLoss="Continue").outcome == "Succeeded"
     assert feed.numbers() == [1, 2, 4]
+
+
+@pytest.mark.parametrize("error", ["InvalidArgumentException", "ResourceNotFoundException"])
+def test_a_record_that_its_shard_does_not_know_is_lost_by_its_name(
+    feed: KinesisFeed, places: list[str], error: str
+) -> None:
+    feed.stream.put([row(1)], key="one")
+    feed.run()
+    feed.stream.put([row(2)], key="one")
+    places.extend([error] * 2)
+    lost = feed.run()
+    places.clear()
+    assert lost.error_class == "DataLoss", lost.message
+    assert f"of stream {feed.stream.name} no longer knows its record" in lost.message
+    assert feed.run().outcome == "Succeeded", "it is there again"
+    assert feed.numbers() == [1, 2]
 
 
 def test_a_record_that_cannot_be_read_ends_the_ingest_or_goes_to_the_error_table(feed: KinesisFeed) -> None:
