@@ -19,7 +19,7 @@ from tests.support.feeds import driver_of
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
 
 
-def rows_of(*rows: tuple[str, str, int]) -> pa.Table:
+def rows_of(*rows: tuple[str, str | None, int]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
 
 
@@ -31,6 +31,11 @@ class Chain:
     kind: TableTypeName = "CopyOnWrite"
     version: int = 6
     partitioned: bool = True
+    ordering: tuple[str, ...] = ()
+    """Of the second table."""
+    merge_mode: str | None = None
+    index: str = "Simple"
+    """Of both."""
 
     @property
     def above(self) -> HudiTable:
@@ -43,7 +48,7 @@ class Chain:
     def begin(self) -> None:
         create_table(
             str(self.folder / "above"), SCHEMA, record_key="id", partition_by=["city"] if self.partitioned else [],
-            type=self.kind, version=self.version, index={"type": "Simple"},
+            type=self.kind, version=self.version, index={"type": self.index},
         )  # fmt: skip
 
     def spec(self, attempt: str = "one", *, engine: str = "Local", **hudi: Any) -> JobSpec:
@@ -52,8 +57,12 @@ class Chain:
             "location": f"file://{self.folder}/below",
             "recordKey": ["id"],
             "partitionBy": [{"field": "city", "type": "Simple"}] if self.partitioned else [],
-            "index": {"type": "Simple"},
+            "index": {"type": self.index},
             "options": {},
+            "type": self.kind,
+            "tableVersion": self.version,
+            "orderingFields": list(self.ordering),
+            **({"mergeMode": self.merge_mode} if self.merge_mode else {}),
         }
         changes: dict[str, Any] = {
             name: hudi.pop(name)

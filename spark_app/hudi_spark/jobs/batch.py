@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_spark.jobs.decoding import needed_of
 from hudi_spark.jobs.stopping import Told, never, until_told
 from hudi_spark.jobs.target import index_options, ingest_options, storage_options, target_of
 from hudi_table.api import CommitResult, HudiTable
@@ -22,6 +23,8 @@ from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, key_of
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.ranges import Range
+from hudi_table.model.table.config import MergeMode, TableType
+from hudi_table.services.compaction.service import DeletesCompaction
 from hudi_table.services.ingesting import Behind, behind_held, commit_behind
 from hudi_table.services.select_check import check_select
 from hudi_table.sources.checkpoints import held_files
@@ -30,6 +33,7 @@ from hudi_table.sources.files.notified import Notified, notified
 from hudi_table.sources.files.source import FileBatch, FilesSource
 from hudi_table.sources.files.sqs import Queue
 from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.ports import Engine
 from hudi_table.write.operations import WriteRequest
 
 OPERATIONS: dict[str, OperationName] = {"Upsert": "upsert", "Insert": "insert", "BulkInsert": "bulk_insert"}
@@ -140,6 +144,20 @@ def write_options(spec: JobSpec, table: HudiTable) -> dict[str, str]:
     return {**named, **ingest_options(spec), "hoodie.allow.empty.commit": "true"}
 
 
+def delete_options(spec: JobSpec, table: HudiTable) -> dict[str, str]:
+    """Of deletes that come before a commit, and are none where nothing is deleted."""
+    return {**write_options(spec, table), "hoodie.allow.empty.commit": "false"}
+
+
+def settle_deletes(table: HudiTable, engine: Engine | None = None) -> None:
+    """Let rows that come behind deletes stand, whatever the deleted ones were ordered by: where
+    event time decides, a row in a log loses to a newer one of the base file in spite of a delete
+    between them."""
+    config = table.context.config
+    if config.type is TableType.MERGE_ON_READ and config.merge_mode is MergeMode.EVENT_TIME:
+        DeletesCompaction(table.context).run(engine=engine)
+
+
 def refuse_taken(ingest: str, commit: CommitResult) -> None:
     """Raise WriteConflictError for a commit that another attempt has made from the same place."""
     if commit.replayed:
@@ -167,3 +185,15 @@ def commit_rows(
             follows=place.follows,
         )
         return commit_behind(target.context, until_told(rows, told), request)
+
+
+def delete_rows(spec: JobSpec, table: HudiTable, rows: pa.RecordBatchReader, place: Behind) -> CommitResult:
+    """Delete rows in this process by their keys, whatever their ordering values, as one commit that
+    stands behind `place`. Raises what `commit_behind` does."""
+    keys = needed_of(spec)
+    schema = pa.schema([rows.schema.field(name) for name in keys])
+    selected = pa.RecordBatchReader.from_batches(schema, (each.select(keys) for each in rows))
+    request = WriteRequest("delete", delete_options(spec, table), batch=place.batch, follows=place.follows)
+    done = commit_behind(table.context, selected, request)
+    settle_deletes(table)
+    return done

@@ -24,9 +24,10 @@ from pyspark.sql.types import StructType
 
 import hudi_spark
 from hudi_spark.arrow_schemas import written_schema
+from hudi_spark.engine import SparkEngine
 from hudi_spark.errors import as_hudi_errors
 from hudi_spark.frames import changes_frame, scan_frame
-from hudi_spark.jobs.batch import Batch, operation_of, write_options
+from hudi_spark.jobs.batch import Batch, delete_options, operation_of, settle_deletes, write_options
 from hudi_spark.jobs.decoding import needed_of
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.session import session
@@ -39,6 +40,7 @@ from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSche
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.names import IS_DELETED
 from hudi_table.model.table.cdc import BEFORE, DELETE, OP
+from hudi_table.read.changes.query import Changes
 from hudi_table.services.ingesting import Behind
 from hudi_table.services.select_check import SOURCE
 from hudi_table.services.transforming.steps import table_step
@@ -116,15 +118,34 @@ def write_upstream(
         rows = judge(spark, rows) if judge is not None else rows
         rows = transformed(spark, rows, chain)
         if batch.changes is not None:
-            gone = (
-                changes_frame(spark, context, batch.changes.plan)
-                .where(functions.col(OP) == DELETE)
-                .select(f"{BEFORE}.*")
-            )
-            gone = gone.withColumn(IS_DELETED, functions.lit(True))
-            gone = transformed(spark, gone, chain)
-            rows = rows.unionByName(gone.join(rows, needed_of(spec), "left_anti"))
+            gone = _deletes(spark, context, batch.changes, chain)
+            index = table.context.config.index if table is not None else None
+            # Where keys are looked up in all partitions, a row that has moved has the key of its delete.
+            names = spec.table["recordKey"] if index is not None and index.type.is_global else needed_of(spec)
+            again = [functions.col(f"gone.`{name}`").eqNullSafe(functions.col(f"rows.`{name}`")) for name in names]
+            rows = rows.unionByName(gone.alias("gone").join(rows.alias("rows"), again, "left_anti"))
         return write_rows(spark, spec, table, rows, recorded, progress)
+
+
+def delete_upstream(
+    spec: JobSpec, table: HudiTable, context: TableContext, changes: Changes, place: Behind, progress: Progress
+) -> CommitResult:
+    """Delete here, whatever its ordering value, what was deleted in the table of `context`."""
+    spark = started(spec, progress, short=False)
+    with data_errors(), report_tasks(spark, progress):
+        gone = _deletes(spark, context, changes, spec.work.get("transform", ())).select(needed_of(spec))
+        options = delete_options(spec, table)
+        done = hudi_spark.write(gone, table, "delete", options=options, batch=place.batch, follows=place.follows)
+        settle_deletes(table, SparkEngine(spark))
+        return done
+
+
+def _deletes(
+    spark: SparkSession, context: TableContext, changes: Changes, chain: Sequence[Mapping[str, Any]]
+) -> DataFrame:
+    """What was deleted there, as the transforms make it, with the values of before."""
+    gone = changes_frame(spark, context, changes.plan).where(functions.col(OP) == DELETE).select(f"{BEFORE}.*")
+    return transformed(spark, gone.withColumn(IS_DELETED, functions.lit(True)), chain)
 
 
 def started(spec: JobSpec, progress: Progress, *, short: bool) -> SparkSession:

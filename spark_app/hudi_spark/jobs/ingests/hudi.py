@@ -6,14 +6,17 @@ once `commitInterval` has gone by since its commit before, sooner once `maxInsta
 
 `Local` reads and writes in this process, `Spark` in tasks. There rows have no order, so a row that
 was deleted and written again is found by its key: its delete is left out.
+
+Into a table with ordering fields deletes go first, as a commit of their own without a checkpoint:
+they are of the other table's order, by which a row may come back with a smaller value.
 """
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from hudi_spark.jobs.batch import commit_rows, operation_of, refuse_taken
+from hudi_spark.jobs.batch import commit_rows, delete_rows, operation_of, refuse_taken
 from hudi_spark.jobs.decoding import needed_of
 from hudi_spark.jobs.ingests.following import follow, interval_of, is_continuous
 from hudi_spark.jobs.ingests.polled import check_range
@@ -189,6 +192,9 @@ def _write(
     run: _Follower, table: HudiTable | None, above: TableContext, batch: HudiBatch, place: Behind
 ) -> CommitResult:
     spec, sifting = run.spec, run.sifting
+    if batch.changes is not None and table is not None and table.context.config.ordering_fields:
+        _delete(run, table, above, batch, place)
+        batch = replace(batch, changes=None)
     rows, known = batch.read(), table.schema() if table is not None else None
     metadata = {key_of(str(spec.work["name"])): rows.checkpoint.to_text()}
     sifting.place = Place(f"commit {rows.checkpoint.instant} of {rows.checkpoint.table}")
@@ -201,6 +207,25 @@ def _write(
         with judging(sifting, batch.name) as judge:
             return write_upstream(spec, table, above, batch, Recorded(metadata, place), run.progress, judge=judge)
     return commit_rows(spec, table, sifting.through(rows.batches, known, batch.name), metadata, place)
+
+
+def _delete(run: _Follower, table: HudiTable, above: TableContext, batch: HudiBatch, place: Behind) -> None:
+    """Delete what was deleted there, before the rows: within one commit the ordering values would
+    decide between the two. An attempt that ends here deletes again, and knows more deletes then, so
+    they have a name of their own."""
+    spec, changes = run.spec, batch.changes
+    assert changes is not None
+    own = replace(place, batch=f"{place.batch}-deletes-{batch.span.until}")
+    if spec.engine == "Local":
+        gone = run.sifting.through(batch.deletes(), table.schema(), f"{batch.name}-deletes")
+        done = delete_rows(spec, table, gone, own)
+    else:
+        refuse_apart(spec.work.get("transform", ()))
+        from hudi_spark.jobs.ingest_spark import delete_upstream
+
+        done = delete_upstream(spec, table, above, changes, own, run.progress)
+    if done.instant and not done.replayed:
+        run.tally.add(done)
 
 
 def _words(batch: HudiBatch) -> str:

@@ -20,6 +20,7 @@ from hudi_table.services.compaction.strategy import Candidate, strategy_of
 from hudi_table.services.compaction.trigger import Trigger
 from hudi_table.services.planning import Choose, Draft
 from hudi_table.table.commit.conflicts import group_conflict_keys
+from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_now
 from hudi_table.table.timeline.timeline import Timeline
@@ -75,6 +76,23 @@ def log_compaction_choice(ctx: TableContext, options: Mapping[str, str], *, forc
         return f"slices with at least {counted(least, 'log')}"
 
     return _choice(ctx, _Service(ServiceType.LOG_COMPACTION, Action.LOG_COMPACTION, due, chosen, _LOG_EXECUTOR))
+
+
+def deletes_choice(ctx: TableContext, options: Mapping[str, str]) -> Choose:
+    """The slices whose logs hold deletes, of any snapshot. Raises as `compaction_choice`."""
+    check_options(options)
+
+    def chosen(view: FileSystemView) -> list[Candidate]:
+        found = free_candidates(view, options)
+        commits = view.timeline.commits if found else ()
+        stats = (stat for each in commits for stat in commit_metadata(ctx, each).stats)
+        deleting = {stat.path for stat in stats if stat.num_deletes}
+        return [each for each in found if any(log.path in deleting for log in each.slice.logs)]
+
+    def due(_: Timeline) -> str:
+        return "deletes in logs"
+
+    return _choice(ctx, _Service(ServiceType.COMPACTION, Action.COMPACTION, due, chosen))
 
 
 def approved_choice(ctx: TableContext, service: ServiceType, data: bytes) -> Choose:

@@ -11,7 +11,12 @@ from hudi_table.model.timeline.instants import Action
 from hudi_table.services.base import WhenDue, check_engine
 from hudi_table.services.compaction.debt import pending_instants
 from hudi_table.services.compaction.execute import run_compaction
-from hudi_table.services.compaction.schedule import approved_choice, compaction_choice, log_compaction_choice
+from hudi_table.services.compaction.schedule import (
+    approved_choice,
+    compaction_choice,
+    deletes_choice,
+    log_compaction_choice,
+)
 from hudi_table.services.planning import Choose
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.context import TableContext
@@ -46,6 +51,16 @@ class CompactionService(WhenDue):
         """See `run_compaction`."""
         options, memory = self.request.options, self.request.max_memory
         return run_compaction(self.ctx, instant, engine, options, max_memory=memory, action=self.action)
+
+
+@dataclass(frozen=True)
+class DeletesCompaction(CompactionService):
+    """The slices whose logs hold deletes. Until then a row that is written behind a delete loses to
+    the one of the base file, if event time decides and that one is newer."""
+
+    def choice(self, ctx: TableContext, *, force: bool) -> Choose:  # noqa: ARG002 - it is due whenever there are some
+        """Those slices."""
+        return deletes_choice(ctx, self.request.options)
 
 
 @dataclass(frozen=True)

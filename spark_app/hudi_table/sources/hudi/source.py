@@ -13,6 +13,7 @@ A key that two commits of one range change comes once, as it is at the range's e
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -71,15 +72,32 @@ class HudiBatch:
         """Whether it is all rows, not what changed."""
         return not self.span.since and not self.is_start
 
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the rows."""
+        if not self.marks:
+            return self.scan.schema
+        # A table that follows another one has such a column itself.
+        fields = (field for field in self.scan.schema if field.name != IS_DELETED)
+        return pa.schema([*fields, pa.field(IS_DELETED, pa.bool_())])
+
     def read(self, known: pa.Schema | None = None) -> Rows[Upstream]:  # noqa: ARG002 - as every batch is asked
         """The rows, those to be deleted first, marked by `_hoodie_is_deleted` if deletes are
         wanted. `known` does not matter: the rows have types."""
-        schema = self.scan.schema
-        if self.marks:
-            # A table that follows another one has such a column itself.
-            schema = pa.schema([*(f for f in schema if f.name != IS_DELETED), pa.field(IS_DELETED, pa.bool_())])
-        batches = _batches(self.scan, self.changes, schema, marks=self.marks)
+        schema = self.schema
+        there = (_marked(each, schema, deleted=False) if self.marks else each for each in self.scan.to_batches())
+        batches = itertools.chain(self._gone(schema), there)
         return Rows(schema, pa.RecordBatchReader.from_batches(schema, batches), self.checkpoint)
+
+    def deletes(self) -> pa.RecordBatchReader:
+        """Those to be deleted alone."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._gone(self.schema))
+
+    def _gone(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for batch in self.changes.to_batches() if self.changes is not None else ():
+            gone = batch.filter(pc.equal(batch.column(OP), DELETE))
+            if len(gone):
+                yield _marked(pa.RecordBatch.from_struct_array(gone.column(BEFORE)), schema, deleted=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,16 +240,6 @@ def _no_longer(ctx: TableContext, before: Upstream) -> str:
         f"the table at {ctx.base_path} can no longer tell what changed after its commit {before.instant}: cleaning or archiving took what "
         "tells it"
     )
-
-
-def _batches(scan: Scan, changes: Changes | None, schema: pa.Schema, *, marks: bool) -> Iterator[pa.RecordBatch]:
-    if changes is not None:
-        for batch in changes.to_batches():
-            gone = batch.filter(pc.equal(batch.column(OP), DELETE))
-            if len(gone):
-                yield _marked(pa.RecordBatch.from_struct_array(gone.column(BEFORE)), schema, deleted=True)
-    for batch in scan.to_batches():
-        yield _marked(batch, schema, deleted=False) if marks else batch
 
 
 def _marked(batch: pa.RecordBatch, schema: pa.Schema, *, deleted: bool) -> pa.RecordBatch:
