@@ -27,6 +27,7 @@ only where somebody reacts differently. Storage has three signals of its own (`O
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _USER = re.compile(
     r"(?<=://)(?:[^\s/:@]*:[^\s@]*@(?:[^\s/@]*@)*|(?<!abfs://)(?<!abfss://)(?:[^\s/@]*@)+)", re.IGNORECASE
@@ -99,10 +100,15 @@ class InvalidDataError(InvalidRequestError):
 
 
 class UnsettledDataError(InvalidDataError):
-    """Rows lack something that others may bring which come soon."""
+    """Rows lack something that others may bring which come soon: those at `places`, where they are
+    told."""
 
     internal = True
     retryable = True
+
+    def __init__(self, message: str, places: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.places = places
 
 
 class TableNotFoundError(InvalidRequestError):

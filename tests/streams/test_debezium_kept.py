@@ -176,6 +176,38 @@ def test_a_key_that_changes_waits_for_the_delete_of_the_key_before(broker: Broke
     assert large(feed)[20] == "kept"
 
 
+@pytest.mark.parametrize("engine", ["Local", pytest.param("Spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize(
+    "more", [{}, {"onUndecodable": "Quarantine", "maxErrorRatio": 1.0}], ids=["fail", "quarantine"]
+)
+def test_a_key_that_changes_between_two_partitions_of_one_batch_keeps_its_large_value(
+    broker: Broker, tmp_path: Path, engine: str, more: dict[str, Any]
+) -> None:
+    feed = Feed(tmp_path, broker, broker.topic(partitions=2), {"orderingFields": ["_event_lsn"]}, engine=engine)
+    broker.produce(feed.topic, [SAMPLE[0], with_large(1, "kept")], partition=0)
+    assert run(feed, source=WIDE).outcome == "Succeeded"
+    broker.produce(feed.topic, [SAMPLE[DELETED]], partition=0)
+    broker.produce(feed.topic, [with_large(CREATED, UNAVAILABLE), SAMPLE[2]], partition=1, headers=OLD_KEY)
+    done = run(feed, more, source=WIDE)
+    assert (done.outcome, done.figures.get("recordsRefused", 0)) == ("Succeeded", 0), done.message
+    assert large(feed)[20] == "kept"
+
+
+@pytest.mark.parametrize("engine", ["Local", pytest.param("Spark", marks=pytest.mark.spark)])
+def test_a_key_that_changes_waits_while_the_other_partition_is_read_up_to_the_delete(
+    broker: Broker, tmp_path: Path, engine: str
+) -> None:
+    """The row of the key before comes in many batches before its delete, and the create at once."""
+    feed = Feed(tmp_path, broker, broker.topic(partitions=2), {"orderingFields": ["_event_lsn"]}, engine=engine)
+    broker.produce(feed.topic, [with_large(CREATED, UNAVAILABLE)], partition=1, headers=OLD_KEY)
+    others = [SAMPLE[0]] * (145 if engine == "Local" else 20)
+    broker.produce(feed.topic, [*others, with_large(1, "kept"), *others, SAMPLE[DELETED]], partition=0)
+    kafka = {"brokers": broker.address, "topics": [feed.topic], "maxRows": 5 if engine == "Local" else 15}
+    done = run(feed, source={**WIDE, "kafka": kafka})
+    assert done.outcome == "Succeeded", done.message
+    assert large(feed) == {1: large(feed)[1], 20: "kept"}
+
+
 @pytest.mark.parametrize("rows", [1, 0], ids=["a row", "no row"])
 def test_a_value_that_another_writer_changes_meanwhile_is_read_again(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int

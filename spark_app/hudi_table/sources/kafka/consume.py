@@ -8,7 +8,7 @@ call yields at most so many messages and holds them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,21 @@ class Messages:
     size: int = 0
     old_keys: list[bytes | None] = field(default_factory=list)
     early: Early | None = None
+
+    def where(self, kept: npt.NDArray[np.bool_]) -> Messages:
+        """Some of them; their bytes are told of all."""
+        left = np.flatnonzero(kept).tolist()
+        return Messages(
+            self.names,
+            [self.values[row] for row in left],
+            [np.concatenate(self.places)[kept]],
+            [np.concatenate(self.offsets)[kept]],
+            [np.concatenate(self.times)[kept]],
+            [self.keys[row] for row in left] if self.keys else [],
+            [self.headers[row] for row in left] if self.headers else [],
+            self.size,
+            [self.old_keys[row] for row in left] if self.old_keys else [],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,15 +281,16 @@ def without_halves(found: Messages, at: Mapping[Place, int]) -> tuple[Messages, 
         while own and found.old_keys[own[-1]] == b"":
             kept[own[-1]] = False
             reached[topic, partition] = int(offsets[own.pop()])
-    left = np.flatnonzero(kept).tolist()
-    return Messages(
-        found.names,
-        [found.values[row] for row in left],
-        [places[kept]],
-        [offsets[kept]],
-        [np.concatenate(found.times)[kept]],
-        [found.keys[row] for row in left] if found.keys else [],
-        [found.headers[row] for row in left] if found.headers else [],
-        found.size,
-        [found.old_keys[row] for row in left],
-    ), reached
+    return found.where(kept), reached
+
+
+def cut_before(found: Messages, at: Mapping[Place, int], rows: Sequence[int]) -> tuple[Messages, dict[Place, int]]:
+    """Messages of each partition up to the first of `rows`, and the positions there."""
+    reached, bad = dict(at), np.asarray(rows)
+    places, offsets = np.concatenate(found.places), np.concatenate(found.offsets)
+    kept = np.ones(len(places), bool)
+    for number in np.unique(places[bad]).tolist():
+        first = int(offsets[bad[places[bad] == number]].min())
+        kept &= (places != number) | (offsets < first)
+        reached[found.names[number]] = first
+    return found.where(kept), reached

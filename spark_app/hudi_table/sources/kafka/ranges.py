@@ -70,6 +70,9 @@ def ranges_of(start: Mapping[Place, int], stops: Mapping[Place, int], bounds: Bo
     for place, count in left.items():
         taken = (passed + count) * wanted // total - passed * wanted // total
         passed += count
+        if bounds.whole:
+            # A change event may wait for one of another partition, and is read beside it then.
+            taken = max(1, taken)
         pieces = 1
         if bounds.row_bytes and not bounds.whole:
             pieces = max(1, min(bounds.parts * taken // wanted, taken // OFFSETS_LEAST))

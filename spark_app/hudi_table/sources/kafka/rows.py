@@ -108,9 +108,13 @@ class Decoding:
             return table, order
         said = f"cannot be read as {self.settings.format}"
         row, why = bad[0]
-        if self.error_ratio is None:
-            kind = UnsettledDataError if settled.waits else InvalidDataError
-            raise kind(f"{where.name(int(order[row]))} {said}: {why}")
+        # What a part lacks another part may bring.
+        is_part = self.most is not None and where.partitions > 1
+        if self.error_ratio is None or (is_part and settled.waits):
+            words = f"{where.name(int(order[row]))} {said}: {why}"
+            if not settled.waits:
+                raise InvalidDataError(words)
+            raise UnsettledDataError(words, order[[place for place, _ in bad]].tolist())
         if len(faults) + len(bad) > self._values(where).most(len(where.messages.values)):
             raise self._values(where).too_many(int(order[row]), why)
         faults += [Fault(int(order[row]), f"the value {said}: {why}") for row, why in bad]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from hudi_table.errors import DataLossError, InvalidRequestError
+from hudi_table.errors import DataLossError, InvalidRequestError, UnsettledDataError
 from hudi_table.model.job.positions import (
     Extent,
     Positions,
@@ -23,7 +23,8 @@ from hudi_table.sources.formats.values import Early
 from hudi_table.sources.kafka.ahead import Ahead
 from hudi_table.sources.kafka.beginnings import GIVEN, Elsewhere, beginning_of
 from hudi_table.sources.kafka.brokers import Brokers, Place, by_place
-from hudi_table.sources.kafka.consume import Consumer, Messages, Until, without_halves
+from hudi_table.sources.kafka.consume import Consumer, Messages, Until, cut_before, without_halves
+from hudi_table.sources.kafka.ranges import Bounds, ranges_of
 from hudi_table.sources.kafka.refusing import KafkaOrigin
 from hudi_table.sources.kafka.rows import Decoding
 from hudi_table.sources.kafka.settings import KafkaSettings
@@ -36,11 +37,13 @@ _REMEDY = "give onDataLoss: Continue to go on without them, or set another check
 
 @dataclass(frozen=True, slots=True)
 class KafkaBatch:
-    """Messages from `start` on, as far as `until` says."""
+    """Messages from `start` on, as far as `until` says. `short`: of each partition its share, and
+    where a message lacks what others bring, up to that: the others are read on meanwhile."""
 
     source: KafkaSource
     start: Positions
     until: Until
+    short: bool = False
 
     @property
     def name(self) -> str:
@@ -48,13 +51,29 @@ class KafkaBatch:
         return self.start.batch
 
     def read(self, known: pa.Schema | None) -> Rows[Positions]:
-        """Their rows, and the positions that were come to."""
+        """Their rows, and the positions that were come to. Raises what `Decoding.rows` does; of a
+        short batch UnsettledDataError only where nothing would be left."""
         source = self.source
-        messages, at = source.messages(by_place(self.start), self.until, known)
+        messages, at = source.messages(by_place(self.start), self._shares() if self.short else self.until, known)
         source.confirm(self.start)
-        newest = max([int(np.max(times)) for times in messages.times if len(times)], default=-1)
-        reached = self.reached(at, newest)
-        return rows_of(messages, source.decoding, known, (source.ingest, source.attempt), reached)
+        while True:
+            newest = max([int(np.max(times)) for times in messages.times if len(times)], default=-1)
+            reached = self.reached(at, newest)
+            try:
+                return rows_of(messages, source.decoding, known, (source.ingest, source.attempt), reached)
+            except UnsettledDataError as error:
+                if not self.short:
+                    raise
+                messages, at = cut_before(messages, at, error.places)
+                if not messages.values:
+                    raise
+
+    def _shares(self) -> Until:
+        """Of each partition its share, so that what waits in one is read beside what it waits for
+        in another."""
+        start, until = by_place(self.start), self.until
+        ranges = ranges_of(start, until.stops or {}, Bounds(until.rows, until.bytes, 1, whole=True))
+        return replace(until, stops={**start, **{each.place: each.stop for each in ranges}}, strict=True)
 
     def reached(self, at: Mapping[Place, int], newest: int) -> Positions:
         """The positions of a commit that holds what comes before `at`; `newest`: the greatest

@@ -194,7 +194,9 @@ class _Driver:
             most = min(self.wider, WIDER_MAX)
             until = replace(batch.until, rows=batch.until.rows * most, bytes=batch.until.bytes * most)
             try:
-                shaped = self.way.read(replace(batch, until=until), known, before)
+                # What is still lacking then may lie farther behind: the other partitions go on to it.
+                short = most == WIDER_MAX and until.deadline is None
+                shaped = self.way.read(replace(batch, until=until, short=short), known, before)
             except UnsettledDataError:
                 self.wider *= 2
                 # One that follows waits first, for it may not have come yet.

@@ -45,7 +45,7 @@ from hudi_spark.writer import write_frame
 from hudi_table import errors
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.codec.conform import conform
-from hudi_table.errors import HudiError
+from hudi_table.errors import HudiError, UnsettledDataError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.positions import Positions
 from hudi_table.model.job.variables import SOURCE_VARIABLES
@@ -63,6 +63,8 @@ from hudi_table.write.checks.request import resolve_index
 
 HERE_ROWS, HERE_BYTES = 200_000, 32 << 20
 """So many messages of a commit the driver reads itself."""
+TOGETHER_ROWS, TOGETHER_BYTES = HERE_ROWS, HERE_BYTES
+"""So many it reads of a batch of which tasks could not settle each partition alone."""
 _ITEMS = "ordinal int, payload binary"
 _LOOK_SECONDS = 0.5
 _ARRIVAL, _RANK = "_lakeops_arrival", "_lakeops_rank"
@@ -122,10 +124,21 @@ class SparkWay:
             clock.sleep(max(0.0, min(_LOOK_SECONDS, deadline - clock.boot_seconds())))
 
     def read(self, batch: KafkaBatch, known: pa.Schema | None, before: tuple[int, int]) -> Shaped[Positions]:
-        """See `Way`."""
+        """See `Way`. What one partition alone lacks is looked for in all of them."""
         self._kept.close()
         if batch.until.stops is None or self._are_few(_count(batch.start, batch.until.stops)):
-            return self._read_here(batch, known, before)
+            return self._read_here(batch, self._until_many(), known, before)
+        try:
+            return self._read_apart(batch, known, before)
+        except UnsettledDataError:
+            self._kept.close()
+            times = max(1, batch.until.rows // self.source.settings.max_rows)
+            most = replace(batch.until, rows=TOGETHER_ROWS * times, bytes=TOGETHER_BYTES * times)
+            return self._read_here(replace(batch, short=True), most, known, before)
+
+    def _read_apart(self, batch: KafkaBatch, known: pa.Schema | None, before: tuple[int, int]) -> Shaped[Positions]:
+        """What tasks make of a batch, each of a partition or of a part of one."""
+        assert batch.until.stops is not None
         stored = self.source.decoding.stored
         if stored is not None:
             # Tasks may look at rows of the table, and tell nobody.
@@ -139,7 +152,7 @@ class SparkWay:
             self.row_bytes,
             whole=self.source.settings.debezium,
         )
-        ranges = ranges_of(by_place(batch.start), batch.until.stops or {}, bounds)
+        ranges = ranges_of(by_place(batch.start), batch.until.stops, bounds)
         if not ranges:
             return self._nothing(batch.reached({}, -1), wanted)
         spark = self._session()
@@ -187,9 +200,10 @@ class SparkWay:
         until = self.source.until
         return replace(until, rows=min(until.rows, HERE_ROWS), bytes=min(until.bytes, HERE_BYTES))
 
-    def _read_here(self, batch: KafkaBatch, known: pa.Schema | None, before: tuple[int, int]) -> Shaped[Positions]:
+    def _read_here(
+        self, batch: KafkaBatch, most: Until, known: pa.Schema | None, before: tuple[int, int]
+    ) -> Shaped[Positions]:
         """What is in the batch, or as much of it as the driver takes at once."""
-        most = self._until_many()
         until = replace(batch.until, rows=min(batch.until.rows, most.rows), bytes=min(batch.until.bytes, most.bytes))
         rows = self.here.rows(replace(batch, until=until), known)
         if isinstance(rows.origin, KafkaOrigin):
