@@ -98,4 +98,6 @@ def test_the_report_tells_who_is_late_and_who_is_slow() -> None:
     text = markdown({"streams": {"machine": MACHINE} | streams_record(found)})
     assert "| catch-up, rows a second beside Hudi's | ours, without a JVM | at least 5 × | 10.0 × | yes |" in text
     assert "| steady state, rows a second beside Hudi's | ours, Spark | at least 5 × | 4.9 × | **no** |" in text
-    assert "| ours, Spark | at most 5 s, and below Hudi's median | 6.0 s, 4.0 s | **no** |" in text
+    assert (
+        "| ours, engine Spark, in its driver | at most 5 s, and below Hudi's median | 6.0 s, 4.0 s | **no** |" in text
+    )
