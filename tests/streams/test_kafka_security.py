@@ -36,7 +36,7 @@ def certified(broker: Broker) -> Secret:
 
 
 def another(broker: Broker) -> Secret:
-    """The broker's own certificate, which no client has to have: without its key nobody shows it."""
+    """A certificate that the broker does not trust of a client: its own."""
     pair = (broker.folder / "keystore.pem").read_text()
     key, _, certificate = pair.partition("-----BEGIN CERTIFICATE-----")
     own = {"KAFKA_CLIENT_CERTIFICATE": f"-----BEGIN CERTIFICATE-----{certificate}", "KAFKA_CLIENT_KEY": key}

@@ -1,5 +1,5 @@
-"""What ends the reading of messages by words of its own: brokers that keep silent, and messages that
-contradict each other."""
+"""What ends the reading of messages by words of its own: brokers that keep silent, and messages
+that contradict each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_brokers_that_keep_silent_amid_a_read_are_said_not_to_answer(
     real = Consumer.assign
     with running_broker() as broker:
 
-        def then_silent(consumer: Consumer, positions: Mapping[consume.Place, int]) -> None:
+        def then_silent(consumer: Consumer, positions: Mapping[tuple[str, int], int]) -> None:
             """They have told how far the topic goes."""
             broker.sleep()
             real(consumer, positions)

@@ -2,9 +2,9 @@
 loopback.
 
 Its jars are pinned in requirements/kafka.sha256 and fetched by `make setup-kafka`; Scala's library
-is that of pyspark. A second listener asks for TLS and a password (SASL PLAIN, or SCRAM), a third for
-a password alone (SCRAM), a fourth for a certificate of the client. Topics have few partitions, and
-what a cluster does to survive machines is off.
+is that of pyspark. A second listener asks for TLS and a password (SASL PLAIN, or SCRAM), a third
+for a password alone (SCRAM), a fourth for a certificate of the client. Topics have few partitions,
+and what a cluster does to survive machines is off.
 """
 
 from __future__ import annotations

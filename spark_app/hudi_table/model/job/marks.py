@@ -20,8 +20,8 @@ MARKS_FORMAT = "database-1"
 @dataclass(frozen=True, slots=True)
 class Mark:
     """`column`: by which rows are read, \"\" where all of them are; `value`: the greatest that was
-    read, as the database writes it. `rows` and `digest`: of what is read again. `statement`: of each
-    field that says which rows are meant a digest, nothing where that is not known."""
+    read, as the database writes it. `rows` and `digest`: of what is read again. `statement`: of
+    each field that says which rows are meant a digest, nothing where that is not known."""
 
     batch: str
     attempt: str

@@ -57,8 +57,8 @@ _DENIED = frozenset(
     }
 )
 _CERTIFICATE = re.compile(r"SSL alert number (?:4[0-9]|116)\b", re.ASCII)
-"""How brokers refuse the certificate of a client, or that it has none (RFC 8446, 6.2): to the client
-a connection that breaks."""
+"""How brokers refuse the certificate of a client, or that it has none (RFC 8446, 6.2): to the
+client a connection that breaks."""
 _ELECTING = frozenset(
     {"UNKNOWN_LEADER_EPOCH", "FENCED_LEADER_EPOCH", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"}
 )
