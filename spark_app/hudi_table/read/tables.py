@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_table.model.job.checkpoint_set import CheckpointSet
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant
 from hudi_table.table.engine.local_engine import LocalEngine
@@ -151,5 +150,5 @@ def _history_row(instant: Instant, metadata: CommitMetadata) -> Row:
         "updated": sum(s.num_update_writes for s in stats),
         "deleted": sum(s.num_deletes for s in stats),
         "bytes": sum(s.file_size_in_bytes for s in stats),
-        "checkpoint_set": CheckpointSet.of(metadata.extra_metadata),
+        "extra_metadata": metadata.extra_metadata,
     }

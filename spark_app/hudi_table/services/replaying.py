@@ -17,9 +17,9 @@ from typing import Any
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.checkpoint import key_of
-from hudi_table.model.job.checkpoint_set import CheckpointSet
 from hudi_table.model.job.positions import Extent, Positions, Skipped, SkipReason, lost
 from hudi_table.model.timeline.instants import comparable_time
+from hudi_table.services.setting_checkpoints.audit import CheckpointSet
 from hudi_table.sources.checkpoints import current_positions, read_positions
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import archived_commits

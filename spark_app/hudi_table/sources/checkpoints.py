@@ -10,7 +10,6 @@ from typing import Generic, TypeVar
 
 from hudi_table.errors import CorruptTableError, InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.job.checkpoint import KEY_PREFIX, Checkpoint, find, key_of
-from hudi_table.model.job.checkpoint_set import CheckpointSet
 from hudi_table.model.job.checkpoint_text import form_of
 from hudi_table.model.job.custom import CUSTOM_FORMAT, CustomMark
 from hudi_table.model.job.marks import MARKS_FORMAT, Mark
@@ -344,14 +343,6 @@ def all_checkpoints(ctx: TableContext, only: str | None = None) -> list[tuple[st
             if key not in archived or comparable_time(time) > comparable_time(archived[key][0]):
                 archived[key] = (time, text)
     return [(key, *held) for key, held in sorted((archived | found).items())]
-
-
-def checkpoint_sets(ctx: TableContext) -> dict[str, tuple[str, CheckpointSet]]:
-    """Of each ingest whose checkpoint somebody has set, the instant of the newest such commit of
-    the active timeline, and what it says."""
-    commits = ((each.time, commit_metadata(ctx, each).extra_metadata) for each in load_timeline(ctx).commits)
-    found = ((time, CheckpointSet.of(extra)) for time, extra in commits)
-    return {each.ingest: (time, each) for time, each in found if each is not None}
 
 
 def _texts(commit: CommitMetadata) -> list[tuple[str, str]]:

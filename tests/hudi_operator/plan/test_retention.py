@@ -14,10 +14,10 @@ from hudi_operator.plan.observed import CommittedCheckpoint, Observed, Pace, Pro
 from hudi_operator.plan.status import why
 from hudi_operator.plan.table import plan_table
 from hudi_operator.runtime.observing.paces import Step, pace_of, step_of
-from hudi_table.model.job.checkpoint_set import SET_KEY
 from hudi_table.model.job.positions import Extent, Positions, TopicExtent, TopicPositions
 from hudi_table.model.job.retention import Left, Limits, Retention, Unread, bytes_of, left_of
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
+from hudi_table.services.setting_checkpoints.audit import SET_KEY
 from tests.support.manifests import ingest
 from tests.support.plans import COMMIT, NOW, desired, status_of, table
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_spark.jobs import error_tables
-from hudi_spark.jobs.error_tables import ERRORS, keep_refused
+from hudi_spark.jobs.sifting import error_tables
+from hudi_spark.jobs.sifting.error_tables import ERRORS, keep_refused
 from hudi_table.api import create_table, open_table
 from hudi_table.arguments import TableTypeName
 from hudi_table.errors import InvalidRequestError

@@ -19,10 +19,10 @@ import pytest
 from hudi_table import create_table, open_table, write_hudi
 from hudi_table.cli.program import main as hudictl
 from hudi_table.model.job.checkpoint import key_of
-from hudi_table.model.job.checkpoint_set import SET_KEY
 from hudi_table.model.job.marks import Mark
 from hudi_table.model.names import STREAMER_KEY
 from hudi_table.model.timeline.instants import Instant
+from hudi_table.services.setting_checkpoints.audit import SET_KEY
 from hudi_table.sources.checkpoints import current_checkpoint, held_any, held_mark, held_upstream
 from hudi_table.sources.custom import GROUP
 from hudi_table.table.timeline.active import commit_metadata, load_timeline

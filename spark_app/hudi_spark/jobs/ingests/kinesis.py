@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.decoding import decoder_of, judge_of
-from hudi_spark.jobs.error_tables import KINESIS_ERRORS, keep_refused
 from hudi_spark.jobs.ingests.following import run
 from hudi_spark.jobs.ingests.polled import check_range, refuse_spark
 from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping
+from hudi_spark.jobs.sifting.error_tables import KINESIS_ERRORS, keep_refused
 from hudi_spark.jobs.stopping import Stopping
 from hudi_spark.jobs.target import arrival_decides, find_table, index_options, ingest_options, target_of
 from hudi_table.api import HudiTable

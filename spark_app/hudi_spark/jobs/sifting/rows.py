@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_spark.jobs.error_tables import ErrorTable, keep_refused
 from hudi_spark.jobs.shaping import told_of_fault
+from hudi_spark.jobs.sifting.error_tables import ErrorTable, keep_refused
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.error_tables import ROWS

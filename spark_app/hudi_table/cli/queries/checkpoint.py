@@ -19,15 +19,15 @@ from hudi_table.cli.queries import replay_plan
 from hudi_table.errors import CorruptTableError, InvalidOptionError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import KEY_PREFIX, Checkpoint, key_of
-from hudi_table.model.job.checkpoint_set import CheckpointSet
 from hudi_table.model.job.custom import CustomMark
 from hudi_table.model.job.marks import Mark
 from hudi_table.model.job.positions import Positions, streamer_text
 from hudi_table.model.job.query_mark import QueryMark
 from hudi_table.model.job.shards import ShardPositions, streamer_shards
 from hudi_table.model.job.upstream import Upstream
+from hudi_table.services.setting_checkpoints.audit import CheckpointSet, checkpoint_sets
 from hudi_table.services.setting_checkpoints.places import Sources, set_checkpoint
-from hudi_table.sources.checkpoints import all_checkpoints, checkpoint_at, checkpoint_sets, read_any, source_of
+from hudi_table.sources.checkpoints import all_checkpoints, checkpoint_at, read_any, source_of
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.timeline.archived import under
 from hudi_table.table.timeline.context import TableContext

@@ -4,14 +4,15 @@ newest first."""
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from hudi_table.cli import exits
 from hudi_table.cli.opened import age_seconds, opened
 from hudi_table.cli.output import Column, Document, emit
-from hudi_table.model.job.checkpoint_set import CheckpointSet
 from hudi_table.read.output.human import age, number, size
 from hudi_table.read.tables import Row, archived_rows, history_rows, timeline_rows
+from hudi_table.services.setting_checkpoints.audit import CheckpointSet
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import with_relists
@@ -42,7 +43,8 @@ def _instants(ctx: TableContext, args: argparse.Namespace) -> tuple[list[Row], d
     return instants, {row["instant"]: row for row in [*wrote, *history_rows(ctx, timeline, args.limit)]}
 
 
-def _who(found: CheckpointSet | None) -> str | None:
+def _who(extra: Mapping[str, str]) -> str | None:
+    found = CheckpointSet.of(extra)
     return f"{found.ingest} by {found.by}" if found is not None else None
 
 
@@ -68,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
                 "sizeBytes": done.get("bytes"),
                 "replacedGroups": done.get("replaced_groups"),
                 "partitions": done.get("partitions"),
-                "checkpointSet": _who(done.get("checkpoint_set")),
+                "checkpointSet": _who(done.get("extra_metadata", {})),
                 "file": instant["file"],
             }
         )

@@ -5,8 +5,8 @@ Facts (Hudi 0.14.0, 1.1.1 and 1.2.0): a job that is given one of the two begins 
 newest commit with a checkpoint records the same text; then it goes on from that commit. So each
 commit of the job records both. On version 6 the key is `deltastreamer.checkpoint.reset_key`, on 8
 and 9 `streamer.checkpoint.reset.key.v2`; 1.x asks for the latter first, wherever it is. The key of
-`--ignore-checkpoint` is the same on all. A `kafka.checkpoint.type` of the job, too, holds only until
-a commit has the former.
+`--ignore-checkpoint` is the same on all. A `kafka.checkpoint.type` of the job, too, holds only
+until a commit has the former.
 """
 
 from __future__ import annotations

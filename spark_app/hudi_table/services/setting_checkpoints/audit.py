@@ -3,16 +3,57 @@ has columns, and no row taken twice unless that is wanted."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
 import pyarrow as pa
 
 from hudi_table.errors import InvalidRequestError
-from hudi_table.model.job.checkpoint_set import SET_KEY
+from hudi_table.model.json_text import parse_json
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import Holds
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import table_schema
 
 UPSERT = "UPSERT"
+SET_KEY = "lakeops.checkpoint.set"
+"""Of a commit that sets a checkpoint: who did so, and what it was before."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSet:
+    """Of an ingest: who has set its checkpoint, and the text in whose place, None of none."""
+
+    ingest: str
+    by: str
+    before: str | None
+
+    @classmethod
+    def of(cls, extra: Mapping[str, str]) -> Self | None:
+        """What stands in the extra metadata of a commit; None where nothing does that can be
+        read."""
+        try:
+            found = parse_json(extra.get(SET_KEY, ""))
+        except ValueError:
+            return None
+        if not isinstance(found, dict) or not {"ingest", "by"} <= found.keys():
+            return None
+        before = found.get("before")
+        return cls(str(found["ingest"]), str(found["by"]), None if before is None else str(before))
+
+    def to_extra(self) -> dict[str, str]:
+        """What the commit says of it."""
+        return {SET_KEY: json.dumps({"ingest": self.ingest, "by": self.by, "before": self.before})}
+
+
+def checkpoint_sets(ctx: TableContext) -> dict[str, tuple[str, CheckpointSet]]:
+    """Of each ingest whose checkpoint somebody has set, the instant of the newest such commit of
+    the active timeline, and what it says."""
+    commits = ((each.time, commit_metadata(ctx, each).extra_metadata) for each in load_timeline(ctx).commits)
+    found = ((time, CheckpointSet.of(extra)) for time, extra in commits)
+    return {each.ingest: (time, each) for time, each in found if each is not None}
 
 
 def schema_of(ctx: TableContext) -> pa.Schema:

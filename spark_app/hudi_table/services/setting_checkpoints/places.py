@@ -12,7 +12,6 @@ from datetime import datetime
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, advance, is_hidden, key_of
-from hudi_table.model.job.checkpoint_set import CheckpointSet
 from hudi_table.model.job.custom import CustomMark
 from hudi_table.model.job.marks import Mark
 from hudi_table.model.job.query_mark import QueryMark
@@ -21,7 +20,7 @@ from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.read.incremental import stable_commits
 from hudi_table.services.ingesting import behind_held, commit_behind
 from hudi_table.services.inline import ENABLED as SERVICES
-from hudi_table.services.setting_checkpoints.audit import check_back, schema_of
+from hudi_table.services.setting_checkpoints.audit import CheckpointSet, check_back, schema_of
 from hudi_table.services.setting_checkpoints.positions import set_positions
 from hudi_table.sources.checkpoints import AnyCheckpoint, Held, held_any
 from hudi_table.sources.custom import POSITION_LENGTH_MAX

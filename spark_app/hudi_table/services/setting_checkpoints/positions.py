@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.checkpoint import key_of
-from hudi_table.model.job.checkpoint_set import CheckpointSet
 from hudi_table.model.job.positions import Positions, TopicPositions, parse_streamer
 from hudi_table.model.job.shards import ShardPosition, ShardPositions, of_streamer_shards
 from hudi_table.model.job.streamer import StreamerBegin
 from hudi_table.services.ingesting import Ingest
 from hudi_table.services.inline import ENABLED as SERVICES
-from hudi_table.services.setting_checkpoints.audit import check_back, schema_of
+from hudi_table.services.setting_checkpoints.audit import CheckpointSet, check_back, schema_of
 from hudi_table.sources.base import Rows
 from hudi_table.sources.checkpoints import Held, HeldPositions, current_positions, current_shards, positions_of
 from hudi_table.table.timeline.active import load_timeline
@@ -30,9 +29,10 @@ def set_positions(ctx: TableContext, ingest: str, text: str, *, by: str, again: 
     `text`: of one topic or stream, as Hudi Streamer writes it. A topic that the checkpoint knows
     keeps its id, as does a stream, and partitions or shards that the text does not name their
     places. Hudi Streamer is told of it where the ingest has told it before: of a range beside a job
-    of Hudi Streamer it never is. `again`: rows may be taken a second time, though the ingest inserts them without looking
-    for their keys. Raises InvalidRequestError for a text that is none, and for such a step back
-    without `again`; CorruptTableError where the ingest's checkpoint is of another source.
+    of Hudi Streamer it never is. `again`: rows may be taken a second time, though the ingest
+    inserts them without looking for their keys. Raises InvalidRequestError for a text that is none,
+    and for such a step back without `again`; CorruptTableError where the ingest's checkpoint is of
+    another source.
     """
     tells = _tells_streamer(ctx, ingest)
     # What Hudi Streamer has come to is nothing to a range beside it.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from hudi_table.errors import InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.job.positions import Extent, Positions, TopicPositions, checked_offset
-from hudi_table.sources.checkpoints import current_positions, positions_at
+from hudi_table.sources.checkpoints import HeldPositions, current_positions, positions_at
 from hudi_table.sources.kafka.brokers import Brokers
 from hudi_table.sources.kafka.settings import KafkaSettings
 from hudi_table.table.store.ports import Storage
@@ -102,6 +102,7 @@ def _behind(end: int, name: str) -> int:
 
 
 def _of_table(settings: KafkaSettings, ingest: str, found: Extent, table: TableContext) -> Positions:
+    held: HeldPositions | None
     if settings.instant:
         held = positions_at(table, ingest, settings.only_topic, settings.instant)
     else:

@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from hudi_spark.jobs.batch import operation_of
 from hudi_spark.jobs.decoding import decoding_of, dialect_of, needed_of
-from hudi_spark.jobs.error_tables import keep_refused
 from hudi_spark.jobs.ingests.following import run
 from hudi_spark.jobs.ingests.kafka.here import Here
 from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.shaping import Shaped, Shaping
+from hudi_spark.jobs.sifting.error_tables import keep_refused
 from hudi_spark.jobs.stopping import Stopping
 from hudi_spark.jobs.target import (
     arrival_decides,
