@@ -124,6 +124,27 @@ def test_messages_of_the_old_and_of_the_new_name_of_a_field_come_in_one_commit(
 
 
 @pytest.mark.at_scale(2)
+@pytest.mark.parametrize("engine", ["Local", pytest.param("Spark", marks=pytest.mark.spark)])
+def test_a_first_commit_has_one_column_of_both_names_of_a_field_whichever_partitions_they_lie_in(
+    broker: Broker, tmp_path: Path, engine: str
+) -> None:
+    feed = Feed(tmp_path, broker, broker.topic(partitions=2), form="avro", engine=engine)
+    fields = [{"name": "id", "type": "string"}, {"name": "count", "type": "long", "aliases": ["n"]}]
+    renamed = {**FIRST, "fields": fields}
+    with running_registry() as registry:
+        avro = {"avro": {"registry": registry.url}}
+        old, new = registry.register("orders-value", FIRST), registry.register("orders-value", renamed)
+        broker.produce(feed.topic, [message(old, FIRST, id="a", n=0)], partition=0)
+        broker.produce(feed.topic, [message(new, renamed, id="b", count=1)], partition=1)
+        done = feed.run({"schemaPolicy": "Evolve"}, **avro)
+        assert done.outcome == "Succeeded", done.message
+        schema = feed.open().schema()
+        assert schema is not None
+        assert "count" not in schema.names
+        assert [(each["id"], each["n"]) for each in feed.rows("id", "n")] == [("a", 0), ("b", 1)]
+
+
+@pytest.mark.at_scale(2)
 def test_a_key_that_was_renamed_finds_the_rows_of_its_old_name_and_so_does_a_tombstone(
     broker: Broker, tmp_path: Path
 ) -> None:

@@ -114,13 +114,14 @@ class RegistryDecoder:
         self._resolves = resolves
         self._texts: Bounded[int, str] = Bounded(SCHEMAS_MAX)
         self._readers: Bounded[tuple[int, tuple[tuple[str, str], ...]], Reader] = Bounded(SCHEMAS_MAX)
-        self._together: frozenset[int] = frozenset()
+        self.beside: frozenset[int] = frozenset()
+        self.together: frozenset[int] = frozenset()
 
     def begin(self, messages: Sequence[bytes]) -> None:
         """See `Resolving`."""
         if self._resolves:
             framed = [message for message in messages if len(message) >= FRAME and not message[0]]
-            self._together = frozenset(np.unique(ids_of(framed)).tolist())
+            self.together = self.beside.union(np.unique(ids_of(framed)).tolist())
 
     def decode(self, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
         """See `Decoder`. Messages of several schemas are one table with the union of their
@@ -138,7 +139,7 @@ class RegistryDecoder:
         smaller id."""
         taken = set(known.names) if known is not None else set()
         found = {}
-        for number in sorted(self._together.union(ids_of(messages).tolist())):
+        for number in sorted(self.together.union(ids_of(messages).tolist())):
             try:
                 fields = fields_of(self._text(number))
             except (InvalidDataError, ValueError, KeyError, TypeError, AttributeError):

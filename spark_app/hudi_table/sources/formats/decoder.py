@@ -51,7 +51,11 @@ class Decoder(Protocol):
 
 @runtime_checkable
 class Resolving(Protocol):
-    """A format in which a message is read otherwise beside others of its commit."""
+    """A format in which a message is read otherwise beside others of its commit. `beside`: the
+    schemas of those that are read elsewhere; `together`: these and those of the messages."""
+
+    beside: frozenset[int]
+    together: frozenset[int]
 
     def begin(self, messages: Sequence[bytes]) -> None:
         """All messages of a commit, before parts of them are decoded."""

@@ -27,6 +27,7 @@ from hudi_table.errors import HudiError, InvalidDataError, UnavailableError
 from hudi_table.model.job.positions import Positions
 from hudi_table.model.names import IS_DELETED
 from hudi_table.sources.base import Rows
+from hudi_table.sources.formats.decoder import Resolving
 from hudi_table.sources.formats.dialects import DIALECTS
 from hudi_table.sources.kafka.consume import Messages
 from hudi_table.sources.kafka.ranges import Range, packed, read_range, unpacked
@@ -54,17 +55,20 @@ class Tools:
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What a task is asked of one batch. `known`: types that are wanted; `most`: messages that the
-    batch has at most."""
+    batch has at most; `schemas`: those of the other ranges, in a format that asks for them."""
 
     tools: bytes = field(repr=False)
     known: pa.Schema | None
     start: Positions
     most: int
+    schemas: frozenset[int] = frozenset()
 
     def rows(self, messages: Messages) -> Rows[Positions]:
         """Rows of the messages of a range."""
         tools = _tools_of(self.tools)
         decoding = replace(tools.decoding, most=self.most)
+        if isinstance(decoding.values, Resolving):
+            decoding.values.beside = self.schemas
         return rows_of(messages, decoding, self.known, (tools.ingest, tools.attempt), self.start)
 
     def holds(self, schema: pa.Schema) -> bool:
@@ -85,7 +89,7 @@ def is_own(name: str) -> bool:
 class ReadRange:
     """What a task says of a range: the offset behind it, how many messages are in it, the offset of
     the last one, their bytes and newest time; the columns of their rows, or the error that there
-    are none; and of the rows, if it has made and kept them."""
+    are none; of the rows, if it has made and kept them; and their schemas, see `Asked`."""
 
     wanted: Range
     reached: int
@@ -96,6 +100,7 @@ class ReadRange:
     schema: pa.Schema | None = None
     error: tuple[str, str] | None = None
     made: MadeRows | None = None
+    schemas: frozenset[int] = frozenset()
 
     def fits(self, columns: pa.Schema, *, asked: bool) -> bool:
         """Whether the rows that are kept are those of these columns, where all that they lack is
@@ -144,7 +149,7 @@ def read_part(batches: Batches, *, asked: Asked) -> Batches:
             told, messages = _read(wanted, asked)
             try:
                 rows = asked.rows(messages)
-                told = replace(told, schema=rows.schema)
+                told = replace(told, schema=rows.schema, schemas=_schemas(asked))
                 if asked.holds(rows.schema):
                     made = yield from _kept(ordinal, rows, asked)
                     told = replace(told, made=made)
@@ -154,6 +159,12 @@ def read_part(batches: Batches, *, asked: Asked) -> Batches:
             if told.made is None and told.error is None:
                 yield from (packet(ordinal, part) for part in packed(messages))
             yield answer(ordinal, pickle.dumps(told), None)
+
+
+def _schemas(asked: Asked) -> frozenset[int]:
+    """Of the messages of which rows were made last."""
+    decoder = _tools_of(asked.tools).decoding.values
+    return decoder.together if isinstance(decoder, Resolving) else frozenset()
 
 
 def _read(wanted: Range, asked: Asked) -> tuple[ReadRange, Messages]:

@@ -160,6 +160,12 @@ class SparkWay:
         asked = Asked(self._packed_tools(), wanted, batch.start, most)
         with data_errors(), report_tasks(spark, self.progress):
             kept, told = self._read_ranges(spark, ranges, asked)
+            schemas = frozenset[int]().union(*(each.schemas for each in told))
+            if any(each.made is None and each.count and each.schemas != schemas for each in told):
+                # What a field fills that had another name follows from all schemas of a commit.
+                self._kept.close()
+                asked = replace(asked, schemas=schemas)
+                kept, told = self._read_ranges(spark, ranges, asked)
             self.source.confirm(batch.start)
             numbers, at = reached_of(ranges, [each.reached for each in told])
             found = [told[number] for number in numbers]
