@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,15 @@ def no_table(rows: pa.Table) -> str:
     [
         ("select round(n, 1) r from source", "uses ROUND"),
         ("select foo(n) r from source", "uses FOO"),
+        ("select instr(id, 'a') r from source", "uses INSTR,"),
+        ("select sort_array(l) r from source", "uses SORT_ARRAY,"),
+        ("select split(id, ',') r from source", "uses SPLIT,"),
+        ("select from_unixtime(n) r from source", "uses FROM_UNIXTIME,"),
+        ("select get_json_object(id, '$.a') r from source", "uses GET_JSON_OBJECT,"),
+        ("select l[0] r from source", "uses l[0],"),
+        ("select id rlike 'a' r from source", "uses id RLIKE 'a',"),
         ("select cast(n as binary) r from source", "CAST to BINARY"),
-        ("select try_cast(n as int) r from source", "TRY_CAST"),
+        ("select try_cast(n as int) r from source", "TRY_CAST which gives null"),
         ("select substring(id, n) r from source", "SUBSTRING with a start"),
         ("select date_format(n, 'yyyyDDD') r from source", "DATE_FORMAT with a pattern"),
         ("select sha2(id, 512) r from source", "of another length than 256"),
@@ -186,6 +194,69 @@ def test_which_statements_keep_tombstones(sql: str, words: str) -> None:
     except InvalidRequestError as error:
         said = str(error)
     assert (words in said) if words else not said
+
+
+def test_a_function_beside_deletes_is_refused_for_the_reason_that_holds() -> None:
+    def refused(**how: str) -> str:
+        with pytest.raises(InvalidRequestError) as caught:
+            check_chain([{"function": "mine"}], arrival_decides=False, deletes=["id"], **how)  # type: ignore[arg-type]
+        return caught.value.message
+
+    assert "beside kafka.tombstones Delete might lose deletes" in refused()
+    of_events = refused(setting="")
+    assert "change events delete rows" in of_events
+    assert "tombstones" not in of_events
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["select trim(both '-' from id) id from source", "select id, split(id, '-')[0] p from source where id rlike 'a'"],
+)
+def test_a_statement_of_spark_keeps_order_and_deletes_as_any_other(sql: str) -> None:
+    with pytest.raises(InvalidRequestError, match="not done without Spark"):
+        check_chain([{"sql": sql}], arrival_decides=True)
+    check_chain([{"sql": sql}], arrival_decides=True, by_spark=True)
+    with pytest.raises(InvalidRequestError, match="may leave out rows|does not hand on"):
+        check_chain([{"sql": sql}], arrival_decides=True, deletes=["id"], by_spark=True)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select avg(n) n from source",
+        "select * from source limit 3",
+        "select * from source sort by n",
+        "select s.* from source s join source t on s.id = t.id",
+        "select id, n from source except select id, n from source",
+        "select id, rank() over (order by n) r from source",
+        "select * from source tablesample (10 percent)",
+    ],
+)
+def test_a_statement_of_spark_that_loses_order_is_refused(sql: str) -> None:
+    with pytest.raises(InvalidRequestError, match="groups, sorts, unites or nests"):
+        check_chain([{"sql": sql}], arrival_decides=True, by_spark=True)
+
+
+def test_a_moment_that_is_written_with_its_zone_is_that_moment() -> None:
+    rows = pa.table({"s": ["2024-01-01T10:00:00+02:00", None]})
+    for words in ("to_timestamp(s)", "timestamp(s)", "cast(s as timestamp)"):
+        found = through({"sql": f"select {words} at from source"}, rows=rows)
+        assert found.schema.field("at").type == pa.timestamp("us", "UTC")
+        assert found["at"].to_pylist() == [datetime(2024, 1, 1, 8, tzinfo=UTC), None]
+
+
+def test_a_float_beside_other_values_is_refused_by_its_name() -> None:
+    rows = pa.table({"f": pa.array([0.1], pa.float32()), "n": [1]})
+    for sql in (
+        "select f + n x from source",
+        "select q > 1 x from (select f as q from source)",
+        "select coalesce(f, 0) x from source",
+    ):
+        with pytest.raises(InvalidRequestError, match=r"column f \(float\) beside other values.*CAST\(f AS DOUBLE\)"):
+            through({"sql": sql}, rows=rows)
+    assert (
+        through({"sql": "select f, cast(f as double) + n x from source where f is not null"}, rows=rows).num_rows == 1
+    )
 
 
 def test_rows_go_in_order_through_a_chain_of_any_length() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import sqlglot
@@ -19,13 +19,13 @@ from sqlglot import exp
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.digits import is_digits
-from hudi_table.model.names import IS_DELETED
 from hudi_table.services.select_check import SOURCE, check_select
+from hudi_table.services.transforming.shape import Shape, shape_of_parsed
 
 _STRUCTURE = (
     exp.Select, exp.From, exp.Where, exp.Alias, exp.Column, exp.Identifier, exp.Literal, exp.Star, exp.Paren, exp.Dot, exp.Table,
     exp.TableAlias, exp.Subquery, exp.With, exp.CTE, exp.Union, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Qualify, exp.Distinct,
-    exp.Window, exp.WindowSpec, exp.DataType, exp.DataTypeParam, exp.ColumnDef, exp.Null, exp.Boolean, exp.PropertyEQ,
+    exp.Window, exp.WindowSpec, exp.DataType, exp.DataTypeParam, exp.Null, exp.Boolean, exp.PropertyEQ,
 )  # fmt: skip
 _OPERATORS = (
     exp.And, exp.Or, exp.Not, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE,
@@ -34,9 +34,10 @@ _OPERATORS = (
 _FUNCTIONS = (
     exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least, exp.Cast, exp.TryCast, exp.Concat, exp.ConcatWs, exp.Upper,
     exp.Lower, exp.Length, exp.Replace, exp.Substring, exp.MD5, exp.SHA2, exp.TimeToStr, exp.TimeStrToTime, exp.TsOrDsToDate, exp.Year, exp.Month, exp.Day,
-    exp.Abs, exp.Struct, exp.Explode, exp.Count, exp.Min, exp.Max, exp.RowNumber, exp.CurrentTimestamp,
+    exp.Abs, exp.Trim, exp.StartsWith, exp.EndsWith, exp.Contains, exp.Hour, exp.Minute, exp.Second, exp.Quarter, exp.DayOfWeek, exp.ArraySize, exp.Struct, exp.Explode, exp.Count, exp.Min, exp.Max, exp.RowNumber, exp.CurrentTimestamp,
 )  # fmt: skip
-_TAKEN = frozenset({*_STRUCTURE, *_OPERATORS, *_FUNCTIONS})
+TAKEN = frozenset({*_STRUCTURE, *_OPERATORS, *_FUNCTIONS})
+"""What is translated; each is compared with Spark."""
 _MOMENTS = {
     "timestamp_millis": "spark_millis",
     "timestamp_micros": "spark_micros",
@@ -50,49 +51,38 @@ _CASTS = {
     exp.DType.TEXT: "spark_text",
     exp.DType.VARCHAR: "spark_text",
 }
-_PLAIN_CASTS = frozenset(
-    {
-        exp.DType.DOUBLE,
-        exp.DType.FLOAT,
-        exp.DType.DECIMAL,
-        exp.DType.BOOLEAN,
-        exp.DType.DATE,
-        exp.DType.TIMESTAMPTZ,
-        exp.DType.TIMESTAMP,
-        exp.DType.TIMESTAMPNTZ,
-        exp.DType.TIMESTAMPLTZ,
-    }
-)
+_CHECKED_CASTS = {
+    exp.DType.DOUBLE: ("spark_number", "DOUBLE"),
+    exp.DType.FLOAT: ("spark_number", "REAL"),
+    exp.DType.BOOLEAN: ("spark_truth", "BOOLEAN"),
+    exp.DType.DATE: ("spark_date", "DATE"),
+    exp.DType.TIMESTAMPTZ: ("spark_timestamp", "TIMESTAMPTZ"),
+    exp.DType.TIMESTAMPLTZ: ("spark_timestamp", "TIMESTAMPTZ"),
+    # So the parser calls what to_timestamp gives, which has a zone in Spark.
+    exp.DType.TIMESTAMP: ("spark_timestamp", "TIMESTAMPTZ"),
+    exp.DType.TIMESTAMPNTZ: ("spark_clock", "TIMESTAMP"),
+}
+"""The macro that refuses texts which DuckDB reads otherwise, and DuckDB's name of the type."""
+_MIXING = (
+    exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.In, exp.Between,
+    exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least, exp.If, exp.Case,
+)  # fmt: skip
 _PATTERN = re.compile(r"(?:%[YmdHMS](?:strict)?|[^%A-Za-z'])*")
 """Of `date_format`, as the parser gives it: years, months, days, hours, minutes and seconds with
 all their digits, and what is no letter."""
-_UNORDERED = (
-    exp.Group, exp.Order, exp.Distinct, exp.Window, exp.Union, exp.Subquery, exp.CTE, exp.Exists, exp.Count, exp.Min, exp.Max,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """One SELECT. `text`: DuckDB's. `keeps_order`: rows come out in the order in which they went
-    in. `keeps_deletes`: no row is left out but by a condition that names the column of deletes.
-    `scans`: how often it reads `source`. `is_one_expression`: it gives one value for each row, and
-    asks nothing else."""
+    """One SELECT that DuckDB runs. `text`: DuckDB's. `scans`: how often it reads `source`.
+    `is_one_expression`: it gives one value for each row, and asks nothing else. `operands`: names
+    that stand beside other values without a cast, in lower case."""
 
     text: str
-    keeps_order: bool
-    keeps_deletes: bool
+    shape: Shape
     scans: int
     is_one_expression: bool
-    _outputs: tuple[str, ...]
-    _all_but: frozenset[str] | None
-
-    def keeps(self, names: Iterable[str]) -> set[str]:
-        """Which of these columns are of the source and come out as they are, under their own
-        names."""
-        found = {name for name in names if name.lower() in self._outputs}
-        if self._all_but is not None:
-            found |= {name for name in names if name.lower() not in self._all_but}
-        return found
+    operands: frozenset[str] = frozenset()
 
 
 def to_duckdb(sql: str) -> Select:
@@ -102,23 +92,47 @@ def to_duckdb(sql: str) -> Select:
     _refuse_texts_in_a_row(sql)
     statement = sqlglot.parse_one(sql, dialect="spark")
     for node in statement.walk():
-        _refuse(node)
-    keeps = isinstance(statement, exp.Select) and statement.find(*_UNORDERED) is None
-    outputs, all_but = _outputs(statement)
-    kept = keeps and statement.find(exp.Explode) is None and _keeps_deletes(statement)
+        _refuse(node, sql)
+    shape = shape_of_parsed(statement)
     scans = sum(table.name.lower() == SOURCE for table in statement.find_all(exp.Table))
     one = (
-        kept
+        shape.keeps_deletes
         and len(statement.expressions) == 1
         and {key for key, value in statement.args.items() if value} == {"expressions", "from_"}
     )
+    operands = _operands(statement)
     _name_columns(statement)
     # From the leaves on: what replaces a node holds its children, which are replaced by then.
     for node in reversed(list(statement.walk())):
         other = _rewritten(node)
         if other is not node:
             node.replace(other)
-    return Select(statement.sql(dialect="duckdb"), keeps, kept, scans, one, outputs, all_but)
+    return Select(statement.sql(dialect="duckdb"), shape, scans, one, operands)
+
+
+def _operands(statement: exp.Expr) -> frozenset[str]:
+    found = set[str]()
+    aliases = [(alias.alias.lower(), alias) for alias in statement.find_all(exp.Alias)]
+    more = {part for column in statement.find_all(exp.Column) if _is_mixed(column) for part in _parts(column)}
+    while more - found:
+        found |= more
+        inner = [column for name, alias in aliases if name in found for column in alias.find_all(exp.Column)]
+        more = {part for column in inner if column.find_ancestor(exp.Cast) is None for part in _parts(column)}
+    return frozenset(found)
+
+
+def _parts(column: exp.Column) -> set[str]:
+    return {part.name.lower() for part in column.parts}
+
+
+def _is_mixed(node: exp.Expr) -> bool:
+    """Whether its value stands beside others, of which the types decide."""
+    above = node.parent
+    while above is not None and not isinstance(above, exp.Cast | exp.Query):
+        if isinstance(above, _MIXING):
+            return True
+        above = above.parent
+    return False
 
 
 def _refuse_texts_in_a_row(sql: str) -> None:
@@ -138,33 +152,32 @@ def _name_columns(statement: exp.Expr) -> None:
             each.replace(exp.alias_(each.copy(), each.name, quoted=True))
 
 
-def _keeps_deletes(statement: exp.Expr) -> bool:
-    where = statement.args.get("where")
-    return where is None or any(column.name.lower() == IS_DELETED for column in where.find_all(exp.Column))
-
-
-def _refuse(node: exp.Expr) -> None:
+def _refuse(node: exp.Expr, sql: str) -> None:
     if isinstance(node, exp.Anonymous) and str(node.name).lower() in _MOMENTS and len(node.expressions) == 1:
         return
-    if type(node) not in _TAKEN:
-        raise _unlike(_name_of(node))
+    if type(node) not in TAKEN:
+        raise _unlike(_written(node, sql))
     check = _CHECKS.get(type(node))
     why = check(node) if check is not None else ""
     if why:
-        raise _unlike(f"{_name_of(node)} {why}")
+        raise _unlike(f"{_written(node, sql)} {why}")
 
 
 def _unlike(what: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"the transform uses {what}, which is not done without Spark: write it otherwise (a source of type Files may also be read by Spark)"
+        f"the transform uses {what}, which is not done without Spark: write it otherwise, or give engine Spark"
     )
 
 
-def _name_of(node: exp.Expr) -> str:
-    if isinstance(node, exp.Anonymous):
-        return str(node.name).upper()
-    if isinstance(node, exp.TimeToStr):
-        return "DATE_FORMAT"
+def _written(node: exp.Expr, sql: str) -> str:
+    """What the statement says there: the parser has names of its own for what it knows."""
+    start, end = node.meta.get("start"), node.meta.get("end")
+    if isinstance(node, exp.Func) and start is not None and end is not None:
+        return sql[start : end + 1].upper()
+    if isinstance(node, exp.Cast):
+        return "TRY_CAST" if node.args.get("safe") else "CAST"
+    if type(node) not in TAKEN and isinstance(node, exp.Condition):
+        return node.sql(dialect="spark")
     return node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
 
 
@@ -179,8 +192,14 @@ def _of_literal(node: exp.Expr) -> str:
 def _of_cast(node: exp.Expr) -> str:
     kind = node.args["to"].this
     if isinstance(node, exp.TryCast) and node.args.get("safe"):
-        return "TRY_CAST: give CAST"
-    return "" if kind in _CASTS or kind in _PLAIN_CASTS else f"to {node.args['to'].sql(dialect='spark')}"
+        return "which gives null where CAST fails: give CAST"
+    if kind is exp.DType.FLOAT and _is_mixed(node):
+        return "to FLOAT beside other values, which Spark makes a DOUBLE: give DOUBLE"
+    return (
+        ""
+        if kind in _CASTS or kind in _CHECKED_CASTS or kind is exp.DType.DECIMAL
+        else f"to {node.args['to'].sql(dialect='spark')}"
+    )
 
 
 def _of_substring(node: exp.Expr) -> str:
@@ -202,6 +221,10 @@ def _of_date_format(node: exp.Expr) -> str:
     if form is not None and _is_text(form) and _PATTERN.fullmatch(form.name):
         return ""
     return "with a pattern of other letters than yyyy, MM, dd, HH, mm and ss"
+
+
+def _of_trim(node: exp.Expr) -> str:
+    return "of other letters than spaces" if node.args.get("expression") is not None else ""
 
 
 def _of_sha2(node: exp.Expr) -> str:
@@ -226,6 +249,7 @@ _CHECKS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
     exp.Like: _of_like,
     exp.TimeToStr: _of_date_format,
     exp.SHA2: _of_sha2,
+    exp.Trim: _of_trim,
     exp.TsOrDsToDate: _of_to_date,
     exp.Explode: _of_explode,
 }
@@ -237,7 +261,9 @@ def _rewritten(node: exp.Expr) -> exp.Expr:
         kind = node.args["to"].this
         if kind in _CASTS:
             return _call(_CASTS[kind], node.this)
-        return exp.Cast(this=node.this, to=node.args["to"])
+        if kind is exp.DType.DECIMAL:
+            return exp.Cast(this=_call("spark_digits", node.this), to=node.args["to"])
+        return _checked_cast(node.this, kind)
     if isinstance(node, exp.Concat | exp.ConcatWs):
         return exp.Anonymous(
             this="concat_ws" if isinstance(node, exp.ConcatWs) else "spark_concat",
@@ -251,44 +277,53 @@ def _rewritten(node: exp.Expr) -> exp.Expr:
         return _call("spark_div" if isinstance(node, exp.Div) else "spark_mod", node.this, node.expression)
     if isinstance(node, exp.Substring) and node.args["start"].name == "0":
         return exp.Substring(this=node.this, start=exp.Literal.number(1), length=node.args.get("length"))
+    if isinstance(node, exp.TimeStrToTime):
+        return _checked_cast(node.this, exp.DType.TIMESTAMPTZ)
+    if isinstance(node, exp.Upper | exp.Lower):
+        return _call(f"spark_{node.key}", node.this)
     if isinstance(node, exp.TsOrDsToDate):
-        return exp.Cast(this=node.this, to=exp.DataType.build("date"))
+        return _checked_cast(node.this, exp.DType.DATE)
     if isinstance(node, exp.Year | exp.Month | exp.Day):
-        return exp.Cast(this=_call(node.key, node.this), to=exp.DataType.build("int"))
+        return exp.cast(_call(node.key, _checked_cast(node.this, exp.DType.DATE)), "int")
+    if isinstance(node, exp.Hour | exp.Minute | exp.Second):
+        return exp.cast(_call(node.key, exp.cast(_checked_cast(node.this, exp.DType.TIMESTAMPTZ), "timestamp")), "int")
+    if isinstance(node, exp.Quarter):
+        return exp.cast(_call("quarter", _checked_cast(node.this, exp.DType.DATE)), "int")
+    if isinstance(node, exp.DayOfWeek):
+        return exp.cast(exp.Add(this=_call("dayofweek", node.this), expression=exp.Literal.number(1)), "int")
+    if isinstance(node, exp.ArraySize):
+        return exp.cast(_call("array_length", node.this), "int")
+    if isinstance(node, exp.Trim):
+        return _call(
+            {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim"),
+            node.this,
+            exp.Literal.string(" "),
+        )
+    if isinstance(node, exp.StartsWith | exp.EndsWith | exp.Contains):
+        return _call(f"spark_{node.key}", node.this, node.expression)
+    if isinstance(node, exp.Length) or (isinstance(node, exp.Window) and isinstance(node.this, exp.RowNumber)):
+        return exp.cast(node.copy(), "int")
+    if _is_operand(node):
+        return exp.cast(node.copy(), "int" if abs(int(node.name)) < 2**31 else "bigint")
     if isinstance(node, exp.Anonymous) and str(node.name).lower() in _MOMENTS:
         return _call(_MOMENTS[str(node.name).lower()], *node.expressions)
     return node
 
 
+def _is_operand(node: exp.Expr) -> bool:
+    """Whether it is a whole number beside other values. DuckDB gives it their type, Spark the
+    smallest from `int` on."""
+    if not isinstance(node, exp.Literal) or node.is_string or not is_digits(node.name) or int(node.name) >= 2**63:
+        return False
+    return isinstance(
+        node.parent, (exp.Neg, *_OPERATORS, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least, exp.If, exp.Case)
+    )
+
+
+def _checked_cast(value: exp.Expr, kind: exp.DType) -> exp.Expr:
+    check, name = _CHECKED_CASTS[kind]
+    return exp.Cast(this=_call(check, value), to=exp.DataType.build(name, dialect="duckdb"))
+
+
 def _call(name: str, *values: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=[value.copy() for value in values])
-
-
-def _outputs(statement: exp.Expr) -> tuple[tuple[str, ...], frozenset[str] | None]:
-    """(the columns that come out as they are, those that do not where all others do; None where a
-    star is missing)."""
-    source = statement.args.get("from_") if isinstance(statement, exp.Select) else None
-    if source is None or not isinstance(source.this, exp.Table) or source.this.name.lower() != SOURCE:
-        return (), None
-    plain, other, star = set[str](), set[str](), False
-    for each in statement.expressions:
-        inner = each.this if isinstance(each, exp.Alias) else each
-        is_star = isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star))
-        if is_star:
-            star = True
-            marks = inner if isinstance(inner, exp.Star) else inner.this
-            other |= {column.name.lower() for column in marks.args.get("except_") or ()}
-        elif (
-            isinstance(inner, exp.Column)
-            and inner.name.lower() == each.alias_or_name.lower()
-            and not _is_inner(inner, source.this)
-        ):
-            plain.add(inner.name.lower())
-        else:
-            other.add(each.alias_or_name.lower())
-    return tuple(sorted(plain - other)), frozenset(other) if star else None
-
-
-def _is_inner(column: exp.Column, source: exp.Table) -> bool:
-    """Whether it is a field of a struct."""
-    return bool(column.table) and column.table.lower() != source.alias_or_name.lower()

@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.types as pt
 import sqlglot
 from sqlglot import exp
 
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError
 from hudi_table.services.select_check import SOURCE
 from hudi_table.services.transforming.dialect import Select
+from hudi_table.services.transforming.macros import MACROS
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,40 +29,6 @@ _SETTINGS = {
     "threads": "1",
 }
 _TEXTS = "SELECT value, sha256(value) AS id FROM (SELECT to_json(row_)::VARCHAR AS value FROM source AS row_)"
-_WHOLE = r"'^[+-]?[0-9]+$'"
-_INTEGER = """CREATE MACRO spark_{name}(x) AS CASE
-  WHEN typeof(x) IN ('DOUBLE', 'FLOAT') THEN CAST(trunc(TRY_CAST(x AS DOUBLE)) AS {kind})
-  WHEN typeof(x) LIKE 'DECIMAL%' THEN CAST(split_part(CAST(x AS VARCHAR), '.', 1) AS {kind})
-  WHEN typeof(x) = 'VARCHAR' THEN CASE WHEN regexp_matches(trim(CAST(x AS VARCHAR)), {whole}) THEN CAST(trim(CAST(x AS VARCHAR)) AS {kind})
-    WHEN x IS NULL THEN NULL ELSE error(concat(CAST(x AS VARCHAR), ' is no whole number')) END
-  WHEN typeof(x) LIKE '%INT' OR typeof(x) IN ('INTEGER', 'BOOLEAN') THEN CAST(TRY_CAST(x AS HUGEINT) AS {kind})
-  WHEN x IS NULL THEN NULL
-  ELSE error(concat('a ', typeof(x), ' is not cast to {name}')) END"""
-_MACROS = (
-    *(
-        _INTEGER.format(name=name, kind=kind, whole=_WHOLE)
-        for name, kind in (("tinyint", "TINYINT"), ("smallint", "SMALLINT"), ("int", "INTEGER"), ("bigint", "BIGINT"))
-    ),
-    # Of a moment Spark writes no zone; of a number with an exponent it writes other digits.
-    """CREATE MACRO spark_text(x) AS CASE
-  WHEN x IS NULL THEN NULL
-  WHEN typeof(x) = 'TIMESTAMP WITH TIME ZONE' THEN CAST(TRY_CAST(x AS TIMESTAMP) AS VARCHAR)
-  WHEN typeof(x) = 'BLOB' THEN decode(TRY_CAST(x AS BLOB))
-  WHEN typeof(x) IN ('VARCHAR', 'INTEGER', 'BOOLEAN', 'DATE') OR typeof(x) LIKE '%INT' OR typeof(x) LIKE 'DECIMAL%' OR typeof(x) LIKE 'TIMESTAMP%'
-    THEN CAST(x AS VARCHAR)
-  ELSE error(concat('a ', typeof(x), ' is not made text here: cast it to a decimal, or take its fields')) END""",
-    (
-        "CREATE MACRO spark_concat(parts) AS CASE WHEN list_contains(list_transform(parts, lambda p: p IS NULL), true) THEN NULL"
-        " ELSE array_to_string(parts, '') END"
-    ),
-    """CREATE MACRO spark_div(x, y) AS CASE
-  WHEN typeof(x) LIKE 'DECIMAL%' OR typeof(y) LIKE 'DECIMAL%' THEN error('decimals are not divided here: cast one of them to double')
-  WHEN y = 0 THEN error('division by zero') ELSE x / y END""",
-    "CREATE MACRO spark_mod(x, y) AS CASE WHEN y = 0 THEN error('division by zero') ELSE x % y END",
-    "CREATE MACRO spark_millis(n) AS CAST(epoch_ms(CAST(n AS BIGINT)) AS TIMESTAMPTZ)",
-    "CREATE MACRO spark_micros(n) AS CAST(make_timestamp(CAST(n AS BIGINT)) AS TIMESTAMPTZ)",
-    "CREATE MACRO spark_seconds(n) AS to_timestamp(n)",
-)
 
 
 class Database:
@@ -74,7 +42,7 @@ class Database:
                 "a transform without Spark needs DuckDB, which is not installed: pip install 'hudi-table[query]'"
             ) from error
         self._connection: duckdb.DuckDBPyConnection = duckdb.connect(":memory:", config=dict(_SETTINGS))
-        for statement in ("SET TimeZone = 'UTC'", *_MACROS, "SET lock_configuration = true"):
+        for statement in ("SET TimeZone = 'UTC'", *MACROS, "SET lock_configuration = true"):
             self._connection.execute(statement)
 
     def rows(self, select: Select, source: pa.RecordBatchReader) -> pa.RecordBatchReader:
@@ -90,6 +58,7 @@ class Database:
         whole = source.schema if source.schema.names else None
         if whole is None:
             raise InvalidRequestError("the transform has no column to read: no row of the source has any")
+        _refuse_floats(select, source.schema)
         with _told(source.schema.names):
             # A stream can be read once.
             held = source if select.scans == 1 else source.read_all()
@@ -128,6 +97,22 @@ class Database:
     def close(self) -> None:
         """End it."""
         self._connection.close()
+
+
+def _refuse_floats(select: Select, schema: pa.Schema) -> None:
+    """Beside a value of another type Spark makes a DOUBLE of a FLOAT, DuckDB makes a FLOAT of that."""
+    for field in schema:
+        if field.name.lower() in select.operands and _has_float(field.type):
+            raise InvalidRequestError(
+                f"the transform puts column {field.name} ({field.type}) beside other values, which is done otherwise without Spark: "
+                f"give CAST({field.name} AS DOUBLE)"
+            )
+
+
+def _has_float(kind: pa.DataType) -> bool:
+    if kind.num_fields:
+        return any(_has_float(kind.field(number).type) for number in range(kind.num_fields))
+    return bool(pt.is_float32(kind))
 
 
 def _read(answer: pa.RecordBatchReader, names: list[str]) -> Iterator[pa.RecordBatch]:

@@ -19,11 +19,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_table.errors import HudiError, InvalidDataError, InvalidRequestError, InvalidSchemaError
+from hudi_table.errors import HudiError, InvalidDataError, InvalidRequestError, InvalidSchemaError, InvariantError
 from hudi_table.services.transforming.by_row import Places, failing
 from hudi_table.services.transforming.chain_check import APART, check_by_row
 from hudi_table.services.transforming.dialect import Select, to_duckdb
 from hudi_table.services.transforming.duckdb import Database
+from hudi_table.services.transforming.shape import Shape, shape_of
 from hudi_table.write.incoming import open_stream
 
 GROUP = "hudi_table.transforms"
@@ -48,10 +49,24 @@ class _Sql:
     select: Select
 
     def keeps(self, names: Iterable[str]) -> set[str]:
-        return self.select.keeps(names)
+        return self.select.shape.keeps(names)
 
     def apply(self, database: Callable[[], Database], rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
         return database().rows(self.select, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _OfSpark:
+    """A SELECT that Spark runs: here is known which columns it hands on."""
+
+    shape: Shape
+
+    def keeps(self, names: Iterable[str]) -> set[str]:
+        return self.shape.keeps(names)
+
+    def apply(self, database: Callable[[], Database], rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        del database, rows
+        raise InvariantError("this SELECT is Spark's")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +143,15 @@ class Transforms:
     keeps_apart: tuple[bool, ...] = ()
 
     @classmethod
-    def of(cls, chain: Sequence[Mapping[str, Any]]) -> Transforms:
-        """Raises InvalidRequestError that says which step is wrong, before anything is read."""
+    def of(cls, chain: Sequence[Mapping[str, Any]], *, by_spark: bool = False) -> Transforms:
+        """`by_spark`: Spark runs the chain; here it is asked what it hands on. Raises
+        InvalidRequestError that says which step is wrong, before anything is read."""
         if len(chain) > STEPS_MAX:
             raise InvalidRequestError(f"{len(chain)} transforms are given, at most {STEPS_MAX} are taken")
-        check_by_row(chain)
-        return cls(tuple(_step(each) for each in chain), tuple(each.get("onFail") == APART for each in chain))
+        if not by_spark:
+            check_by_row(chain)
+        steps = tuple(_step(each, by_spark=by_spark) for each in chain)
+        return cls(steps, tuple(each.get("onFail") == APART for each in chain))
 
     def __bool__(self) -> bool:
         """Whether there is anything to do."""
@@ -310,12 +328,13 @@ def table_step(raw: Mapping[str, Any]) -> Callable[[pa.Table], pa.Table]:
     return lambda rows: step.apply(database, rows.to_reader()).read_all()
 
 
-def _step(raw: Mapping[str, Any]) -> Step:
+def _step(raw: Mapping[str, Any], *, by_spark: bool = False) -> Step:
     known = [name for name in ("sql", "flatten", "function") if raw.get(name) is not None]
     if len(known) != 1 or set(raw) - {"sql", "flatten", "function", "onFail"}:
         raise InvalidRequestError("a transform has sql, flatten or function, one of them")
     if known == ["sql"]:
-        return _Sql(to_duckdb(str(raw["sql"])))
+        sql = str(raw["sql"])
+        return _OfSpark(shape_of(sql)) if by_spark else _Sql(to_duckdb(sql))
     if known == ["flatten"]:
         return _Flatten(str(raw["flatten"].get("separator", SEPARATOR)))
     name = str(raw["function"])
