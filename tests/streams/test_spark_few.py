@@ -112,3 +112,40 @@ def test_a_driver_follows_a_topic_without_spark_while_little_comes(broker: Broke
     assert follower.wait(60) == 0, feed.log()
     assert feed.result().figures["messagesRead"] == 25
     assert "starting Spark" not in feed.log()
+
+
+@pytest.mark.parametrize("in_tasks", [False, True], ids=["few", "many"])
+def test_spark_runs_a_statement_that_nothing_else_runs(broker: Broker, tmp_path: Path, in_tasks: bool) -> None:
+    feed = Pair(broker, tmp_path).tasks
+    feed.in_tasks = in_tasks
+    sql = "select trim(id) id, n, regexp_replace(text, '[0-9]+', '#') text, split(text, '-')[1] part, text rlike '^a' a from source"
+    assert "uses TRIM" in Feed(tmp_path / "here", broker, feed.topic).run({"transform": [{"sql": sql}]}).message
+    for turn in (1, 2):
+        broker.produce(feed.topic, [row(i % 5, text=f"a{turn}-{i}") for i in range(20)], partition=0)
+        done = feed.run({"transform": [{"sql": sql}]})
+        assert (done.outcome, done.figures["messagesRead"]) == ("Succeeded", 20), done.message
+        # Of messages of one key the last one counts, behind the statement, too.
+        found = feed.rows("id", "text", "part", "a")
+        assert found == [{"id": f"k{i}", "text": "a#-#", "part": f"{15 + i}", "a": True} for i in range(5)]
+    refused = feed.run({"transform": [{"sql": "select id, avg(n) n from source group by id"}]})
+    assert (refused.error_class, "transform 1 groups" in refused.message) == ("InvalidRequest", True), refused.message
+
+
+@pytest.mark.parametrize("in_tasks", [False, True], ids=["few", "many"])
+def test_tombstones_go_through_a_statement_of_spark_and_flatten(broker: Broker, tmp_path: Path, in_tasks: bool) -> None:
+    feed = Pair(broker, tmp_path, partitions=1).tasks
+    feed.in_tasks = in_tasks
+    work = {
+        "transform": [
+            {"flatten": {}},
+            {"sql": "select *, lpad(deep_a, 3, '0') padded from source where n >= 0 or _hoodie_is_deleted"},
+        ]
+    }
+    events = [(b"k1", row(1, deep={"a": "x"})), (b"k2", row(2, deep={"a": "y"})), (b"k1", None), (b"k3", None)]
+    broker.produce(feed.topic, events)
+    assert feed.run(work, tombstones="Delete").outcome == "Succeeded"
+    assert feed.rows("id", "padded") == [{"id": "k2", "padded": "00y"}]
+    broker.produce(feed.topic, [(b"k2", None)])
+    assert feed.run(work, tombstones="Delete").figures["recordsDeleted"] == 1
+    lost = {"transform": [{"sql": "select * from source lateral view inline(array(struct(1))) x as y"}]}
+    assert "may leave out rows that delete others" in feed.run(lost, tombstones="Delete").message

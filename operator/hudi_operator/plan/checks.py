@@ -100,13 +100,14 @@ def _transforms(spec: HudiTableSpec) -> tuple[FieldError, ...]:
 
 
 def _stream_transforms(number: int, spec: HudiTableSpec, ingest: IngestSpec) -> list[FieldError]:
-    """No Spark reads a stream, nor follows a source, and rows of a stream have an order."""
+    """Rows of a stream have an order. Without engine Spark each SELECT is one that DuckDB runs."""
     needed = [*spec.record_key, *(each.field for each in spec.partition_by)]
     upserts = ingest.operation is IngestOperation.UPSERT
     latest_wins = not spec.ordering_fields or spec.merge_mode is MergeMode.COMMIT_TIME
     hudi, setting = ingest.source.hudi, "kafka.tombstones" if ingest.source.hudi is None else "hudi.deletes"
     deletes: list[str] = []
     if ingest.source.type is SourceType.DEBEZIUM:
+        setting = ""
         deletes = [*needed, *spec.ordering_fields, "_change_operation_type"]
     elif ingest.source.deletes or (hudi is not None and hudi.deletes is UpstreamDeletes.DELETE):
         deletes = needed
@@ -116,6 +117,7 @@ def _stream_transforms(number: int, spec: HudiTableSpec, ingest: IngestSpec) -> 
             arrival_decides=upserts and latest_wins and (ingest.source.type in MESSAGES or bool(deletes)),
             deletes=deletes,
             setting=setting,
+            by_spark=ingest.on_spark and ingest.source.kafka is not None,
         )
     except InvalidRequestError as error:
         return [FieldError(f"spec.ingest[{number}].transform", error.message)]

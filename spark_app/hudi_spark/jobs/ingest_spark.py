@@ -31,7 +31,6 @@ from hudi_spark.jobs.batch import Batch, delete_options, operation_of, settle_de
 from hudi_spark.jobs.decoding import needed_of
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.session import session
-from hudi_spark.jobs.shaping import refuse_apart
 from hudi_spark.jobs.target import storage_options, target_of
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import CommitResult, HudiTable
@@ -267,17 +266,6 @@ def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch, *, numbered: 
 def _numbered(rows: pa.RecordBatch, file: int, before: int) -> pa.RecordBatch:
     numbers = pa.array(np.arange(before + 1, before + len(rows) + 1))
     return rows.append_column(FILE, pa.repeat(pa.scalar(file, pa.int32()), len(rows))).append_column(NUMBER, numbers)
-
-
-def refuse_other_steps(chain: Sequence[Mapping[str, Any]]) -> None:
-    """Raise InvalidRequestError, before anything is read, for a step that Spark does not do."""
-    refuse_apart(chain)
-    for number, step in enumerate(chain):
-        if step.get("sql") is None:
-            kind = next(iter(step), "nothing")
-            raise InvalidRequestError(
-                f"transform {number + 1} is {kind}, and engine Spark takes SQL alone of Kafka and Debezium: give SQL, or let the engine be Local"
-            )
 
 
 def transformed(spark: SparkSession, source: DataFrame, chain: Sequence[Mapping[str, Any]]) -> DataFrame:

@@ -61,11 +61,12 @@ class Chosen:
 
 
 class Shaping:
-    """Of one ingest. Ended by `close`."""
+    """Of one ingest. `by_spark`: Spark runs the transforms. Ended by `close`."""
 
-    def __init__(self, work: Mapping[str, Any]) -> None:
+    def __init__(self, work: Mapping[str, Any], *, by_spark: bool = False) -> None:
         self._expectations = Expectations.of(work.get("expectations", ()))
-        self.chain = Chain(Transforms.of(work.get("transform", ())), work["source"].get("columns"))
+        transforms = Transforms.of(work.get("transform", ()), by_spark=by_spark)
+        self.chain = Chain(transforms, work["source"].get("columns"))
         self._ratio = float(work.get("maxErrorRatio", 0.0))
         self._database: Database | None = None
 

@@ -22,7 +22,7 @@ from hudi_spark.jobs.ingests.following import run
 from hudi_spark.jobs.ingests.kafka.here import Here
 from hudi_spark.jobs.ingests.streamed import Streamed
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.shaping import Shaped, Shaping
+from hudi_spark.jobs.shaping import Shaped, Shaping, refuse_apart
 from hudi_spark.jobs.sifting.error_tables import keep_refused
 from hudi_spark.jobs.stopping import Stopping
 from hudi_spark.jobs.target import (
@@ -311,10 +311,9 @@ def _way(spec: JobSpec, source: KafkaSource, ingest: Ingest, shaping: Shaping, p
     if spec.engine == "Local":
         return here
     # Spark is started only by jobs that need it.
-    from hudi_spark.jobs.ingest_spark import refuse_other_steps
     from hudi_spark.jobs.ingests.kafka.tasks import SparkWay
 
-    refuse_other_steps(spec.work.get("transform", ()))
+    refuse_apart(spec.work.get("transform", ()))
     return SparkWay(spec, here, progress)
 
 
@@ -353,7 +352,7 @@ def _is_empty(settings: KafkaSettings, end: End) -> bool:
 
 def _shaping(spec: JobSpec, settings: KafkaSettings) -> Shaping:
     """Expectations and transforms, checked before anything is read."""
-    steps = spec.work.get("transform", ())
+    steps, by_spark = spec.work.get("transform", ()), spec.engine != "Local"
     deletes = needed_of(spec) if settings.debezium or settings.tombstones == "Delete" else []
     if settings.debezium:
         deletes += [dialect_of(spec).order, OPERATION]
@@ -361,5 +360,7 @@ def _shaping(spec: JobSpec, settings: KafkaSettings) -> Shaping:
         steps,
         arrival_decides=arrival_decides(spec) and spec.work["operation"] == "Upsert",
         deletes=deletes,
+        setting="" if settings.debezium else "kafka.tombstones",
+        by_spark=by_spark,
     )
-    return Shaping(spec.work)
+    return Shaping(spec.work, by_spark=by_spark)
