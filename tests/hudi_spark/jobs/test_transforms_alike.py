@@ -48,7 +48,7 @@ OTHERS = [
     *(f"{function}({column})" for function in ("hour", "minute", "second", "quarter", "dayofweek") for column in "tnez"),
     *(f"{function}({column})" for function in ("trim", "ltrim", "rtrim") for column in "swz"), "trim(leading from s)", "size(a)", "size(g)",
     *(f"{function}({both})" for function in ("startswith", "endswith", "contains") for both in ("s, s2", "s, 'a'", "s, ''", "s, 'é'", "v, v2", "a, a2")),
-    "true", "null", "1", "1.5", "1.50", "3000000000", "1e3", "'a'", "'a\\nb'", '"q"', "1L", "1.5D", "cast(null as int)", "cast(m as decimal(4,1))",
+    "m * k", "k * l", "cast(m * i as decimal(20,2))", "coalesce(i, 'a')", "if(b, m, 'a')", "true", "null", "1", "1.5", "1.50", "3000000000", "1e3", "'a'", "'a\\nb'", '"q"', "1L", "1.5D", "cast(null as int)", "cast(m as decimal(4,1))",
     "cast(w as decimal(5,2))", "cast(l as float)", "cast(v as string)", "cast(t as varchar(3))", "current_timestamp() > t", "(i)", "f", "cast(f as double) + 1", "f + 1", "cast(i as float) / 2",
 ]  # fmt: skip
 EXPRESSIONS = [*CASTS, *ARITHMETIC, *OF_EACH, *OTHERS]

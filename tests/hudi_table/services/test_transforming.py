@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -216,7 +217,7 @@ def test_a_statement_of_spark_keeps_order_and_deletes_as_any_other(sql: str) -> 
     with pytest.raises(InvalidRequestError, match="not done without Spark"):
         check_chain([{"sql": sql}], arrival_decides=True)
     check_chain([{"sql": sql}], arrival_decides=True, by_spark=True)
-    with pytest.raises(InvalidRequestError, match="may leave out rows|does not hand on"):
+    with pytest.raises(InvalidRequestError, match=r"may leave out rows|does not hand on"):
         check_chain([{"sql": sql}], arrival_decides=True, deletes=["id"], by_spark=True)
 
 
@@ -257,6 +258,31 @@ def test_a_float_beside_other_values_is_refused_by_its_name() -> None:
     assert (
         through({"sql": "select f, cast(f as double) + n x from source where f is not null"}, rows=rows).num_rows == 1
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("coalesce(n, 'none')", "column n (int64) beside a text"),
+        ("if(n > 1, n, 'few')", "column n (int64) beside a text"),
+        ("case when n > 1 then 'many' else n end", "column n (int64) beside a text"),
+        ("n + '1'", "column n (int64) beside a text"),
+        ("m * n", "m * n, a decimal of up to 51 digits"),
+        ("(m + 1) * -(m - 2)", "a decimal of up to 63 digits"),
+        ("case when n > 1 then 'many' end", ""),
+        ("cast(m as decimal(12,2)) * n", ""),
+        ("m + 1", ""),
+        ("n = '1'", ""),
+    ],
+)
+def test_values_whose_types_decide_otherwise_are_refused_by_name(value: str, words: str) -> None:
+    rows = pa.table({"n": [1], "m": pa.array([Decimal(1)], pa.decimal128(30, 10))})
+    if not words:
+        assert through({"sql": f"select {value} x from source"}, rows=rows).num_rows == 1
+        return
+    with pytest.raises(InvalidRequestError) as caught:
+        through({"sql": f"select {value} x from source"}, rows=rows)
+    assert words in caught.value.message
 
 
 def test_rows_go_in_order_through_a_chain_of_any_length() -> None:

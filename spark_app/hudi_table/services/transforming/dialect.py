@@ -20,6 +20,7 @@ from sqlglot import exp
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.digits import is_digits
 from hudi_table.services.select_check import SOURCE, check_select
+from hudi_table.services.transforming.operands import Operands, is_mixed
 from hudi_table.services.transforming.shape import Shape, shape_of_parsed
 
 _STRUCTURE = (
@@ -63,10 +64,6 @@ _CHECKED_CASTS = {
     exp.DType.TIMESTAMPNTZ: ("spark_clock", "TIMESTAMP"),
 }
 """The macro that refuses texts which DuckDB reads otherwise, and DuckDB's name of the type."""
-_MIXING = (
-    exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.In, exp.Between,
-    exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least, exp.If, exp.Case,
-)  # fmt: skip
 _PATTERN = re.compile(r"(?:%[YmdHMS](?:strict)?|[^%A-Za-z'])*")
 """Of `date_format`, as the parser gives it: years, months, days, hours, minutes and seconds with
 all their digits, and what is no letter."""
@@ -75,14 +72,13 @@ all their digits, and what is no letter."""
 @dataclass(frozen=True, slots=True)
 class Select:
     """One SELECT that DuckDB runs. `text`: DuckDB's. `scans`: how often it reads `source`.
-    `is_one_expression`: it gives one value for each row, and asks nothing else. `operands`: names
-    that stand beside other values without a cast, in lower case."""
+    `is_one_expression`: it gives one value for each row, and asks nothing else."""
 
     text: str
     shape: Shape
     scans: int
     is_one_expression: bool
-    operands: frozenset[str] = frozenset()
+    operands: Operands
 
 
 def to_duckdb(sql: str) -> Select:
@@ -100,7 +96,7 @@ def to_duckdb(sql: str) -> Select:
         and len(statement.expressions) == 1
         and {key for key, value in statement.args.items() if value} == {"expressions", "from_"}
     )
-    operands = _operands(statement)
+    operands = Operands.of(statement)
     _name_columns(statement)
     # From the leaves on: what replaces a node holds its children, which are replaced by then.
     for node in reversed(list(statement.walk())):
@@ -108,31 +104,6 @@ def to_duckdb(sql: str) -> Select:
         if other is not node:
             node.replace(other)
     return Select(statement.sql(dialect="duckdb"), shape, scans, one, operands)
-
-
-def _operands(statement: exp.Expr) -> frozenset[str]:
-    found = set[str]()
-    aliases = [(alias.alias.lower(), alias) for alias in statement.find_all(exp.Alias)]
-    more = {part for column in statement.find_all(exp.Column) if _is_mixed(column) for part in _parts(column)}
-    while more - found:
-        found |= more
-        inner = [column for name, alias in aliases if name in found for column in alias.find_all(exp.Column)]
-        more = {part for column in inner if column.find_ancestor(exp.Cast) is None for part in _parts(column)}
-    return frozenset(found)
-
-
-def _parts(column: exp.Column) -> set[str]:
-    return {part.name.lower() for part in column.parts}
-
-
-def _is_mixed(node: exp.Expr) -> bool:
-    """Whether its value stands beside others, of which the types decide."""
-    above = node.parent
-    while above is not None and not isinstance(above, exp.Cast | exp.Query):
-        if isinstance(above, _MIXING):
-            return True
-        above = above.parent
-    return False
 
 
 def _refuse_texts_in_a_row(sql: str) -> None:
@@ -193,7 +164,7 @@ def _of_cast(node: exp.Expr) -> str:
     kind = node.args["to"].this
     if isinstance(node, exp.TryCast) and node.args.get("safe"):
         return "which gives null where CAST fails: give CAST"
-    if kind is exp.DType.FLOAT and _is_mixed(node):
+    if kind is exp.DType.FLOAT and is_mixed(node):
         return "to FLOAT beside other values, which Spark makes a DOUBLE: give DOUBLE"
     return (
         ""

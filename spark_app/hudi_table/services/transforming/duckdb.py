@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.types as pt
 import sqlglot
 from sqlglot import exp
 
@@ -58,7 +57,7 @@ class Database:
         whole = source.schema if source.schema.names else None
         if whole is None:
             raise InvalidRequestError("the transform has no column to read: no row of the source has any")
-        _refuse_floats(select, source.schema)
+        select.operands.check(source.schema)
         with _told(source.schema.names):
             # A stream can be read once.
             held = source if select.scans == 1 else source.read_all()
@@ -97,22 +96,6 @@ class Database:
     def close(self) -> None:
         """End it."""
         self._connection.close()
-
-
-def _refuse_floats(select: Select, schema: pa.Schema) -> None:
-    """Beside a value of another type Spark makes a DOUBLE of a FLOAT, DuckDB makes a FLOAT of that."""
-    for field in schema:
-        if field.name.lower() in select.operands and _has_float(field.type):
-            raise InvalidRequestError(
-                f"the transform puts column {field.name} ({field.type}) beside other values, which is done otherwise without Spark: "
-                f"give CAST({field.name} AS DOUBLE)"
-            )
-
-
-def _has_float(kind: pa.DataType) -> bool:
-    if kind.num_fields:
-        return any(_has_float(kind.field(number).type) for number in range(kind.num_fields))
-    return bool(pt.is_float32(kind))
 
 
 def _read(answer: pa.RecordBatchReader, names: list[str]) -> Iterator[pa.RecordBatch]:
