@@ -60,8 +60,8 @@ def duplicate_keys(seen: Examined, max_memory: int) -> Iterator[Finding]:
 
 
 def wrong_keys(seen: Examined, max_memory: int) -> Iterator[Finding]:
-    """One finding of the rows whose stored key is not made of their fields as writes make it: an
-    upsert adds them a second time.
+    """One finding of the rows whose stored key is not made of their fields as writes make it, or
+    whose fields make none: an upsert adds them a second time.
 
     Of a one-field complex key whose encoding the table does not tell, the one that most rows have
     counts as right.
@@ -83,8 +83,8 @@ def wrong_keys(seen: Examined, max_memory: int) -> Iterator[Finding]:
     for batch in scan.to_batches():
         stored = one_chunk(batch.column(RECORD_KEY)).cast(pa.string())
         for number, maker in enumerate(makers):
-            made = maker.record_keys(batch)
-            other = pc.not_equal(stored, made)
+            made = maker.keys_or_null(batch)
+            other = pc.fill_null(pc.not_equal(stored, made), True)
             wrong[number] += pc.sum(other).as_py() or 0
             few = SAMPLES_MAX - len(samples[number])
             pairs = zip(stored.filter(other).slice(0, few), made.filter(other).slice(0, few), strict=True)

@@ -54,6 +54,11 @@ class FieldKeys:
         """One record key per row. Raises InvalidDataError for null keys."""
         return record_keys(rows, self.config)
 
+    def keys_or_null(self, rows: Rows) -> pa.Array:
+        """As `record_keys`, null where no key can be made."""
+        there = pc.greater(_filled(_texts(rows, self.config)), 0)
+        return pc.replace_with_mask(pa.nulls(len(there), pa.string()), there, self.record_keys(rows.filter(there)))
+
     def put_in(self, rows: pa.Table) -> pa.Table:
         """The rows with their record keys in the place of what the column `_hoodie_record_key`
         holds. Raises as `record_keys`."""
@@ -136,12 +141,8 @@ def record_keys(rows: Rows, config: TableConfig) -> pa.Array:
     is null or empty.
     """
     refuse_unknown_generator(config)
-    texts = [java_text(column(rows, name), name) for name in config.record_key]
-    lengths = [pc.fill_null(pc.binary_length(text), 0) for text in texts]
-    filled = lengths[0]
-    for length in lengths[1:]:
-        filled = pc.add(filled, length)
-    _refuse_empty_keys(filled, config)
+    texts = _texts(rows, config)
+    _refuse_empty_keys(_filled(texts), config)
     if not prefixes_fields(config):
         return texts[0]
     parts: list[Any] = []
@@ -149,6 +150,19 @@ def record_keys(rows: Rows, config: TableConfig) -> pa.Array:
         shown = pc.if_else(pc.equal(pc.binary_length(text), 0), EMPTY_KEY, text)
         parts += [f"{',' if parts else ''}{name}:", pc.fill_null(shown, NULL_KEY)]
     return pc.binary_join_element_wise(*parts, "")
+
+
+def _texts(rows: Rows, config: TableConfig) -> list[pa.Array]:
+    return [java_text(column(rows, name), name) for name in config.record_key]
+
+
+def _filled(texts: list[pa.Array]) -> pa.Array:
+    """How long the texts of each row are together."""
+    lengths = [pc.fill_null(pc.binary_length(text), 0) for text in texts]
+    filled = lengths[0]
+    for length in lengths[1:]:
+        filled = pc.add(filled, length)
+    return filled
 
 
 def _refuse_empty_keys(lengths: pa.Array, config: TableConfig) -> None:

@@ -25,7 +25,7 @@ from hudi_table.errors import CorruptTableError, InvalidDataError, InvalidSchema
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import GONE_OPERATIONS, OPERATION_COLUMN, RECORD_KEY
 from hudi_table.table.keys.record_keys import FieldKeys
-from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, Mask, one_chunk, present_column
+from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, Mask, flags, one_chunk, present_column
 from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.ports import Storage
 
@@ -79,6 +79,13 @@ def _ordered(deletes: pa.Table, how: SliceMerge) -> Mask:
     if not how.later or how.ordering is None:
         return np.zeros(len(deletes), dtype=bool)
     return np.asarray(one_chunk(deletes.column(how.ordering)).is_valid())
+
+
+def from_delete_blocks(entries: pa.Table, how: SliceMerge) -> Mask:
+    """Which of these entries delete blocks hold, and no rows: deletes of which no column of theirs
+    says so."""
+    told = _taken_away(entries) | _marked(entries, how.marker)
+    return flags(entries, ALWAYS_DELETE) | (flags(entries, FLAGGED) & ~told)
 
 
 def _marked(rows: pa.Table, marker: tuple[str, str] | None) -> Mask:

@@ -33,9 +33,10 @@ from hudi_table.model.table.layouts import Layout
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.read_ahead import ReadAhead
+from hudi_table.table.rows.log_entries import from_delete_blocks
 from hudi_table.table.rows.log_merge import folded_entries, merged_rows
 from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
-from hudi_table.table.rows.merge import ALWAYS_DELETE, MergeCounts, flags
+from hudi_table.table.rows.merge import MergeCounts
 from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.context import ListedFile
@@ -129,7 +130,7 @@ def _compact_logs(item: CompactionTask, right: RightToWrite, storage: Storage) -
     with right.create_file(task.partition, name, task.log.marker) as sink:
         log = LogWriter(sink, task, right, sorted(replaced))
         for table in folded_entries(storage, scanned, schema, item.merge, memory_bytes=task.settings.memory_bytes):
-            deletes = pa.array(flags(table, ALWAYS_DELETE))
+            deletes = pa.array(from_delete_blocks(table, item.merge))
             for piece in log.pieces(table.select(schema.names).filter(pc.invert(deletes))):
                 log.put(piece)
             gone.append(table.select([RECORD_KEY, *item.merge.orderings]).filter(deletes))

@@ -34,6 +34,11 @@ class TableKeys(FieldKeys):
         columns = {name: column(rows, name) for name in self.config.record_key}
         return self.function(pa.table(columns))
 
+    def keys_or_null(self, rows: Rows) -> pa.Array:
+        """As `record_keys`, null where no key can be made. A function of one's own decides
+        itself."""
+        return FieldKeys.keys_or_null(self, rows) if self.function is None else self.record_keys(rows)
+
     def partition_paths(self, batch: pa.RecordBatch) -> pa.Array:
         """One partition path per row."""
         return keygen.partition_paths(batch, self.config)

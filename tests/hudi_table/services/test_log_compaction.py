@@ -1,0 +1,109 @@
+"""What a log compaction leaves: the rows, in any query and after what follows, are those that they
+would be without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.codec.log.blocks import BlockType, LogBlock, scan_blocks
+from hudi_table.codec.log.rows import read_deletes
+from hudi_table.model.service.findings import Check
+from tests.support import hudi_rs
+from tests.support.written import slices
+
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("ts", pa.int64()), ("v", pa.string()), ("_hoodie_is_deleted", pa.bool_())]
+)  # fmt: skip
+Row = tuple[str, int, str | None, bool]
+
+
+def rows(*items: Row) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, item, strict=True)) for item in items], schema=SCHEMA)
+
+
+def new_table(base: Path | str, version: int, **more: Any) -> HudiTable:
+    told: dict[str, Any] = {
+        "record_key": "id", "ordering_fields": "ts", "type": "MergeOnRead", "index": {"type": "Bucket", "buckets": 1},
+    }  # fmt: skip
+    return create_table(base, SCHEMA, version=version, **(told | more))
+
+
+def contents(table: HudiTable) -> list[tuple[Any, ...]]:
+    found = open_table(table.base_path).scan(["id", "ts", "v"]).to_arrow().to_pylist()
+    return sorted((tuple(row.values()) for row in found), key=str)
+
+
+def folded_blocks(table: HudiTable) -> list[LogBlock]:
+    """The blocks that log compactions wrote."""
+    found: list[LogBlock] = []
+    for log in (log for item in slices(table) for log in item.logs):
+        with table.context.storage.open_read(log.path) as source:
+            found += (block for block in scan_blocks(source, path=log.path) if block.compacted)
+    return found
+
+
+@pytest.mark.parametrize("mode", ["EventTime", "CommitTime"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_rows_that_were_deleted_by_their_flag_stay_so_when_logs_are_folded(
+    version: int, mode: str, tmp_path: Path
+) -> None:
+    """Those of versions 8 and 9 came back as rows of nulls, which the next compaction stored."""
+    table = new_table(tmp_path / "t", version, merge_mode=mode)
+    table.upsert(rows(("a", 1, "a1", False), ("b", 1, "b1", False)))
+    table.upsert(rows(("b", 2, "b2", False)))
+    table.upsert(rows(("a", 2, None, True)))
+    assert contents(table) == [("b", 2, "b2")]
+    table.compact_logs(force=True)
+    assert contents(table) == [("b", 2, "b2")]
+    assert [row["id"] for row in hudi_rs.read(table.base_path).to_pylist()] == ["b"]
+    table.compact(force=True)
+    assert contents(table) == [("b", 2, "b2")]
+
+
+@pytest.mark.parametrize(("version", "left"), [(6, ["a20", "b8"]), (8, ["a20"]), (9, ["a20"])])
+def test_a_folded_delete_keeps_its_ordering_value(version: int, left: list[str], tmp_path: Path) -> None:
+    """What comes behind the log compaction is compared with it: a row that is older than the delete
+    stays away on versions 8 and 9."""
+    table = new_table(tmp_path / "t", version)
+    table.upsert(rows(("a", 5, "a5", False), ("b", 5, "b5", False)))
+    table.upsert(rows(("a", 10, None, True), ("b", 10, None, True)))
+    table.upsert(rows(("c", 1, None, True)))
+    table.compact_logs(force=True)
+    (block,) = [block for block in folded_blocks(table) if block.type is BlockType.DELETE]
+    with table.context.storage.open_read(block.path) as source:
+        deleted = read_deletes(source, block)
+    assert dict(zip(deleted.keys.to_pylist(), deleted.ordering.to_pylist(), strict=True)) == {"a": 10, "b": 10, "c": 1}
+    table.upsert(rows(("a", 20, "a20", False), ("b", 8, "b8", False)))
+    assert [row[2] for row in contents(table)] == left
+    table.compact(force=True)
+    assert [row[2] for row in contents(table)] == left
+
+
+def test_a_delete_that_is_older_than_the_row_of_the_base_file_takes_nothing_away_once_it_is_folded(
+    tmp_path: Path,
+) -> None:
+    table = new_table(tmp_path / "t", 9)
+    table.upsert(rows(("a", 10, "a10", False)))
+    table.compact(force=True)
+    table.upsert(rows(("a", 5, None, True)))
+    table.upsert(rows(("b", 5, "b5", False)))
+    table.compact_logs(force=True)
+    assert contents(table) == [("a", 10, "a10"), ("b", 5, "b5")]
+
+
+def test_the_doctor_finds_rows_whose_fields_make_no_key(tmp_path: Path) -> None:
+    """It ended with InvalidData. Such rows were those that a log compaction had made of deletes."""
+    table = new_table(tmp_path / "t", 9, type="CopyOnWrite")
+    table.upsert(rows(("a", 1, "a1", False), ("b", 1, "b1", False)))
+    (path,) = (tmp_path / "t").glob("*.parquet")
+    stored = pq.read_table(path).replace_schema_metadata()
+    pq.write_table(stored.set_column(stored.schema.names.index("id"), "id", pa.array([None, "b"])), path)
+    (found,) = [item for item in open_table(table.base_path).doctor(keys=True) if item.check is Check.WRONG_KEY]
+    assert found.message.startswith("1 row with another record key")
+    assert "'a' for None" in found.message
