@@ -4,6 +4,7 @@ job asks itself."""
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
 import threading
@@ -92,3 +93,13 @@ class Stopping:
 def _ignore(number: int, frame: FrameType | None) -> None:
     """What hears waits at its socket."""
     del number, frame
+
+
+def _forked() -> None:
+    """What a source has forked ends by its own signals, of which its parent is not to hear."""
+    if signal.getsignal(signal.SIGTERM) is _ignore:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+os.register_at_fork(after_in_child=_forked)
