@@ -9,8 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_table.api import open_table
+from hudi_table.api import CommitResult, open_table
+from hudi_table.errors import UnavailableError
 from hudi_table.model.job.jobspec import JobResult
+from hudi_table.services import ingesting
+from hudi_table.write.operations import WriteRequest
 from tests.streams.test_debezium import WIDE, messages, orders, run
 from tests.support.feeds import Feed
 from tests.support.kafka import Broker
@@ -37,7 +40,7 @@ def commits(feed: Feed) -> int:
 
 
 @pytest.mark.parametrize("cut", [0, 5, PLACE])
-def test_all_rows_of_before_are_gone_in_the_commit_that_takes_the_truncate(feed: Feed, cut: int) -> None:
+def test_all_rows_of_before_are_gone_with_the_commit_that_takes_the_truncate(feed: Feed, cut: int) -> None:
     feed.broker.produce(feed.topic, SAMPLE[:cut])
     if cut:
         assert taken(feed, "Delete").outcome == "Succeeded"
@@ -61,6 +64,31 @@ def test_a_row_that_comes_back_behind_a_truncate_is_there(feed: Feed) -> None:
     feed.broker.produce(feed.topic, [SAMPLE[PLACE], again])
     assert taken(feed, "Delete").outcome == "Succeeded"
     assert set(orders(feed)) == {5}
+
+
+def test_rows_of_before_go_by_as_a_stream_in_a_commit_of_their_own_which_a_further_attempt_does_not_repeat(
+    feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed.broker.produce(feed.topic, SAMPLE[:PLACE])
+    assert taken(feed, "Delete").outcome == "Succeeded"
+    before = commits(feed)
+    feed.broker.produce(feed.topic, SAMPLE[PLACE:])
+    written, real = list[tuple[str, int]](), ingesting.commit_behind
+
+    def ends_behind_the_deletes(ctx: Any, batches: Any, request: WriteRequest, *more: Any) -> CommitResult:
+        table = pa.RecordBatchReader.from_stream(batches).read_all()
+        written.append((request.operation, len(table)))
+        if request.operation != "delete" and len(written) == 2:
+            raise UnavailableError("the store is away")
+        return real(ctx, table.to_reader(), request, *more)
+
+    monkeypatch.setattr(ingesting, "commit_behind", ends_behind_the_deletes)
+    assert taken(feed, "Delete").error_class == "Unavailable"
+    assert orders(feed) == {}
+    done = taken(feed, "Delete")
+    assert done.outcome == "Succeeded", done.message
+    assert written == [("delete", 3), ("upsert", 1), ("delete", 0), ("upsert", 1)]
+    assert (set(orders(feed)), commits(feed)) == ({6}, before + 2)
 
 
 def test_it_is_passed_over_where_that_is_asked(feed: Feed) -> None:

@@ -30,9 +30,3 @@ class Snapshots:
             self.asked += 1
             kept = each.filter(pc.is_in(each["id"], keys["id"].combine_chunks()))
             yield kept.select(["id", *(name for name in columns if name in each.column_names)])
-
-    def older(self, column: str, bound: pa.Scalar, key: Sequence[str]) -> pa.Table:
-        if not self.snapshots:
-            return pa.table({name: pa.nulls(0) for name in key})
-        newest = self.snapshots[0]
-        return newest.filter(pc.less(newest[column], bound)).select(list(key))

@@ -8,13 +8,17 @@ commit as the newest with a checkpoint. So a driver that slept, or a second one,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.positions import Positions, commit_keys
 from hudi_table.model.job.shards import ShardPositions
 from hudi_table.model.job.shards import commit_keys as shard_keys
+from hudi_table.read.reader import TableReader
 from hudi_table.services.inline import check_inline, run_inline
 from hudi_table.services.validating.asked import with_validators
 from hudi_table.sources.base import Rows
@@ -92,6 +96,35 @@ class Ingest:
         Raises what `write_hudi` does: WriteConflictError where another commit moved the checkpoint.
         """
         return commit_behind(ctx, rows.batches, self.request(ctx, rows.checkpoint, held, more), engine)
+
+    def without_older(self, ctx: TableContext, rows: Rows[Positions], held: HeldPositions | None) -> tuple[Ingest, int]:
+        """Delete the rows of the table that are older than `rows.since`, as a commit of its own
+        without a checkpoint, and say how many: an attempt that ends behind it finds none any more.
+        The keys go by as a stream, however many there are. The ingest that commits the rows knows
+        that commit.
+
+        Raises what `commit` does.
+        """
+        if rows.since is None:
+            return self, 0
+        reader, column = TableReader(ctx), ctx.config.ordering_fields[0]
+        schema = reader.schema()
+        if schema is None or column not in schema.names:
+            return self, 0
+        seen = self.seen()
+        place = behind(self.name, positions_of(self.name, self.topic), held.instant if held is not None else None, seen)
+        older = reader.scan(columns=list(ctx.config.record_key), filter=pc.field(column) < rows.since)
+        index = self.index if ctx.config.index is None else {}
+        request = WriteRequest(
+            operation="delete",
+            options={**index, **self.options, "hoodie.allow.empty.commit": "false"},
+            batch=f"{place.batch}-older-than-{rows.since}",
+            follows=place.follows,
+        )
+        batches = pa.RecordBatchReader.from_batches(older.schema, older.to_batches())
+        done = commit_behind(ctx, batches, request)
+        known = seen | {done.instant} if seen is not None else None
+        return replace(self, seen=lambda: known), done.rows_deleted
 
     def request(
         self,

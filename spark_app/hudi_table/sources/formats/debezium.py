@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_table.errors import InvalidDataError
-from hudi_table.model.names import IS_DELETED
 from hudi_table.model.table.merging import UNAVAILABLE
 from hudi_table.sources.formats.columns import BadValueError, fields_of, refuse
 from hudi_table.sources.formats.connect import Kind
@@ -114,34 +113,16 @@ class DebeziumDecoder:
 
     def _truncated(self, rows: pa.Table, old_keys: pa.Array, truncates: npt.NDArray[np.bool_]) -> Settled:
         """Without what was before the last truncate, in the order of the log: rows of the commit
-        are left out, and those of the table come as deletes of that place."""
+        are left out, and those of the table are deleted by whoever commits."""
         order = self._dialect.order
         if self._on_truncate != "Delete":
             kept = np.flatnonzero(~truncates)
             return self._filled(rows.take(pa.array(kept)), kept, old_keys.take(pa.array(kept)))
-        places = np.flatnonzero(truncates)
-        last = pc.max(rows.column(order).take(pa.array(places)))
-        by = int(places[pc.equal(rows.column(order).take(pa.array(places)), last).to_numpy()][-1])
+        last = pc.max(rows.column(order).filter(pa.array(truncates)))
         behind = pc.greater_equal(rows.column(order), last).to_numpy() & ~truncates
         kept = np.flatnonzero(behind)
         left = self._filled(rows.take(pa.array(kept)), kept, old_keys.take(pa.array(kept)))
-        gone = self._stored.older(order, last, self._key)
-        told = {name: rows.column(name)[by] for name in (order, *self._dialect.own.names)}
-        told |= {OPERATION: pa.scalar("d"), IS_DELETED: pa.scalar(True)}
-        columns = [
-            gone.column(field.name).cast(field.type)
-            if field.name in self._key
-            else pa.repeat(told[field.name], len(gone)).cast(field.type)
-            if field.name in told
-            else pa.nulls(len(gone), field.type)
-            for field in rows.schema
-        ]
-        deletes = pa.Table.from_arrays(columns, schema=rows.schema).select(left.rows.column_names)
-        return Settled(
-            pa.concat_tables([deletes, left.rows]),
-            np.concatenate([np.full(len(deletes), by), left.of]),
-            [(row + len(deletes), why) for row, why in left.bad],
-        )
+        return replace(left, since=last)
 
     def _as_wanted(self, rows: pa.Table, known: pa.Schema | None) -> pa.Table:
         """In the types that are asked for, and else in the table's where those hold every value: a

@@ -30,12 +30,14 @@ Raises InvalidSchemaError."""
 @dataclass(frozen=True, slots=True)
 class Settled:
     """Rows of one commit once all of them are known. `of`: of each the row that it was made of;
-    `bad`: (row, why) of those that cannot be; `waits`: what these lack may come soon."""
+    `bad`: (row, why) of those that cannot be; `waits`: what these lack may come soon. `since`: rows
+    of the table whose ordering value is less are deleted before."""
 
     rows: pa.Table
     of: npt.NDArray[np.int64]
     bad: Sequence[tuple[int, str]] = ()
     waits: bool = True
+    since: pa.Scalar | None = None
 
 
 class Decoder(Protocol):

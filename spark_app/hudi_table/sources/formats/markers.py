@@ -68,10 +68,6 @@ class StoredRows(Protocol):
         snapshot, then in one after the other of those before it."""
         ...
 
-    def older(self, column: str, bound: pa.Scalar, key: Sequence[str]) -> pa.Table:
-        """The keys of all rows in which a column is less."""
-        ...
-
 
 def is_untold(kind: pa.DataType) -> bool:
     """Whether null comes for a large value of this type that a change leaves alone."""

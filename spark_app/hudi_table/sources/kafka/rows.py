@@ -24,12 +24,13 @@ from hudi_table.sources.kafka.where import METADATA_TYPES, PREFIX, Where
 @dataclass(frozen=True, slots=True)
 class Decoded:
     """Rows, the place of each row's message, and the messages that cannot be read. `read`: how many
-    messages were, where rows are not one each."""
+    messages were, where rows are not one each; `since`: see `Settled`."""
 
     table: pa.Table
     order: npt.NDArray[np.int64]
     faults: tuple[Fault, ...]
     read: int
+    since: pa.Scalar | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +73,13 @@ class Decoding:
         wanted = of_values(known, PREFIX)
         table, order = self._decoded(messages, kept, wanted, where, faults)
         read = len(table) + len(faults)
-        table, order = self._settled(table, order, where, faults)
+        table, order, since = self._settled(table, order, where, faults)
         read -= len(faults)
         if self.settings.tombstones == "Delete":
             flagged = self._with_keys(messages, np.flatnonzero(gone), faults)
             table, order = self._with_deletes(table, order, flagged, wanted, where, faults)
             read = len(table)
-        return Decoded(self._with_metadata(table, order, where), order, tuple(faults), read)
+        return Decoded(self._with_metadata(table, order, where), order, tuple(faults), read, since)
 
     def _decoded(
         self,
@@ -99,13 +100,13 @@ class Decoding:
 
     def _settled(
         self, table: pa.Table, order: npt.NDArray[np.int64], where: Where, faults: list[Fault]
-    ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    ) -> tuple[pa.Table, npt.NDArray[np.int64], pa.Scalar | None]:
         if self.settle is None or not len(table):
-            return table, order
+            return table, order, None
         settled = self.settle(table, where.old_keys(order), where.partitions)
         table, order, bad = settled.rows, order[settled.of], settled.bad
         if not bad:
-            return table, order
+            return table, order, settled.since
         said = f"cannot be read as {self.settings.format}"
         row, why = bad[0]
         # What a part lacks another part may bring.
@@ -119,7 +120,7 @@ class Decoding:
             raise self._values(where).too_many(int(order[row]), why)
         faults += [Fault(int(order[row]), f"the value {said}: {why}") for row, why in bad]
         good = np.setdiff1d(np.arange(len(table)), [row for row, _ in bad])
-        return table.take(pa.array(good)), order[good]
+        return table.take(pa.array(good)), order[good], settled.since
 
     def _with_keys(self, messages: Messages, gone: npt.NDArray[np.int64], faults: list[Fault]) -> npt.NDArray[np.int64]:
         """The tombstones that have a key, where those without are reported."""

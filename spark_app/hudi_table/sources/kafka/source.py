@@ -101,7 +101,9 @@ def rows_of(
     origin = KafkaOrigin(messages, where, found.order, *who, ids)
     faults = found.faults
     refused = origin.table([each.place for each in faults], [each.why for each in faults], [None] * len(faults))
-    return Rows(found.table.schema, found.table.to_reader(), reached, len(found.table), refused, origin, found.read)
+    return Rows(
+        found.table.schema, found.table.to_reader(), reached, len(found.table), refused, origin, found.read, found.since
+    )
 
 
 @dataclass(slots=True)

@@ -56,14 +56,6 @@ class StoredTable:
             except ExpiredError:
                 return
 
-    def older(self, column: str, bound: pa.Scalar, key: Sequence[str]) -> pa.Table:
-        """See `StoredRows`."""
-        self.note()
-        table = self._reader()
-        if table is None or column not in table.schema().names:
-            return pa.table({name: pa.nulls(0) for name in key})
-        return table.scan(columns=list(key), filter=pc.field(column) < bound).to_arrow()
-
     def _reader(self) -> TableReader | None:
         self._table = self._table or self._opened()
         return self._table

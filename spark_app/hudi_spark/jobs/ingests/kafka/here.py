@@ -43,7 +43,9 @@ class Here:
 
     def commit(self, target: HudiTable, shaped: Shaped[Positions], held: HeldPositions | None) -> CommitResult:
         """See `Way`."""
-        return self.ingest.commit(target.context, shaped.rows, held)
+        ingest, deleted = self.ingest.without_older(target.context, shaped.rows, held)
+        done = ingest.commit(target.context, shaped.rows, held)
+        return replace(done, rows_deleted=done.rows_deleted + deleted)
 
     def close(self) -> None:
         """Nothing is held."""

@@ -89,7 +89,8 @@ def is_own(name: str) -> bool:
 class ReadRange:
     """What a task says of a range: the offset behind it, how many messages are in it, the offset of
     the last one, their bytes and newest time; the columns of their rows, or the error that there
-    are none; of the rows, if it has made and kept them; and their schemas, see `Asked`."""
+    are none; of the rows, if it has made and kept them; and their schemas, see `Asked`. `since`: see
+    `Rows`."""
 
     wanted: Range
     reached: int
@@ -101,6 +102,7 @@ class ReadRange:
     error: tuple[str, str] | None = None
     made: MadeRows | None = None
     schemas: frozenset[int] = frozenset()
+    since: pa.Scalar | None = None
 
     def fits(self, columns: pa.Schema, *, asked: bool) -> bool:
         """Whether the rows that are kept are those of these columns, where all that they lack is
@@ -149,7 +151,7 @@ def read_part(batches: Batches, *, asked: Asked) -> Batches:
             told, messages = _read(wanted, asked)
             try:
                 rows = asked.rows(messages)
-                told = replace(told, schema=rows.schema, schemas=_schemas(asked))
+                told = replace(told, schema=rows.schema, schemas=_schemas(asked), since=rows.since)
                 if asked.holds(rows.schema):
                     made = yield from _kept(ordinal, rows, asked)
                     told = replace(told, made=made)

@@ -60,6 +60,7 @@ from hudi_table.sources.kafka.ranges import Bounds, Range, ranges_of, reached_of
 from hudi_table.sources.kafka.refusing import ERROR_SCHEMA, KafkaOrigin
 from hudi_table.sources.kafka.source import KafkaBatch, KafkaSource
 from hudi_table.write.checks.request import resolve_index
+from hudi_table.write.operations import WriteRequest
 
 HERE_ROWS, HERE_BYTES = 200_000, 32 << 20
 """So many messages of a commit the driver reads itself."""
@@ -181,7 +182,13 @@ class SparkWay:
     def commit(self, target: HudiTable, shaped: Shaped[Positions], held: HeldPositions | None) -> CommitResult:
         """See `Way`."""
         rows = shaped.rows
-        request = self.ingest.request(target.context, rows.checkpoint, held)
+        ingest, deleted = self.ingest.without_older(target.context, rows, held)
+        request = ingest.request(target.context, rows.checkpoint, held)
+        done = self._written(target, shaped, request)
+        return replace(done, rows_deleted=done.rows_deleted + deleted)
+
+    def _written(self, target: HudiTable, shaped: Shaped[Positions], request: WriteRequest) -> CommitResult:
+        rows = shaped.rows
         frame = shaped.frame if isinstance(shaped, SparkShaped) else None
         if frame is None:
             table = rows.batches.read_all()
@@ -306,7 +313,9 @@ class SparkWay:
             frame = transformed(self._session(), frame, chain)
             schema = arrow_schema(frame)
         count = sum(each.count for each in told)
-        rows = Rows(schema, schema.empty_table().to_reader(), reached, count, refused)
+        # A truncate is of a topic of one partition, and that is one range.
+        since = next((each.since for each in found.values() if each.since is not None), None)
+        rows = Rows(schema, schema.empty_table().to_reader(), reached, count, refused, since=since)
         return SparkShaped(counting(rows, refused), messages, refused, dropped, frame, None if chain else made)
 
     def _newest(self, frame: DataFrame, target: HudiTable) -> DataFrame:
