@@ -24,7 +24,7 @@ from hudi_table.services.transforming.dialect import to_duckdb
 from hudi_table.services.transforming.duckdb import Database
 from hudi_table.services.transforming.steps import transformed
 
-COUNT = 60
+COUNT = 40
 NULLS = 6
 _TEXTS = [
     "", " ", "aB", "ab", "a", "  x é ", "éÉ", "ßtraße", "İ", "日本", "😀a", "e\u0301", "a,b,,c,", "a\tb", "\\", "%_", "a.b", "null", "0",

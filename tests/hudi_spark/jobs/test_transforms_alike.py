@@ -1,5 +1,5 @@
-"""Every expression that a transform may hold without Spark gives the values that Spark gives, and of
-its types, on rows that are chosen to tell the two apart."""
+"""Every expression that a transform may hold without Spark gives the values that Spark gives, and
+of its types, on rows that are chosen to tell the two apart."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OTHERS = [
     "d > 1", "i in (1, -7)", "i not in (1, null)", "i in (1, 2.5)", "i between 0 and 5", "nullif(i, 1)", "nvl(s, 'none')", "greatest(i, null)",
     "b and b2", "b or b2", "not b", "b and i > 0", "s like 'a%'", "s like '%é_'", "s like '_'", "s not like 'a_'", "t = e", "t < n", "n = e", "s || w", "s || i",
     "concat(s, '-', i)", "concat(s, t)", "concat(e, b)", "concat_ws('-', s, i, null, e)", "concat_ws(s, s2, w)", "replace(s, 'a', 'xx')", "replace(s, '', 'x')",
-    "substring(s, 0, 2)", "substring(s, 2, 2)", "substring(s, 3)", "substr(s, 2, 0)", "struct(i, s)", "named_struct('k', i, 'o', s)", "r.x", "r.z", "r", "a", "g",
+    "substring(s, 0, 2)", "substring(s, 2, 2)", "substring(s, 3)", "substr(s, 2, 0)", "struct(i, s)", "named_struct('k', i, 'o', s)", "r.x", "r.z", "named_struct('q', i).q", "r", "a", "g",
     *(f"{function}({column})" for function in ("hour", "minute", "second", "quarter", "dayofweek") for column in "tnez"),
     *(f"{function}({column})" for function in ("trim", "ltrim", "rtrim") for column in "swz"), "trim(leading from s)", "size(a)", "size(g)",
     *(f"{function}({both})" for function in ("startswith", "endswith", "contains") for both in ("s, s2", "s, 'a'", "s, ''", "s, 'é'", "v, v2", "a, a2")),

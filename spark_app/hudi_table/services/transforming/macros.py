@@ -1,5 +1,8 @@
-"""Macros of DuckDB that mean what a function or a cast of Spark means. Where that differs by the type of
-a value, which only the rows tell, they ask for its type; what would be another value is an error."""
+"""Macros of DuckDB that mean what a function or a cast of Spark means.
+
+Where that differs by the type of a value, which only the rows tell, they ask for its type. What
+would be another value is an error.
+"""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ _WHOLE = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """`mixed`: names that stand beside other values without a cast. `beside_texts`: columns in whose
-    place a text may come. `arithmetic`: expressions of numbers."""
+    """`mixed`: names that stand beside other values without a cast. `beside_texts`: columns in
+    whose place a text may come. `arithmetic`: expressions of numbers."""
 
     mixed: frozenset[str]
     beside_texts: frozenset[str]

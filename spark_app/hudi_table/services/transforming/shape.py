@@ -1,5 +1,5 @@
-"""What one SELECT does to rows, whoever runs it: which columns it hands on as they are, whether rows
-keep their order, and whether those that delete others come out."""
+"""What one SELECT does to rows, whoever runs it: which columns it hands on as they are, whether
+rows keep their order, and whether those that delete others come out."""
 
 from __future__ import annotations
 
