@@ -181,6 +181,16 @@ def with_meta_text(text: str) -> str:
     return json.dumps({**document, "fields": meta + own}, separators=(",", ":"))
 
 
+@functools.lru_cache(maxsize=64)
+def text_of_columns(text: str, names: tuple[str, ...]) -> str:
+    """The same for a record of some of its columns, in the order of the text."""
+    document = json.loads(text)
+    wanted = pa.schema([field for field in avro_to_arrow(text) if field.name in names])
+    cut = _with_columns(document, [column for column in document["fields"] if column["name"] in names])
+    # A column that is left out may have told the name of another one's type.
+    return cut if _says(cut, wanted) else arrow_to_avro(wanted, table_name=document["name"])
+
+
 def _meta_column(name: str) -> dict[str, Any]:
     return {"name": name, "type": ["null", "string"], "doc": "", "default": None}
 

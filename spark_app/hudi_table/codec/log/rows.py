@@ -36,6 +36,7 @@ from hudi_table.codec.conform import conform
 from hudi_table.codec.log.blocks import (
     COMPACTED_BLOCK_TIMES,
     INSTANT_TIME,
+    IS_PARTIAL,
     SCHEMA,
     BlockType,
     LogBlock,
@@ -138,11 +139,13 @@ def avro_block(
     kind: BlockType = BlockType.AVRO,
     *,
     compacted: Sequence[str] = (),
+    partial: bool = False,
 ) -> bytes:
     """A block of rows that have the columns of `avro_schema`, meta columns included where it names
     them.
 
-    `compacted`: instants whose blocks it replaces, for a log compaction.
+    `compacted`: instants whose blocks it replaces, for a log compaction. `partial`: the rows hold
+    changed columns alone.
     """
     rows = as_stored(conform(rows, avro_to_arrow(avro_schema)))
     fields = flat_fields(avro_schema)
@@ -154,7 +157,8 @@ def avro_block(
     )
     data = _joined(join(ahead, records)) if len(rows) else b""
     content = _TWO_INTS.pack(CONTENT_VERSION, len(rows)) + data
-    return sealed_block(kind, {INSTANT_TIME: instant, SCHEMA: avro_schema, **_replaced(compacted)}, content)
+    header = {INSTANT_TIME: instant, SCHEMA: avro_schema, **_more(compacted, partial=partial)}
+    return sealed_block(kind, header, content)
 
 
 def parquet_block(
@@ -163,6 +167,7 @@ def parquet_block(
     instant: str,
     *,
     compacted: Sequence[str] = (),
+    partial: bool = False,
     codec: str = "zstd",
     level: int | None = 1,
 ) -> bytes:
@@ -172,9 +177,8 @@ def parquet_block(
     rows = conform(rows, avro_to_arrow(avro_schema))
     with BaseFileWriter(sink, rows.schema, avro_schema=avro_schema, codec=codec, level=level) as writer:
         writer.write(rows)
-    return sealed_block(
-        BlockType.PARQUET, {INSTANT_TIME: instant, SCHEMA: avro_schema, **_replaced(compacted)}, sink.getvalue()
-    )
+    header = {INSTANT_TIME: instant, SCHEMA: avro_schema, **_more(compacted, partial=partial)}
+    return sealed_block(BlockType.PARQUET, header, sink.getvalue())
 
 
 def delete_block(
@@ -194,12 +198,13 @@ def delete_block(
     items = join(lengths, keys, pa.scalar(place, pa.large_binary()), _orderings(ordering, len(keys)))
     count = varints(np.array([len(keys)]))[0].as_py() if len(keys) else b""
     body = count + (_joined(items) if len(keys) else b"") + b"\x00"
-    header = {INSTANT_TIME: instant, **_replaced(compacted)}
+    header = {INSTANT_TIME: instant, **_more(compacted)}
     return sealed_block(BlockType.DELETE, header, _TWO_INTS.pack(CONTENT_VERSION, len(body)) + body)
 
 
-def _replaced(instants: Sequence[str]) -> dict[int, str]:
-    return {COMPACTED_BLOCK_TIMES: ",".join(sorted(instants, reverse=True))} if instants else {}
+def _more(compacted: Sequence[str], *, partial: bool = False) -> dict[int, str]:
+    times = {COMPACTED_BLOCK_TIMES: ",".join(sorted(compacted, reverse=True))} if compacted else {}
+    return times | ({IS_PARTIAL: "true"} if partial else {})
 
 
 def _orderings(ordering: pa.Array | None, rows: int) -> pa.Array:

@@ -25,7 +25,7 @@ from hudi_table.errors import CorruptTableError, InvalidDataError, InvalidSchema
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import GONE_OPERATIONS, OPERATION_COLUMN, RECORD_KEY
 from hudi_table.table.keys.record_keys import FieldKeys
-from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, Mask, flags, one_chunk, present_column
+from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, Mask, flags, one_chunk, partial_columns, present_column
 from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.ports import Storage
 
@@ -86,6 +86,18 @@ def from_delete_blocks(entries: pa.Table, how: SliceMerge) -> Mask:
     says so."""
     told = _taken_away(entries) | _marked(entries, how.marker)
     return flags(entries, ALWAYS_DELETE) | (flags(entries, FLAGGED) & ~told)
+
+
+def by_columns(entries: pa.Table) -> Iterator[pa.Table]:
+    """These entries in tables of those that hold the same columns, with these alone."""
+    lacking = partial_columns(entries)
+    codes = np.zeros(len(entries), dtype=np.int64)
+    for name in lacking:
+        codes = np.unique(2 * codes + flags(entries, present_column(name)), return_inverse=True)[1]
+    for code in range(int(codes.max(initial=-1)) + 1):
+        found = entries.filter(pa.array(codes == code))
+        gone = [name for name in lacking if not flags(found.slice(0, 1), present_column(name)).any()]
+        yield found.drop_columns([*gone, *map(present_column, lacking)])
 
 
 def _marked(rows: pa.Table, marker: tuple[str, str] | None) -> Mask:

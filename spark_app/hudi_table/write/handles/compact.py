@@ -33,7 +33,7 @@ from hudi_table.model.table.layouts import Layout
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.read_ahead import ReadAhead
-from hudi_table.table.rows.log_entries import from_delete_blocks
+from hudi_table.table.rows.log_entries import by_columns, from_delete_blocks
 from hudi_table.table.rows.log_merge import folded_entries, merged_rows
 from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
 from hudi_table.table.rows.merge import MergeCounts
@@ -131,8 +131,10 @@ def _compact_logs(item: CompactionTask, right: RightToWrite, storage: Storage) -
         log = LogWriter(sink, task, right, sorted(replaced))
         for table in folded_entries(storage, scanned, schema, item.merge, memory_bytes=task.settings.memory_bytes):
             deletes = pa.array(from_delete_blocks(table, item.merge))
-            for piece in log.pieces(table.select(schema.names).filter(pc.invert(deletes))):
-                log.put(piece)
+            for rows in by_columns(table.filter(pc.invert(deletes))):
+                names = [name for name in schema.names if name in rows.schema.names]
+                for piece in log.pieces(rows.select(names)):
+                    log.put(piece, partial=names != schema.names)
             gone.append(table.select([RECORD_KEY, *item.merge.orderings]).filter(deletes))
         for keys in gone:
             log.put_deletes(keys, item.merge.orderings)

@@ -17,7 +17,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.avro.schema import with_meta_text
+from hudi_table.codec.avro.schema import text_of_columns, with_meta_text
 from hudi_table.codec.log.rows import avro_block, delete_block, parquet_block
 from hudi_table.model.names import META_COLUMNS, OPERATION_COLUMN, RECORD_KEY, UPDATED
 from hudi_table.model.options.write_options import LogBlocks
@@ -56,11 +56,13 @@ class LogWriter:
         """The rows in slices of which each is a block."""
         return _cut(table, self._block_bytes // max(1, table.nbytes // max(1, len(table))))
 
-    def put(self, piece: pa.Table) -> None:
-        """A data block of rows with the five meta columns, in the task's schema. A row that tells
-        no operation is an update. Where the table stores no meta columns, they are null, as Hudi
-        leaves them."""
+    def put(self, piece: pa.Table, *, partial: bool = False) -> None:
+        """A data block of rows with the five meta columns, in the task's schema, of which `partial`
+        rows have some columns alone. A row that tells no operation is an update. Where the table
+        stores no meta columns, they are null, as Hudi leaves them."""
         schema, instant, settings = self._avro_schema, self.task.instant, self.task.settings
+        if partial:
+            schema = text_of_columns(schema, tuple(piece.schema.names))
         piece = _with_operations(piece)
         if settings.virtual_keys is not None:
             piece = _without_meta(piece)
@@ -70,11 +72,12 @@ class LogWriter:
                 schema,
                 instant,
                 compacted=self.compacted,
+                partial=partial,
                 codec=settings.codec,
                 level=settings.codec_level,
             )
         else:
-            block = avro_block(piece, schema, instant, compacted=self.compacted)
+            block = avro_block(piece, schema, instant, compacted=self.compacted, partial=partial)
         self.sink.write(block)
         self.rows += len(piece)
         self.right.renew_if_due()
