@@ -30,8 +30,8 @@ class Rows(Generic[Held]):
     what is in the table once they are. `count`: the rows, -1 where they are known only at the end.
     `refused`: what could not be read, as rows of an error table, None where nothing is refused but
     by an error; `origin` tells the same of rows that were read. `read`: how many messages could be
-    read, -1 where each is a row. `since`: rows of the table whose ordering value is less are deleted
-    before these are written."""
+    read, -1 where each is a row. `since`: rows of the table whose ordering value is less are
+    deleted before these are written."""
 
     schema: pa.Schema
     batches: pa.RecordBatchReader

@@ -89,8 +89,8 @@ def is_own(name: str) -> bool:
 class ReadRange:
     """What a task says of a range: the offset behind it, how many messages are in it, the offset of
     the last one, their bytes and newest time; the columns of their rows, or the error that there
-    are none; of the rows, if it has made and kept them; and their schemas, see `Asked`. `since`: see
-    `Rows`."""
+    are none; of the rows, if it has made and kept them; and their schemas, see `Asked`.
+    `since`: see `Rows`."""
 
     wanted: Range
     reached: int
