@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError
 from hudi_table.services.select_check import SOURCE
+from hudi_table.services.transforming.column_types import check_types
 from hudi_table.services.transforming.dialect import Select
 from hudi_table.services.transforming.macros import MACROS
 
@@ -57,7 +58,7 @@ class Database:
         whole = source.schema if source.schema.names else None
         if whole is None:
             raise InvalidRequestError("the transform has no column to read: no row of the source has any")
-        select.operands.check(source.schema)
+        check_types(select.operands, source.schema)
         with _told(source.schema.names):
             # A stream can be read once.
             held = source if select.scans == 1 else source.read_all()

@@ -1,27 +1,19 @@
-"""Columns whose types decide that a statement means otherwise without Spark: told with the first
-rows, by the types of the source."""
+"""What of a statement means otherwise without Spark, or not, by the types of columns: told from its
+words, see `column_types.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-import pyarrow as pa
-import pyarrow.types as pt
 from sqlglot import exp
-
-from hudi_table.errors import InvalidRequestError
-from hudi_table.model.digits import is_digits
 
 MIXING = (
     exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.In, exp.Between,
     exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least, exp.If, exp.Case,
 )  # fmt: skip
 """What puts values beside others, so that the types of these decide."""
-_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Mod)
-_DIGITS_MAX = 38
-_WHOLE = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
-"""Digits that Spark reckons with."""
+ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Mod)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +29,8 @@ class Operands:
     def of(cls, statement: exp.Expr) -> Operands:
         """Of a statement as it was parsed."""
         texts = {name for node in statement.walk() for name in _beside_texts(node)}
-        outer = [
-            node.copy() for node in statement.find_all(*_ARITHMETIC) if not isinstance(_outside(node), _ARITHMETIC)
-        ]
+        outer = [node.copy() for node in statement.find_all(*ARITHMETIC) if not isinstance(_outside(node), ARITHMETIC)]
         return cls(_mixed(statement), frozenset(texts), tuple(outer))
-
-    def check(self, schema: pa.Schema) -> None:
-        """Raise InvalidRequestError that names a column of the source which is to be cast."""
-        types = {field.name.lower(): field.type for field in schema}
-        for name, kind in types.items():
-            if name in self.mixed and _has_float(kind):
-                raise _otherwise(f"column {name} ({kind}) beside other values", f"CAST({name} AS DOUBLE)")
-            if name in self.beside_texts and not (pt.is_string(kind) or pt.is_large_string(kind) or pt.is_null(kind)):
-                raise _otherwise(f"column {name} ({kind}) beside a text", f"CAST({name} AS STRING)")
-        for node in self.arithmetic:
-            whole, fraction, decimal = _digits(node, types)
-            if decimal and whole + fraction > _DIGITS_MAX:
-                words = node.sql(dialect="spark")
-                raise _otherwise(
-                    f"{words}, a decimal of up to {whole + fraction} digits",
-                    "a CAST of what it is made of to fewer digits",
-                )
-
-
-def _otherwise(what: str, instead: str) -> InvalidRequestError:
-    return InvalidRequestError(f"the transform has {what}, which is done otherwise without Spark: give {instead}")
 
 
 def is_mixed(node: exp.Expr) -> bool:
@@ -103,7 +72,7 @@ def _results(node: exp.Expr) -> list[exp.Expr | None]:
         return [node.args.get("true"), node.args.get("false")]
     if isinstance(node, exp.Coalesce | exp.Greatest | exp.Least):
         return [node.this, *node.expressions]
-    return [node.this, node.expression] if isinstance(node, (*_ARITHMETIC, exp.Div)) else []
+    return [node.this, node.expression] if isinstance(node, (*ARITHMETIC, exp.Div)) else []
 
 
 def _unwrapped(node: exp.Expr | None) -> exp.Expr | None:
@@ -117,34 +86,3 @@ def _outside(node: exp.Expr) -> exp.Expr | None:
     while isinstance(above, exp.Paren | exp.Neg):
         above = above.parent
     return above
-
-
-def _has_float(kind: pa.DataType) -> bool:
-    if kind.num_fields:
-        return any(_has_float(kind.field(number).type) for number in range(kind.num_fields))
-    return bool(pt.is_float32(kind))
-
-
-def _digits(node: exp.Expr | None, types: Mapping[str, pa.DataType]) -> tuple[int, int, bool]:
-    """(digits before the point, behind it, whether it is a decimal), as Spark reckons."""
-    if isinstance(node, exp.Paren | exp.Neg):
-        return _digits(node.this, types)
-    if isinstance(node, _ARITHMETIC):
-        one, other = _digits(node.this, types), _digits(node.expression, types)
-        whole, fraction = max(one[0], other[0]) + 1, max(one[1], other[1])
-        if isinstance(node, exp.Mul):
-            whole, fraction = one[0] + other[0] + 1, one[1] + other[1]
-        return whole, fraction, one[2] or other[2]
-    if isinstance(node, exp.Literal) and not node.is_string:
-        before, _, behind = node.name.partition(".")
-        return len(before), len(behind), is_digits(before + behind) and bool(behind)
-    if isinstance(node, exp.Column) and node.name.lower() in types:
-        kind = types[node.name.lower()]
-        if pt.is_decimal(kind):
-            return kind.precision - kind.scale, kind.scale, True
-        return _WHOLE.get(kind, 0), 0, False
-    if isinstance(node, exp.Cast) and node.args["to"].this is exp.DType.DECIMAL:
-        sizes = [int(each.name) for each in node.args["to"].expressions] or [10]
-        scale = sizes[1] if len(sizes) > 1 else 0
-        return sizes[0] - scale, scale, True
-    return _WHOLE[pa.int64()], 0, False
