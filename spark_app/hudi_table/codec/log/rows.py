@@ -14,6 +14,7 @@ import functools
 import io
 import json
 import struct
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -65,6 +66,7 @@ _WRAPPERS = {
     "TimeMicrosWrapper": pa.time64("us"),
     "TimestampMicrosWrapper": pa.timestamp("us", tz="UTC"),
 }
+_NUMBERS = ("IntWrapper", "LongWrapper", "FloatWrapper", "DoubleWrapper")
 _BRANCHES = {name: number for number, name in enumerate(_WRAPPERS, start=1)}
 _WRAPPERS["LocalDateWrapper"] = pa.date32()  # inside an array alone
 # Both come behind the others: one in the union of a delete, one in that of an array's items.
@@ -75,9 +77,9 @@ _VOID = pa.scalar(bytes([2 * _BRANCHES["IntWrapper"], 0]), pa.large_binary())
 @dataclass(frozen=True, slots=True)
 class DeletedKeys:
     """Deleted keys of one block, as parallel arrays. `ordering` is null where the delete is
-    unconditional; its type is the Java class that was written. Should one block mix classes, the
-    most frequent one counts and the others are null. `then_by`: the values of further ordering
-    fields."""
+    unconditional; its type is the Java class that was written. Of classes that one block mixes the
+    most frequent one counts, numbers as the widest of theirs, and the others are null. `then_by`:
+    the values of further ordering fields."""
 
     keys: pa.Array
     partitions: pa.Array
@@ -171,8 +173,7 @@ def parquet_block(
     codec: str = "zstd",
     level: int | None = 1,
 ) -> bytes:
-    """The same rows as a Parquet block, which is written as base files are; `codec` and `level` as
-    theirs."""
+    """The same rows as a Parquet block, written as base files are: `codec` and `level` as theirs."""
     sink = io.BytesIO()
     rows = conform(rows, avro_to_arrow(avro_schema))
     with BaseFileWriter(sink, rows.schema, avro_schema=avro_schema, codec=codec, level=level) as writer:
@@ -299,22 +300,20 @@ def _wrapped_values(value: Any) -> list[Any]:
 
 
 def _unwrapped(values: Sequence[Any]) -> pa.Array:
-    classes: dict[str, int] = {}
-    found = []
-    for value in values:
-        name = "" if value is None else value[0].rpartition(".")[2]
-        if name:
-            classes[name] = classes.get(name, 0) + 1
-        found.append((name, None if value is None else value[1]["value"]))
-    kept = max(classes, key=lambda name: classes[name], default="")
-    kind = _WRAPPERS.get(kept, pa.null())
-    array = pa.array([plain if name == kept else None for name, plain in found], _plain_type(kind))
+    found: list[Any] = [(one[0].rpartition(".")[2], one[1]["value"]) if one else ("", None) for one in values]
+    classes = Counter(name for name, _ in found if name)
+    kept = max(classes, key=classes.__getitem__, default="")
+    alike = [name for name in _NUMBERS if name in classes] if kept in _NUMBERS else [kept]
+    kind = _WRAPPERS.get(alike[-1], pa.null())
+    none = None if alike[-1] == "IntWrapper" else ("IntWrapper", 0)  # beside wider numbers it stands for null
+    make = float if pt.is_floating(kind) else lambda value: value
+    plain = [make(one[1]) if one[0] in alike and one != none else None for one in found]
+    array = pa.array(plain, _plain_type(kind))
     return array if array.type == kind else array.view(kind)
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type in which fastavro hands values over: the wrappers of dates and timestamps hold plain
-    numbers."""
+    """The type in which fastavro hands values over: dates and timestamps are plain numbers."""
     if pt.is_date32(kind):
         return pa.int32()
     return pa.int64() if pt.is_timestamp(kind) else kind
@@ -327,8 +326,7 @@ def _schema_of(block: LogBlock) -> str:
 
 
 def _hfile_rows(source: Any, block: LogBlock, columns: Sequence[str] | None) -> pa.Table:
-    """The values of an HFile are records without a frame; the columns of the key are whole in
-    them."""
+    """The values of an HFile are records without a frame, the columns of the key in them."""
     values = read_hfile(source, block).read()["value"].combine_chunks().cast(pa.large_binary())
     _, offsets, data = values.buffers()
     places = np.frombuffer(offsets, np.int64)[values.offset : values.offset + len(values) + 1]

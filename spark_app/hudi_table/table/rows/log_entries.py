@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_table.codec.conform import conform
+from hudi_table.codec.conform import cast_array, conform
 from hudi_table.codec.log.blocks import BlockType, LogBlock, unreadable
 from hudi_table.codec.log.rows import DeletedKeys, read_deletes, read_rows
 from hudi_table.errors import CorruptTableError, InvalidDataError, InvalidSchemaError
@@ -50,7 +50,10 @@ def entry_tables(
     for number, (block, weight) in enumerate(zip(blocks, weights, strict=True)):
         with storage.open_read(block.path) as source:
             if block.type is BlockType.DELETE:
-                rows = _deletes(read_deletes(source, block), schema, how.orderings)
+                try:
+                    rows = _deletes(read_deletes(source, block), schema, how.orderings)
+                except pa.ArrowInvalid as error:
+                    raise unreadable(block, error) from error
                 flagged = _ordered(rows, how)
             else:
                 found = read_rows(source, block, [*dict.fromkeys([*schema.names, OPERATION_COLUMN])])
@@ -129,21 +132,25 @@ def _deletes(deleted: DeletedKeys, schema: pa.Schema, orderings: Sequence[str]) 
 
 
 def _comparable(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """The deletes' ordering values in the type of the rows', null where they do not count."""
-    if values.null_count == len(values) or _java_class(values.type) != _java_class(target):
+    """The deletes' ordering values in the type of the rows', null where they do not count: those of
+    another kind, and the integer 0 of a column that is no int, for that stands for null.
+
+    A delete keeps the type that its column had, which may have become wider since: rows were
+    compared with it as numbers, and are. Hudi compares an `Integer` with no `Long`: the delete wins
+    among log entries, and fails against base rows. Raises pa.ArrowInvalid.
+    """
+    if pt.is_int32(values.type) and not pt.is_int32(target):
+        values = pc.if_else(pc.equal(values, 0), pa.scalar(None, values.type), values)
+    if values.null_count == len(values):
         return pa.nulls(len(values), target)
-    if pt.is_timestamp(target) and pt.is_integer(values.type):
+    if pt.is_int64(values.type) and (pt.is_timestamp(target) or pt.is_time64(target)):
         return values.view(target)
-    return values.cast(target)
-
-
-def _java_class(kind: pa.DataType) -> str:
-    """What Java compares: values of different classes are never compared with each other."""
-    if pt.is_timestamp(kind) or pt.is_time64(kind) or pt.is_int64(kind):
-        return "Long"
-    if pt.is_integer(kind):
-        return "Integer"
-    return "BigDecimal" if pt.is_decimal(kind) else str(kind)
+    if pt.is_int32(values.type) and pt.is_time32(target):
+        return values.view(target)
+    try:
+        return cast_array(values, target)
+    except pa.ArrowNotImplementedError:
+        return pa.nulls(len(values), target)
 
 
 def block_keys(source: Any, block: LogBlock, keys: FieldKeys | None) -> pa.Array:

@@ -202,6 +202,37 @@ def test_deletes_carry_their_ordering_in_the_wrapper_of_its_java_class(
     assert found.ordering.drop_null().cast(ordering.type).equals(ordering.drop_null()) or kind == pa.int64()
 
 
+@pytest.mark.parametrize(
+    ("kinds", "wide"),
+    [
+        ([pa.int32(), pa.int64()], pa.int64()),
+        ([pa.int64(), pa.int32(), pa.int32()], pa.int64()),
+        ([pa.int32(), pa.float64()], pa.float64()),
+        ([pa.float64(), pa.float32()], pa.float64()),
+    ],
+    ids=str,
+)
+def test_numbers_of_several_widths_in_one_block_are_read_as_the_widest(
+    kinds: list[pa.DataType], wide: pa.DataType
+) -> None:
+    """As a log compaction of Hudi's writes them behind a column that became wider."""
+    body = b""
+    for number, kind in enumerate(kinds):
+        source, block = only_block(delete_block(pa.array(["a"]), "", "1", pa.array([number + 1], kind)))
+        # Without the end of the array, so that the next one goes on.
+        body += source.getvalue()[block.content_offset + 8 :][: block.content_length - 9]
+    content = (3).to_bytes(4, "big") + (len(body) + 1).to_bytes(4, "big") + body + b"\0"
+    found = read_deletes(*only_block(encode_block(BlockType.DELETE, {INSTANT_TIME: "1"}, content))).ordering
+    assert found.equals(pa.array(range(1, len(kinds) + 1), pa.int64()).cast(wide))
+
+
+def test_further_ordering_values_that_are_null_stay_so_beside_others() -> None:
+    """They are written as the integer 0."""
+    values = pa.StructArray.from_arrays([pa.array([1, 2]), pa.array([-5, None], pa.int64())], ["ts", "n"])
+    found = read_deletes(*only_block(delete_block(pa.array(["a", "b"]), "", "1", values)))
+    assert (found.ordering.to_pylist(), [more.to_pylist() for more in found.then_by]) == ([1, 2], [[-5, None]])
+
+
 def test_deletes_without_ordering_are_unconditional() -> None:
     source, block = only_block(delete_block(pa.array(["a", "b"]), "", "1"))
     assert read_deletes(source, block).ordering.null_count == 2
