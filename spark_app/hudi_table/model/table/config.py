@@ -278,6 +278,18 @@ class TableConfig:
         return self.index is not None and self.index.type.needs_filters
 
     @property
+    def compared_fields(self) -> tuple[str, ...]:
+        """The ordering fields by which rows are compared, in turn. From version 8 on merging by
+        commit time ignores them, among rows of one batch, too (measured on Hudi 1.1.1)."""
+        return self.ordering_fields if self.later_merge is None else self.later_merge.ordering
+
+    @property
+    def nested_ordering(self) -> str:
+        """The first of these that is a field of a struct, `a.b`, which this release does not
+        compare; '' without one."""
+        return next((name for name in self.compared_fields if "." in name), "")
+
+    @property
     def partition_fields(self) -> tuple[str, ...]:
         """Names of the partition fields."""
         return tuple(p.field for p in self.partition_by)

@@ -350,6 +350,10 @@ def _check(config: TableConfig, schema: pa.Schema) -> None:
                 raise InvalidSchemaError(
                     f"{role} names '{name}', which is no column; there are {', '.join(schema.names)}"
                 )
+            if role == "ordering_fields" and "." in name:
+                raise InvalidSchemaError(
+                    f"{role} names '{name}', a field of a struct, and rows are compared by columns: write it as a column, too"
+                )
     # As it is once its version has put in words how it merges.
     refuse_unsupported(from_properties(to_properties(config)))
     index, _ = resolve_index(config, {})

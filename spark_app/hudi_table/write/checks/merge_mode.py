@@ -19,12 +19,6 @@ from hudi_table.table.rows.merge import MergeRule
 from hudi_table.write.functions import Merger
 
 
-def compared_fields(config: TableConfig) -> tuple[str, ...]:
-    """The ordering fields by which rows of a table are compared, in turn. From version 8 on merging
-    by commit time ignores them, among rows of one batch, too (measured on Hudi 1.1.1)."""
-    return config.ordering_fields if config.later_merge is None else config.later_merge.ordering
-
-
 def payload_option(config: TableConfig, options: Mapping[str, str]) -> Payload:
     """How rows merge. Copy-on-write tables made by Hudi's DataFrame writer store nothing of it:
     their writers tell it."""
@@ -63,6 +57,8 @@ def unknown_merging(config: TableConfig) -> tuple[str, ...]:
         found.append(f"merges rows in table version {config.version} {later.refused}")
     if len(config.ordering_fields) > 1 and not has_merge_settings(config.version):
         found.append(f"has several ordering fields ({', '.join(config.ordering_fields)}), which version 9 knows,")
+    if config.nested_ordering:
+        found.append(f"orders rows by {config.nested_ordering!r}, a field of a struct")
     if PAYLOAD in extra:
         found.append(f"merges rows by {extra[PAYLOAD]}")
     if MERGE_MODE in extra:
@@ -73,7 +69,7 @@ def unknown_merging(config: TableConfig) -> tuple[str, ...]:
 def refuse_merging(config: TableConfig, payload: Payload, index: Index) -> None:
     """Raise UnsupportedTableError for a way of merging that does not go with the table's type,
     ordering field or index."""
-    orderings, custom = compared_fields(config), config.extra.get(CUSTOM_MERGER)
+    orderings, custom = config.compared_fields, config.extra.get(CUSTOM_MERGER)
     ordering = orderings[0] if orderings else None
     if payload.ordering not in (None, ordering):
         raise UnsupportedTableError(

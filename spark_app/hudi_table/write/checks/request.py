@@ -46,7 +46,6 @@ from hudi_table.table.keys.record_keys import unmade_keys
 from hudi_table.table.rows.merge import MergeRule
 from hudi_table.write.checks.inline_clustering import check_inline_order
 from hudi_table.write.checks.merge_mode import (
-    compared_fields,
     merge_rule,
     payload_option,
     refuse_custom_keys,
@@ -127,7 +126,7 @@ def prepare(
     chosen = parse_operation(operation_option(operation, options))
     refuse_unsupported(config)
     refuse_contradictions(config, options)
-    orderings = compared_fields(config)
+    orderings = config.compared_fields
     payload = payload_option(config, options)
     mode = payload.mode
     if mode is MergeMode.EVENT_TIME and not orderings:
