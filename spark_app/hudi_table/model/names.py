@@ -58,6 +58,7 @@ ALL_META_COLUMNS = (*META_COLUMNS, OPERATION_COLUMN)
 IS_DELETED = "_hoodie_is_deleted"
 
 _BASE_FILE = re.compile(r"^(?P<id>[^_/]+)_(?P<token>[^_/]+)_(?P<time>\d{14,})\.parquet$", re.ASCII)
+_OTHER_FORMAT = re.compile(r"^(?P<id>[^_/]+)_(?P<token>[^_/]+)_(?P<time>\d{14,})\.(?:orc|lance|hfile)$", re.ASCII)
 _LOG_FILE = re.compile(
     r"^\.(?P<id>[^_/]+)_(?P<time>\d+)\.log\.(?P<version>\d+)(?:_(?P<token>[^./]+))?(?P<cdc>\.cdc)?$", re.ASCII
 )
@@ -123,6 +124,12 @@ def instant_of_token(token: str | None) -> str | None:
 def parse_base_file(name: str) -> BaseFileName | None:
     """The parts of a base file name, or None if the name is not one."""
     match = _BASE_FILE.match(name)
+    return None if match is None else BaseFileName(match["id"], match["token"], match["time"])
+
+
+def parse_other_format(name: str) -> BaseFileName | None:
+    """The same of a base file in another format than Parquet."""
+    match = _OTHER_FORMAT.match(name)
     return None if match is None else BaseFileName(match["id"], match["token"], match["time"])
 
 

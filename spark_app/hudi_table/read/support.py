@@ -42,6 +42,7 @@ def check_readable(ctx: TableContext, query: str = "snapshot") -> None:
         raise UnsupportedTableError(f"table {config.name!r} cannot be read: it {unmade}", base_path=base)
     for key, plain, what in (
         ("hoodie.table.base.file.format", ("PARQUET",), "base files in another format than Parquet"),
+        ("hoodie.table.multiple.base.file.formats.enable", ("FALSE",), "base files in several formats"),
         ("hoodie.datasource.write.drop.partition.columns", ("FALSE",), "partition columns that its files lack"),
         (
             BOOTSTRAP_INDEX,

@@ -17,7 +17,7 @@ from functools import cache, partial
 import pyarrow as pa
 
 from hudi_table.errors import ExpiredError, InvalidOptionError
-from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY, join, parse_data_file
+from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY, join, parse_data_file, parse_other_format
 from hudi_table.model.table.cdc import Images
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Instant, comparable_time
@@ -192,7 +192,7 @@ class _Planner:
         self.archived = cache(partial(archived_completions, self.ctx))
         for info in list_data_files(self.ctx.storage):
             partition, _, name = info.path.rpartition("/")
-            parsed = parse_data_file(name)
+            parsed = parse_data_file(name) or parse_other_format(name)
             if parsed is not None:
                 self.paths.add(info.path)
                 self.files.setdefault((partition, parsed.file_id), []).append(info)

@@ -16,7 +16,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hudi_table.model.names import LogFileName, instant_of_token, parse_base_file, parse_log_file
+from hudi_table.errors import UnsupportedTableError
+from hudi_table.model.names import LogFileName, instant_of_token, parse_base_file, parse_log_file, parse_other_format
 from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.timeline.timeline import Timeline
 
@@ -146,7 +147,8 @@ def groups_of(
 ) -> dict[str, list[FileGroup]]:
     """The file groups that listed files make under a timeline, by partition; those in `hidden` are
     left out. `parse` knows base files by their names, `archived` when each archived instant
-    completed, which is asked where slices go by that."""
+    completed, which is asked where slices go by that. Raises UnsupportedTableError for a base file
+    that counts and is not Parquet."""
     visible = Visible(timeline, as_of, archived)
     bases: dict[tuple[str, str], dict[str, BaseFile]] = {}
     logs: dict[tuple[str, str], list[LogFile]] = {}
@@ -161,6 +163,12 @@ def groups_of(
         log = parse_log_file(name)
         if log is not None and not log.cdc and (partition, log.file_id) not in hidden:
             logs.setdefault((partition, log.file_id), []).append(LogFile(info.path, info.size, log))
+        other = parse_other_format(name) if log is None and parse is parse_base_file else None
+        if other is not None and (partition, other.file_id) not in hidden and visible(other.instant):
+            raise UnsupportedTableError(
+                f"{info.path} is a base file in another format than Parquet, which this release does not read: use the engine that wrote it",
+                path=info.path,
+            )
     return _assemble(bases, logs, visible)
 
 

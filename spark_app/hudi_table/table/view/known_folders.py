@@ -14,7 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hudi_table.model.names import HOODIE, PARTITION_METADATA, instant_of_token, join, parse_base_file, parse_log_file
+from hudi_table.model.names import (
+    HOODIE,
+    PARTITION_METADATA,
+    instant_of_token,
+    join,
+    parse_base_file,
+    parse_log_file,
+    parse_other_format,
+)
 from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.store.ports import plain
@@ -151,7 +159,7 @@ def _made_anew(
 def _undecided(names: Iterable[str], visible: Visible) -> Iterable[str]:
     """The instants in names of files that do not count."""
     for name in names:
-        base, log = parse_base_file(name), parse_log_file(name)
+        base, log = parse_base_file(name) or parse_other_format(name), parse_log_file(name)
         instant = base.instant if base is not None else log.base_instant if log is not None else None
         if instant is not None and not visible(instant):
             yield instant

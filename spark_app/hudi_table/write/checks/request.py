@@ -218,6 +218,7 @@ def refuse_unsupported(config: TableConfig, *, merges: bool = True) -> None:
             "has a record index and stores no record keys (hoodie.populate.meta.fields=false)",
         ),
         (extra.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET", "has base files that are not Parquet"),
+        (_true(extra, "hoodie.table.multiple.base.file.formats.enable"), "has base files in several formats"),
         (_true(extra, "hoodie.datasource.write.drop.partition.columns"), "drops its partition columns"),
         (_true(extra, "hoodie.partition.metafile.use.base.format"), "keeps partition metadata in base file format"),
         (
