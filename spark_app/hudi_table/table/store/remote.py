@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
 import obstore
-from obstore.exceptions import BaseError, NotFoundError, PreconditionError
+from obstore.exceptions import BaseError, NotFoundError, NotSupportedError, PreconditionError
 
 from hudi_table.errors import (
     HudiError,
@@ -117,7 +117,7 @@ class ObjectStorage:
 
     def open_read(self, path: str) -> Any:
         """A random access file: its end, where Parquet keeps the footer, comes with the opening
-        request."""
+        request. On Azure that of a file above 64 KiB takes two."""
         import pyarrow as pa
 
         key = self._key(path)
@@ -125,17 +125,30 @@ class ObjectStorage:
         def read(start: int, end: int) -> bytes:
             return self._request(path, lambda: bytes(obstore.get_range(self._once, key, start=start, end=end)))
 
-        def tail(length: int) -> tuple[int, bytes]:
-            """(size of the object, its last bytes)."""
+        def ranged(wanted: Any) -> tuple[int, bytes] | None:
+            """(size of the object, the bytes); None if the store has no ranges of that kind, which
+            the client knows without a request."""
             try:
-                result = obstore.get(self._once, key, options={"range": {"suffix": length}})
+                result = obstore.get(self._once, key, options={"range": wanted})
                 return int(result.meta["size"]), bytes(result.bytes())
+            except NotSupportedError:
+                return None
             except BaseError as error:
                 if not is_range_of_nothing(error):
                     raise
                 return 0, b""
 
-        return pa.PythonFile(RangeFile(lambda length: self._request(path, lambda: tail(length)), read), mode="r")
+        def tail(length: int) -> tuple[int, bytes]:
+            """(size of the object, its last bytes)."""
+            found = self._request(path, lambda: ranged({"suffix": length}))
+            if found is None:
+                # Azure. The beginning tells the size, and is the whole of a small object.
+                found = size, _ = self._request(path, lambda: ranged((0, length))) or (0, b"")
+                if size > length:
+                    found = size, read(size - length, size)
+            return found
+
+        return pa.PythonFile(RangeFile(tail, read), mode="r")
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace by one request."""

@@ -1,0 +1,65 @@
+"""Azure's Blob service, by obstore's own client: how its ranges differ from those of S3, and what
+its refusals mean."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from hudi_table.api import create_table, open_table
+from hudi_table.errors import ObjectNotFoundError
+from hudi_table.table.store.opening import open_storage
+from tests.support.azure import BlobService, running_azure
+
+pytestmark = pytest.mark.s3
+
+
+@pytest.fixture
+def azure() -> Iterator[BlobService]:
+    with running_azure() as service:
+        yield service
+
+
+@pytest.mark.parametrize("size", [0, 1, 64 << 10, (64 << 10) + 1, 700_000])
+def test_a_file_on_azure_which_has_no_ranges_from_the_end_is_read_at_any_place(azure: BlobService, size: int) -> None:
+    storage = open_storage(azure.uri("t"), azure.options)
+    data = os.urandom(size)
+    storage.put("x", data)
+    azure.requests.clear()
+    with storage.open_read("x") as file:
+        # A file that is small comes whole with the first request; of another one its end is asked for.
+        assert len(azure.requests) == (1 if size <= 64 << 10 else 2)
+        assert file.size() == size
+        for start in (0, size // 3, max(0, size - 100)):
+            file.seek(start)
+            assert file.read(300_000) == data[start : start + 300_000]
+    assert all(asked for _, _, asked in azure.requests), "no request asks for the whole of it"
+
+
+def test_a_file_that_is_not_on_azure_is_not_found(azure: BlobService) -> None:
+    with pytest.raises(ObjectNotFoundError, match="'x'"):
+        open_storage(azure.uri("t"), azure.options).open_read("x")
+
+
+def test_a_table_on_azure_with_base_files_above_a_mebibyte_is_read_and_changed(azure: BlobService) -> None:
+    numbers = range(60_000)
+    rows = pa.table(
+        {"id": [f"k{i:09}" for i in numbers], "ts": numbers, "x": [f"{i * 7919 % 1000003:x}" for i in numbers]}
+    )
+    rows = rows.append_column("y", pa.array([os.urandom(16).hex() for _ in numbers]))
+    table = create_table(
+        azure.uri("flights"),
+        rows.schema,
+        record_key="id",
+        ordering_fields="ts",
+        index={"type": "Bucket", "buckets": 1},
+        storage_options=azure.options,
+    )
+    table.write(rows, operation="bulk_insert")
+    assert max(len(data) for data, _ in azure.blobs.values()) > 1 << 20
+    open_table(azure.uri("flights"), storage_options=azure.options).upsert(rows.slice(0, 10))
+    found = open_table(azure.uri("flights"), storage_options=azure.options).scan(filter="ts < 20").to_arrow()
+    assert sorted(found["id"].to_pylist()) == rows["id"].to_pylist()[:20]
