@@ -70,13 +70,18 @@ def held(positions: Positions) -> int:
     return sum(by_place(positions).values())
 
 
+def wait_for_reading(source: KafkaSource, count: int) -> None:
+    """Until so many messages have been read, ahead too."""
+    ends = time.monotonic() + 60
+    while sum(source.consumer.positions.values()) < count:
+        assert time.monotonic() < ends, "nobody reads on"
+        time.sleep(0.01)
+
+
 def test_the_next_batch_is_read_while_the_one_before_is_held(source: KafkaSource) -> None:
     stops = by_place(source.discover().ends)
     reached = expect(source, begun(source), Until(200, BYTES, stops))
-    ends = time.monotonic() + 60
-    while sum(source.consumer.positions.values()) < held(reached) + 200:
-        assert time.monotonic() < ends, "nobody reads on"
-        time.sleep(0.01)
+    wait_for_reading(source, held(reached) + 200)
     assert held(expect(source, reached, Until(200, BYTES, stops))) == held(reached) + 200
 
 
@@ -109,6 +114,16 @@ def test_what_lies_behind_a_stop_comes_once_the_stop_has_moved(source: KafkaSour
         stops = {place: end // part for place, end in ends.items()}
         at = expect(source, at, Until(ROWS, BYTES, stops, strict=True))
         assert by_place(at) == stops
+
+
+def test_what_lies_behind_the_stops_of_a_full_batch_comes_once_there_are_none(source: KafkaSource) -> None:
+    ends = by_place(source.discover().ends)
+    stops = {place: end // 3 for place, end in ends.items()}
+    at = expect(source, begun(source), Until(sum(stops.values()) // 2, BYTES, stops, strict=True))
+    wait_for_reading(source, sum(stops.values()) - 1)
+    while held(at) < ROWS:
+        at = expect(source, at, Until(ROWS, BYTES, ends))
+    assert by_place(at) == ends
 
 
 def test_a_reading_begins_anew_where_the_brokers_had_nothing_before(broker: Broker, source: KafkaSource) -> None:

@@ -40,5 +40,6 @@ class Ahead:
 
     def is_of(self, start: Mapping[Place, int], until: Until) -> bool:
         """Whether a batch that begins at `start` begins with what is read here."""
-        # A strict reading has left out what lies behind its stops.
-        return self._start == start and (not until.strict or until.stops == self._until.stops)
+        # A strict reading has left out what lies behind its stops, and another one has read it.
+        same = until.strict == self._until.strict and (not until.strict or until.stops == self._until.stops)
+        return self._start == start and same
