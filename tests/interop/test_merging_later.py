@@ -14,6 +14,7 @@ import pytest
 from hudi_table.api import create_table, open_table, write_hudi
 from hudi_table.model.table.merging import UNAVAILABLE
 from tests.interop.conftest import Hudis
+from tests.support import golden
 from tests.support.rows import assert_same_rows
 from tests.support.scale import scaled
 
@@ -124,3 +125,47 @@ def merging(base: Path) -> list[str]:
     """What its properties say of merging."""
     lines = (base / ".hoodie" / "hoodie.properties").read_text().splitlines()
     return sorted(line for line in lines if any(word in line.partition("=")[0] for word in MERGING))
+
+
+RELEASES = pytest.mark.parametrize("release", ["1.1.1", "1.2.0"])
+
+
+@RELEASES
+@pytest.mark.parametrize("version", [8, 9])
+def test_logs_that_we_folded_are_read_with_their_deletes(
+    hudis: Hudis, tmp_path: Path, version: int, release: str
+) -> None:
+    """Flagged deletes keep their ordering values: rows that are older than they stay away, those of
+    the base file that are newer stay."""
+    base, oracle = tmp_path / "table", hudis[release]
+    create_table(
+        base, SCHEMA, record_key="id", partition_by="city", ordering_fields="ts", type="MergeOnRead", version=version
+    )
+
+    def put(*items: tuple[str, int, bool]) -> None:
+        found = [{"id": key, "city": "ny", "n": 1, "ts": ts, "_hoodie_is_deleted": gone} for key, ts, gone in items]
+        write_hudi(base, pa.Table.from_pylist(found, schema=SCHEMA), operation="upsert")
+
+    def left() -> set[str]:
+        mine = open_table(base).scan().to_arrow()
+        assert_same_rows(oracle.read(base), mine, columns=SCHEMA.names, of=f"Hudi {release}")
+        return {f"{row['id']}{row['ts']}" for row in mine.to_pylist()}
+
+    put(("a", 1, False), ("b", 9, False), ("c", 1, False), ("d", 1, False))
+    put(("a", 5, True), ("b", 5, True))
+    put(("d", 2, False), ("c", 5, True))
+    assert left() == {"b9", "d2"}
+    assert open_table(base).compact_logs(force=True)
+    assert left() == {"b9", "d2"}
+    put(("a", 3, False), ("c", 7, False))
+    assert left() == {"b9", "c7", "d2"}
+
+
+@RELEASES
+@pytest.mark.filterwarnings("ignore::hudi_table.metadata.lifecycle.MetadataDroppedWarning")
+def test_partial_updates_that_we_folded_are_read(hudis: Hudis, tmp_path: Path, release: str) -> None:
+    """Those of 1.0.2: columns that they leave alone are those of the base file."""
+    base = golden.unpack("v8_mor_partial", tmp_path).base
+    before = open_table(base).scan().to_arrow()
+    assert open_table(base).compact_logs(force=True)
+    assert_same_rows(hudis[release].read(base), before, columns=before.schema.names, of=f"Hudi {release}")

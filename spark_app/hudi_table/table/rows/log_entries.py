@@ -94,6 +94,9 @@ def from_delete_blocks(entries: pa.Table, how: SliceMerge) -> Mask:
 def by_columns(entries: pa.Table) -> Iterator[pa.Table]:
     """These entries in tables of those that hold the same columns, with these alone."""
     lacking = partial_columns(entries)
+    if not lacking:
+        yield entries
+        return
     codes = np.zeros(len(entries), dtype=np.int64)
     for name in lacking:
         codes = np.unique(2 * codes + flags(entries, present_column(name)), return_inverse=True)[1]
@@ -136,8 +139,8 @@ def _comparable(values: pa.Array, target: pa.DataType) -> pa.Array:
     another kind, and the integer 0 of a column that is no int, for that stands for null.
 
     A delete keeps the type that its column had, which may have become wider since: rows were
-    compared with it as numbers, and are. Hudi compares an `Integer` with no `Long`: the delete wins
-    among log entries, and fails against base rows. Raises pa.ArrowInvalid.
+    compared with it as numbers, and are. Hudi compares an `Integer` with no `Long`: to 0.15.0 the
+    delete is the newer one, and 1.1.1 fails (measured). Raises pa.ArrowInvalid.
     """
     if pt.is_int32(values.type) and not pt.is_int32(target):
         values = pc.if_else(pc.equal(values, 0), pa.scalar(None, values.type), values)
