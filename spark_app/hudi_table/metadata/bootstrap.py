@@ -1,5 +1,5 @@
 """How the metadata table and partitions of it begin: its properties, and of each file group an
-empty log.
+empty log and a base file.
 
 Facts (measured on Hudi 0.15.0): a file group's first log is an empty delete block, of the instant
 by which its partition begins.
@@ -8,15 +8,19 @@ by which its partition begins.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 import pyarrow as pa
 
+from hudi_table.codec.hfile import write_hfile
 from hudi_table.codec.log.rows import delete_block
+from hudi_table.codec.metadata.records import encode_metadata, metadata_schema
 from hudi_table.metadata.table import context_of
 from hudi_table.model.metadata_table import (
     EMPTY_LOG_TOKEN,
     AnyPartition,
+    HFileName,
     group_file_id,
     is_building_instant,
     partition_of_shard,
@@ -25,6 +29,7 @@ from hudi_table.model.names import PARTITION_METADATA, PROPERTIES, LogFileName, 
 from hudi_table.model.table.java_properties import render_properties
 from hudi_table.model.table.properties import checksum
 from hudi_table.model.table.version_properties import of_metadata_table
+from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.model.timeline.instants import parse_instant_time
 from hudi_table.table.metadata_dropping import notes_in
 from hudi_table.table.store import retry
@@ -58,6 +63,37 @@ def first_logs(own: TableContext, partition: AnyPartition, instant: str, of: str
     for number in range(count):
         log = LogFileName(group_file_id(partition, number, of), instant, 1, EMPTY_LOG_TOKEN)
         retry.put(own.storage, join(partition, str(log)), data)
+
+
+def base_files(
+    own: TableContext,
+    partition: AnyPartition,
+    instant: str,
+    parts: Iterable[tuple[str, pa.Table]],
+    record: str,
+    others: Mapping[str, str] = MappingProxyType({}),
+) -> list[WriteStat]:
+    """The base files of the groups that have entries; a group without any has its log alone, as
+    Hudi's have. `record`: the schema of entries; `others`: instants of groups that do not
+    begin with this one."""
+    stats, schema = [], metadata_schema(record)
+    for file_id, rows in parts:
+        name = HFileName(file_id, EMPTY_LOG_TOKEN, others.get(file_id, instant))
+        data = write_hfile(rows["key"], encode_metadata(rows, schema, file_name=str(name)), schema=schema)
+        path = join(partition, str(name))
+        retry.put(own.storage, path, data)
+        stats.append(
+            WriteStat(
+                file_id=name.file_id,
+                path=path,
+                partition_path=partition,
+                num_writes=len(rows),
+                num_inserts=len(rows),
+                total_write_bytes=len(data),
+                file_size_in_bytes=len(data),
+            )
+        )
+    return stats
 
 
 def planned_groups(infos: Objects, partition: AnyPartition, instant: str) -> dict[str | None, int]:

@@ -15,14 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from types import MappingProxyType
 
 import pyarrow as pa
 
-from hudi_table.codec.hfile import write_hfile
-from hudi_table.codec.metadata.records import encode_metadata, metadata_schema
 from hudi_table.errors import InvalidDataError, ObjectExistsError, UnsupportedTableError
-from hudi_table.metadata.bootstrap import Groups, first_logs, is_whole, planned_groups
+from hudi_table.metadata.bootstrap import Groups, base_files, first_logs, is_whole, planned_groups
 from hudi_table.metadata.building_plans import (
     Building,
     MetadataGoneError,
@@ -39,22 +36,24 @@ from hudi_table.metadata.delta.commit import by_group, publish, record_of
 from hudi_table.metadata.delta.entries import entries_of_table, stored_schema
 from hudi_table.metadata.lifecycle import (
     OF_KEYS,
+    drop,
     has_defined,
     is_built,
     is_just_listed_without,
     kept,
+    not_told_of,
     resolve_metadata_partitions,
     standing,
 )
+from hudi_table.metadata.partitions import Partitions
 from hudi_table.metadata.record_index.build import recorded_shards
 from hudi_table.metadata.records import Derive, UnkeptError
 from hudi_table.metadata.secondary_index.build import recorded_pairs
-from hudi_table.metadata.table import MetadataTable, Partitions, context_of, named, own_timeline, read_partitions
+from hudi_table.metadata.table import MetadataTable, context_of, named, own_timeline, read_partitions
+from hudi_table.metadata.untold import beside_building
 from hudi_table.model.metadata_table import (
     BEGUN_SHARD,
-    EMPTY_LOG_TOKEN,
     AnyPartition,
-    HFileName,
     MetadataPartition,
     SecondaryPartition,
     ShardLimits,
@@ -64,7 +63,6 @@ from hudi_table.model.metadata_table import (
     is_defined,
     partition_of_shard,
 )
-from hudi_table.model.names import join
 from hudi_table.model.table.properties import METADATA_DROPPED
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.model.timeline.instants import Action, State
@@ -246,7 +244,7 @@ def _execute(ctx: TableContext, building: Building) -> None:
             if by_partition:
                 stats = _by_partition(ctx, own, timeline, instant, groups, record)
             else:
-                stats = _base_files(own, partition, instant, _parts(ctx, timeline, partition, derive, groups), record)
+                stats = base_files(own, partition, instant, _parts(ctx, timeline, partition, derive, groups), record)
         except (InvalidDataError, UnkeptError):
             _give_up(ctx, building)
             raise
@@ -305,7 +303,7 @@ def _by_partition(
         # All that these hold is in the logs of their writers, which lie on no slice of the plan.
         parts = recorded_shards(ctx, timeline, {**planned, **late})
         mine = ((file_id, rows) for file_id, rows in parts if partition_of_shard(file_id) in planned)
-        return _base_files(own, _RECORD_INDEX, instant, mine, record)
+        return base_files(own, _RECORD_INDEX, instant, mine, record)
     for of, count in late.items():
         first_logs(own, _RECORD_INDEX, BEGUN_SHARD, of, count)
     parts = recorded_shards(ctx, timeline, {**planned, **late})
@@ -314,7 +312,7 @@ def _by_partition(
         for of, count in late.items()
         for file_id in (group_file_id(_RECORD_INDEX, number, of) for number in range(count))
     }
-    return _base_files(own, _RECORD_INDEX, instant, parts, record, instants)
+    return base_files(own, _RECORD_INDEX, instant, parts, record, instants)
 
 
 def _give_up(ctx: TableContext, building: Building) -> None:
@@ -346,44 +344,19 @@ def _make_ready(ctx: TableContext, building: Building, planned: Mapping[AnyParti
             drop_metadata_table(ctx, None)
             _complete(ctx, building, ())
         raise gone(ctx)
+    own, timeline = context_of(ctx), load_timeline(ctx)
+    lacks, beside = beside_building(ctx, timeline, own_timeline(own, own.storage.list()), found, building.instant)
+    if lacks:
+        drop(ctx, why := not_told_of(lacks))
+        _complete(ctx, building, ())
+        raise MetadataGoneError(f"while the metadata table was built {why}", base_path=ctx.base_path)
     refuse_late(ctx, looked, *_LATE)
     left = tuple(name for name in found.inflight if name not in mine)
-    replace_properties(ctx, named(Partitions((*found.ready, *mine), left)) | {METADATA_DROPPED: None})
+    replace_properties(ctx, named(Partitions((*found.ready, *mine), left)) | beside | {METADATA_DROPPED: None})
     table = standing(ctx, load_timeline(ctx))
     if table is None or not set(mine) <= set(table.partitions.ready):
         _complete(ctx, building, ())
         raise gone(ctx)
-
-
-def _base_files(
-    own: TableContext,
-    partition: AnyPartition,
-    instant: str,
-    parts: Iterable[tuple[str, pa.Table]],
-    record: str,
-    others: Mapping[str, str] = MappingProxyType({}),
-) -> list[WriteStat]:
-    """The base files of the groups that have entries; a group without any has its log alone, as
-    Hudi's have. `record`: the schema of entries; `others`: instants of groups that do not
-    begin with this one."""
-    stats, schema = [], metadata_schema(record)
-    for file_id, rows in parts:
-        name = HFileName(file_id, EMPTY_LOG_TOKEN, others.get(file_id, instant))
-        data = write_hfile(rows["key"], encode_metadata(rows, schema, file_name=str(name)), schema=schema)
-        path = join(partition, str(name))
-        retry.put(own.storage, path, data)
-        stats.append(
-            WriteStat(
-                file_id=name.file_id,
-                path=path,
-                partition_path=partition,
-                num_writes=len(rows),
-                num_inserts=len(rows),
-                total_write_bytes=len(data),
-                file_size_in_bytes=len(data),
-            )
-        )
-    return stats
 
 
 def _refuse_other_kind(ctx: TableContext, limits: ShardLimits) -> None:

@@ -7,7 +7,7 @@ A stale one loses rows for every reader that trusts it (measured), so there is n
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.metadata.definitions import (
@@ -19,11 +19,12 @@ from hudi_table.metadata.definitions import (
     noted_secondary,
     undefine,
 )
-from hudi_table.metadata.table import MetadataTable, Partitions, check_version, context_of, named, read_partitions
+from hudi_table.metadata.partitions import Partitions
+from hudi_table.metadata.table import MetadataTable, check_version, context_of, named, read_partitions
 from hudi_table.model.metadata_table import MetadataPartition, is_defined, is_expression, is_secondary
 from hudi_table.model.names import METADATA_TABLE, PROPERTIES, join
 from hudi_table.model.table.properties import METADATA_DROPPED, PARTITION_DROPPED
-from hudi_table.model.timeline.instants import Action
+from hudi_table.model.timeline.instants import Action, Instant
 from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline
@@ -166,20 +167,40 @@ def _why_not(ctx: TableContext, partitions: Partitions) -> str | None:
 
 def standing(ctx: TableContext, timeline: Timeline) -> MetadataTable | None:
     """What is there to be written to. What is named and is not there, or is named as ready and is
-    half-built, is dropped: a drop was not finished, or whoever named it had slept since. Raises as
+    half-built, is dropped: a drop was not finished, or whoever named it had slept since. So is what
+    was not told of a commit: whoever goes by it would lose rows of that. Raises as
     `MetadataTable.load`."""
     table = MetadataTable.load(ctx, timeline)
     if not _is_named_wrongly(ctx, table):
-        return table
+        return table if table is None or _is_told(ctx, timeline, table) else None
     # The listing comes before the properties: what is there now was perhaps built in between.
     table = MetadataTable.load(ctx, timeline)
     if not _is_named_wrongly(ctx, table):
-        return table
+        return table if table is None or _is_told(ctx, timeline, table) else None
     if table is None:
         drop_metadata_table(ctx, None)
     else:
         drop(ctx, f"its partition {', '.join(sorted(table.misnamed))} is named as ready and is half-built")
     return None
+
+
+def _is_told(ctx: TableContext, timeline: Timeline, table: MetadataTable) -> bool:
+    """Whether it was told of all commits, and else dropped. Before one is ready nothing is asked of
+    it: whoever builds it looks at the end."""
+    missing = table.untold(ctx, timeline) if table.partitions.ready else ()
+    if missing:
+        drop(ctx, not_told_of(missing))
+    return not missing
+
+
+def not_told_of(commits: Sequence[Instant]) -> str:
+    """Why a metadata table goes that was not told of these commits of another engine, and what to
+    do."""
+    more = f" and {len(commits) - 1} more" if len(commits) > 1 else ""
+    return (
+        f"a writer of another engine that does not keep it committed {commits[0].time}{more}; let all writers keep it "
+        "(hoodie.metadata.enable=true, Flink: metadata.enabled=true), or none"
+    )
 
 
 def _is_named_wrongly(ctx: TableContext, table: MetadataTable | None) -> bool:

@@ -14,14 +14,17 @@ as those of the data table do.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
 
-from hudi_table.errors import CorruptTableError, InvariantError, ObjectNotFoundError, UnsupportedTableError
+from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.metadata.definitions import noted_by_partition
+from hudi_table.metadata.no_metadata import NoMetadata
+from hudi_table.metadata.partitions import Partitions
+from hudi_table.metadata.untold import untold
 from hudi_table.model.digits import whole
 from hudi_table.model.metadata_table import (
     EMPTY_LOG_TOKEN,
@@ -36,15 +39,19 @@ from hudi_table.model.metadata_table import (
 from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, LogFileName, parse_log_file
 from hudi_table.model.options.write_options import PARTITION_SHARDS
 from hudi_table.model.table.config import TableConfig, TableType
-from hudi_table.model.table.properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
-from hudi_table.model.timeline.commits import CommitMetadata
-from hudi_table.model.timeline.instants import Action, State, comparable_time
+from hudi_table.model.table.properties import (
+    METADATA_AWAITS,
+    METADATA_HOLDS,
+    METADATA_PARTITIONS,
+    METADATA_PARTITIONS_INFLIGHT,
+)
+from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.table.metadata_dropping import notes_in
 from hudi_table.table.store.narrowed import StorageBelow
 from hudi_table.table.store.ports import ObjectInfo, Objects
 from hudi_table.table.timeline.active import records_of, timeline_of
 from hudi_table.table.timeline.archived import archive_folder, archived_completions
-from hudi_table.table.timeline.context import CommitDelta, TableContext, WritePermit
+from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import parsed_properties, read_properties
 from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
@@ -55,39 +62,6 @@ _END_OF_TIME = "9" * 24
 _MANY = 1 << 30
 ARCHIVING_LEAVES = 20
 """Completed instants that archiving leaves on its timeline at the least."""
-
-
-@dataclass(frozen=True, slots=True)
-class Partitions:
-    """What the data table's properties say: `ready` partitions are read, `inflight` ones are being
-    built; both are written to. `begun_shards`: with how many file groups a record index by
-    partition goes on for a new data partition."""
-
-    ready: tuple[str, ...] = ()
-    inflight: tuple[str, ...] = ()
-    begun_shards: int = 1
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        """Both, each once."""
-        return tuple(dict.fromkeys([*self.ready, *self.inflight]))
-
-    def without(self, names: Collection[str]) -> Partitions:
-        """Without these, ready or inflight."""
-        ready, inflight = (tuple(n for n in some if n not in names) for some in (self.ready, self.inflight))
-        return Partitions(ready, inflight, self.begun_shards)
-
-    def without_ready(self, names: Collection[str]) -> Partitions:
-        """With these as inflight ones, if they are ready."""
-        if not names:
-            return self
-        late = tuple(name for name in self.ready if name in names)
-        return Partitions(tuple(n for n in self.ready if n not in names), (*self.inflight, *late), self.begun_shards)
-
-    @property
-    def unknown(self) -> tuple[str, ...]:
-        """Those that have no meaning here."""
-        return tuple(name for name in self.all if name not in set(MetadataPartition))
 
 
 UNREADABLE = (CorruptTableError, UnsupportedTableError, ObjectNotFoundError)
@@ -159,8 +133,8 @@ class MetadataTable:
 
     @classmethod
     def with_ready(cls, ctx: TableContext, timeline: Timeline, partition: AnyPartition) -> MetadataTable | None:
-        """The one of a snapshot, if this partition of it is ready and its files can be read; else
-        None: what it would tell has to be found without it.
+        """The one of a snapshot, if this partition of it is ready, its files can be read and it was
+        told of each commit; else None: what it would tell has to be found without it.
 
         That a partition is ready is read after its files were listed: it may have become so in
         between. So what is met for the first time is listed again: if it is the same table then,
@@ -169,8 +143,10 @@ class MetadataTable:
             return None
         try:
             table = cls.load(ctx, timeline)
-            if table is None or partition not in table.partitions.ready or table._known_ready(ctx, partition):
-                return table if table is not None and partition in table.partitions.ready else None
+            if table is None or partition not in table.partitions.ready or table.untold(ctx, timeline):
+                return None
+            if table._known_ready(ctx, partition):
+                return table
             again = cls.load(ctx, timeline)
         except UNREADABLE:
             return None
@@ -178,6 +154,11 @@ class MetadataTable:
             return None
         ctx.bodies[again._ready_key(partition)] = b""
         return again
+
+    def untold(self, data: TableContext, timeline: Timeline) -> tuple[Instant, ...]:
+        """The completed commits of the data table's `timeline` that it should hold, and was not told
+        of. Raises CorruptTableError, ObjectNotFoundError, and what the storage raises."""
+        return untold(data, timeline, self.timeline, self.partitions)
 
     @property
     def identity(self) -> tuple[datetime, str | None] | None:
@@ -219,25 +200,6 @@ class MetadataTable:
         return next((group for group in self.groups.get(partition, ()) if group.file_id == file_id), None)
 
 
-class NoMetadata:
-    """The metadata table has none of its own: its folders are listed, and nothing is committed to
-    it by a transaction."""
-
-    def files(self, ctx: TableContext, timeline: Timeline, partitions: Collection[str] | None = None) -> None:
-        """The folders are listed."""
-
-    def delta(
-        self, ctx: TableContext, permit: WritePermit, commit: CommitMetadata, time: str, timeline: Timeline
-    ) -> CommitDelta:
-        """Raises InvariantError."""
-        del permit, commit, timeline
-        raise InvariantError("the metadata table has no transactions of its own", base_path=ctx.base_path, instant=time)
-
-    def forget(self, ctx: TableContext, time: str) -> None:
-        """Raises InvariantError."""
-        raise InvariantError("the metadata table has no rollbacks of its own", base_path=ctx.base_path, instant=time)
-
-
 def context_of(data: TableContext) -> TableContext:
     """The metadata table's folder as a table of its own."""
     config = TableConfig(
@@ -265,6 +227,8 @@ def read_partitions(data: TableContext) -> Partitions:
         _names(properties.get(METADATA_PARTITIONS, "")),
         _names(properties.get(METADATA_PARTITIONS_INFLIGHT, "")),
         whole(begun, 1) or 1,
+        _names(properties.get(METADATA_AWAITS, "")),
+        _names(properties.get(METADATA_HOLDS, "")),
     )
 
 

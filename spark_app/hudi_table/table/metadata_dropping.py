@@ -16,7 +16,13 @@ from collections.abc import Iterable
 
 from hudi_table.errors import UnavailableError
 from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, join
-from hudi_table.model.table.properties import METADATA_DROPPED, METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from hudi_table.model.table.properties import (
+    METADATA_AWAITS,
+    METADATA_DROPPED,
+    METADATA_HOLDS,
+    METADATA_PARTITIONS,
+    METADATA_PARTITIONS_INFLIGHT,
+)
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TableContext
@@ -57,7 +63,8 @@ def drop_metadata_table(ctx: TableContext, why: str | None) -> bool:
         said = {METADATA_DROPPED: f"{' '.join(why.split())} (it had {ready})"} if ready else {}
     refuse_late(ctx, begun, *_LATE)
     # Even if our copy of the properties names none: another writer may have built it since we read them.
-    replace_properties(ctx, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: "", **said})
+    none: dict[str, str | None] = {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""}
+    replace_properties(ctx, none | {METADATA_AWAITS: None, METADATA_HOLDS: None} | said)
     # Listed behind the note: what was begun before it and is put later is found by its maker, who looks for notes.
     for path in _to_delete(ctx, note):
         refuse_late(ctx, begun, *_LATE)

@@ -15,7 +15,7 @@ from functools import partial
 
 from hudi_table.metadata.cleaning import oldest_needed
 from hudi_table.metadata.compaction import compact_metadata
-from hudi_table.metadata.lifecycle import resolve_metadata_partitions
+from hudi_table.metadata.lifecycle import resolve_metadata_partitions, standing
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.counts import counted
 from hudi_table.model.names import HEARTBEAT, TEMP, join
@@ -134,8 +134,9 @@ def _planned(
 
 
 def _release_metadata(ctx: TableContext) -> None:
-    """Compact a metadata table, so that its logs need none of the instants that are to leave."""
-    if resolve_metadata_partitions(ctx).ready:
+    """Compact a metadata table, so that its logs need none of the instants that are to leave. One
+    that was not told of a commit is dropped: once that has left, nothing shows it."""
+    if resolve_metadata_partitions(ctx).ready and standing(ctx, load_timeline(ctx)) is not None:
         compact_metadata(ctx, 1)
 
 

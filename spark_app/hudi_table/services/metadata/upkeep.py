@@ -15,6 +15,7 @@ from hudi_table.metadata.compaction import DELTAS_MAX, compact_metadata
 from hudi_table.metadata.indexing import finish_left
 from hudi_table.metadata.lifecycle import drop, kept
 from hudi_table.metadata.table import ARCHIVING_LEAVES, MetadataTable
+from hudi_table.metadata.untold import open_writes
 from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition, is_defined
 from hudi_table.model.options.known import whole_option
 from hudi_table.model.timeline.instants import Action, Instant, comparable_time
@@ -88,12 +89,13 @@ def archive_metadata(ctx: TableContext, table: MetadataTable) -> int:
 
 def _leaving(ctx: TableContext, table: MetadataTable) -> list[Instant]:
     """The oldest completed instants, as long as each is older than the base files that stay, and
-    than H."""
+    than H. What is left begins before all that it is not told of: what is older is taken for
+    told."""
     timeline = table.timeline
     done = [i for i in timeline.completed if i.action is not Action.SAVEPOINT]
     if len(done) <= INSTANTS_MOST:
         return []
-    limit = min(_oldest_base(table), _oldest_pending(timeline))
+    limit = min(_oldest_base(table), _oldest_pending(timeline), _told_before(ctx, table))
     now = store_now(ctx)
     found: list[Instant] = []
     for instant in done[: len(done) - ARCHIVING_LEAVES]:
@@ -102,6 +104,16 @@ def _leaving(ctx: TableContext, table: MetadataTable) -> list[Instant]:
             break
         found.append(instant)
     return found
+
+
+def _told_before(ctx: TableContext, table: MetadataTable) -> str:
+    """The newest of its commits before each write that it is not told of, completed or not: with
+    that its timeline goes on to begin before them."""
+    data = load_timeline(ctx)
+    times = (*open_writes(data), *(i.time for i in table.untold(ctx, data)))
+    oldest = min(map(comparable_time, times), default="9" * 24)
+    before = [time for i in table.timeline.commits if (time := comparable_time(i.time)) < oldest]
+    return max(before, default="9" * 24)
 
 
 def _oldest_base(table: MetadataTable) -> str:

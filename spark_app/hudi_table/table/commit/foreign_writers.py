@@ -158,7 +158,7 @@ class Neighbours:
 
     def _entries(self, now: Timeline, upto: int) -> Iterator[ChainEntry]:
         """The decisions that the chain would hold if the other engine kept it."""
-        for instant in _unchained(self.ctx, self._unknown(now.files), upto):
+        for instant in chain.unchained(self.ctx, self._unknown(now.files), upto):
             try:
                 yield self._entry(instant, now)
             except CorruptTableError:
@@ -256,18 +256,8 @@ def foreign_commits(ctx: TableContext, timeline: Timeline) -> tuple[Instant, ...
     """Of the newest completed writes of a timeline those that the chain did not decide: other
     engines', the oldest first."""
     newest = timeline.commits[-COMMITS_MAX:]
-    found = _unchained(ctx, newest, chain.read_tail(ctx).sequence) if newest else ()
+    found = chain.unchained(ctx, newest, chain.read_tail(ctx).sequence) if newest else ()
     return tuple(instant for instant in found if not _our_bootstrap(ctx, instant))
-
-
-def _unchained(ctx: TableContext, instants: Iterable[Instant], upto: int) -> Iterator[Instant]:
-    instants = tuple(instants)
-    decisions = chain.find_decisions(ctx, (instant.time for instant in instants), upto)
-    for instant in instants:
-        decision = decisions.get(instant.time)
-        # Of a plan of ours that another engine executes the chain has the plan alone.
-        if decision is None or (decision[1].kind is Kind.PLAN and decision[1].name != instant.file_name):
-            yield instant
 
 
 def _our_bootstrap(ctx: TableContext, instant: Instant) -> bool:

@@ -5,7 +5,7 @@ One exclusive create decides; nobody skips a slot unread. See `docs/explanation/
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from hudi_table.errors import CorruptTableError, ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError
 from hudi_table.model.digits import whole
@@ -131,6 +131,18 @@ def find_decisions(ctx: TableContext, instants: Iterable[str], upto: int) -> dic
         if entry.max_instant < oldest:
             break
     return decisions
+
+
+def unchained(ctx: TableContext, instants: Iterable[Instant], upto: int) -> Iterator[Instant]:
+    """Those of completed instants that the chain up to number `upto` did not decide: another
+    engine's."""
+    instants = tuple(instants)
+    decisions = find_decisions(ctx, (instant.time for instant in instants), upto)
+    for instant in instants:
+        decision = decisions.get(instant.time)
+        # Of a plan of ours that another engine executes the chain has the plan alone.
+        if decision is None or (decision[1].kind is Kind.PLAN and decision[1].name != instant.file_name):
+            yield instant
 
 
 def find_commit(ctx: TableContext, instant: Instant, upto: int) -> ChainEntry | None:

@@ -17,7 +17,7 @@ from hudi_table.model.options.known import INDEX_SETTINGS
 from hudi_table.model.service.resizes import HISTORY
 from hudi_table.model.table.index_properties import INDEX_KEYS
 from hudi_table.model.table.java_properties import parse_properties, render_properties
-from hudi_table.model.table.properties import KEY_ENCODING, METADATA_DROPPED
+from hudi_table.model.table.properties import KEY_ENCODING, METADATA_AWAITS, METADATA_DROPPED, METADATA_HOLDS
 from hudi_table.model.table.version_properties import (
     MERGE_MODE,
     MERGER,
@@ -44,7 +44,7 @@ _FIXED = frozenset({
     "hoodie.table.cdc.enabled", "hoodie.table.cdc.supplemental.logging.mode",
 })  # fmt: skip
 """Never another value once the table exists."""
-_PASSING = frozenset({METADATA_DROPPED, HISTORY})
+_PASSING = frozenset({METADATA_DROPPED, METADATA_AWAITS, METADATA_HOLDS, HISTORY})
 
 Lost = dict[str, tuple[str, str | None]]
 """Key → its value in the copy, and that in `hoodie.properties`, None if it is gone."""
