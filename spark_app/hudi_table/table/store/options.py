@@ -60,15 +60,16 @@ class ClientSettings:
 
     @property
     def retry_seconds(self) -> float:
-        """How long after the first attempt another one may begin: a store that is down is reported
-        within seconds."""
+        """How long repetitions may be under way until another one begins: a store that is down is
+        reported within seconds."""
         return max(10.0, 2 * self.connect_timeout)
 
     def retry_config(self) -> dict[str, Any]:
-        """obstore's retry settings: those of parts of an upload."""
+        """obstore's retry settings: those of parts of an upload. It counts from the first attempt,
+        so there is time for one that stalls."""
         return {
             "max_retries": self.retries,
-            "retry_timeout": timedelta(seconds=self.retry_seconds),
+            "retry_timeout": timedelta(seconds=self.timeout + self.retry_seconds),
             "backoff": {
                 "init_backoff": timedelta(milliseconds=100),
                 "max_backoff": timedelta(seconds=2),

@@ -43,6 +43,8 @@ Version = tuple[str | None, str | None]
 """By what a store knows what it holds under a name: the tag of its bytes, its generation."""
 _PART_BYTES = 8 << 20
 """Size of one part of a streamed upload; S3 takes 10,000 parts, so an object of 80 GB."""
+_PAGE = 1000
+"""Objects of one request of a listing, as S3 gives them."""
 _FAILURES = (BaseError, OSError, ValueError)
 """What obstore raises: its own classes, FileNotFoundError, and ValueError for paths."""
 
@@ -91,20 +93,29 @@ class ObjectStorage:
         beyond `limit`."""
         key = self._folder_key(prefix)
         offset = None if start_after is None else self._prefix + start_after
-
+        at_once = _PAGE if limit is None else max(1, min(limit, _PAGE))
         listed: list[Any] = []
+        pages: Iterator[Any] | None = None
 
-        def pages() -> None:
-            """Those that are left: a repetition goes on where the last one ended."""
-            start = str(listed[-1]["path"]) if listed else offset
-            for page in obstore.list(self._once, key, offset=start):
-                listed.extend(page)
-                if limit is not None and len(listed) >= limit:
-                    return
+        def page() -> Any:
+            """The next one; a repetition goes on behind what was listed."""
+            nonlocal pages
+            if pages is None:
+                start = str(listed[-1]["path"]) if listed else offset
+                pages = iter(obstore.list(self._once, key, offset=start, chunk_size=at_once))
+            # What has failed gives no further page.
+            under_way, pages = pages, None
+            found = next(under_way, None)
+            pages = under_way
+            return found
 
-        self._request(prefix, pages)
-        found = sorted((self._info(meta) for meta in listed[:limit]), key=lambda info: info.path)
-        return _without_folder_markers(found, prefix)
+        while limit is None or len(listed) < limit:
+            found = self._request(prefix, page)
+            if found is None:
+                break
+            listed.extend(found)
+        infos = sorted((self._info(meta) for meta in listed[:limit]), key=lambda info: info.path)
+        return _without_folder_markers(infos, prefix)
 
     def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
         """(sub-folders, objects) directly in the folder."""

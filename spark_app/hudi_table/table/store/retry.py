@@ -42,8 +42,11 @@ _PARTS_MAX, _PARTS_OF_ONE_MAX = 16, 8
 
 @dataclass
 class Pace:
-    """Of one process and one store. `retries` of a request that failed, none of which begins later
-    than `seconds` after the first."""
+    """Of one process and one store. `retries` of a request that failed: one however long it took,
+    and others until the repetitions have been under way for `seconds`.
+
+    What waits for its turn takes nothing of them: it has not been sent.
+    """
 
     retries: int = 0
     seconds: float = 10.0
@@ -63,16 +66,19 @@ class Pace:
         done.
         """
         doubt: OutcomeUnknownError | None = None
-        begun = self._clock.boot_seconds()
+        left = self.seconds
         repeats = 0
         while True:
+            cuts = self._turn()
+            sent = self._clock.boot_seconds()
             try:
-                return self._sent(request)
+                return self._sent(request, cuts)
             except HudiError as error:
                 if isinstance(error, OutcomeUnknownError):
                     doubt = error
-                late = self._clock.boot_seconds() - begun > self.seconds
-                if late or repeats >= self._repeats_of(error, exclusive=exclusive):
+                if repeats:
+                    left -= self._clock.boot_seconds() - sent
+                if left < 0 or repeats >= self._repeats_of(error, exclusive=exclusive):
                     if doubt is None or error is doubt:
                         raise
                     raise OutcomeUnknownError(f"{doubt.message}; then: {error.message}", path=doubt.path) from error
@@ -87,11 +93,14 @@ class Pace:
         passes = isinstance(error, UnavailableError | OutcomeUnknownError)
         return self.retries if passes and not exclusive else 0
 
-    def _sent(self, request: Callable[[], T]) -> T:
+    def _turn(self) -> int:
+        """Wait until another request may be under way. Returns how often the limit has been cut."""
         with self._changed:
             self._changed.wait_for(lambda: self._under_way < self.limit, _WAIT_SECONDS_MAX)
             self._under_way += 1
-            cuts = self._cuts
+            return self._cuts
+
+    def _sent(self, request: Callable[[], T], cuts: int) -> T:
         slowed = False
         try:
             return request()

@@ -10,13 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from obstore.store import S3Store
 
 from hudi_table.errors import AccessDeniedError, HudiError, OutcomeUnknownError, UnavailableError
 from hudi_table.table.store.errors import ConflictingCreateError, SlowDownError
-from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.opening import Reopen, open_storage
 from hudi_table.table.store.ports import Storage
+from hudi_table.table.store.remote import ObjectStorage
 from hudi_table.table.store.retry import AT_ONCE_MAX, Pace
-from tests.support.s3 import Replies, running_s3, s3_replies
+from tests.support.s3 import ACCESS, Replies, running_s3, s3_replies
 
 pytestmark = pytest.mark.s3
 SLOW_DOWN, FAULT = (503, "SlowDown"), (500, "InternalError")
@@ -224,6 +226,71 @@ def test_a_listing_goes_on_where_it_was_interrupted() -> None:
         assert [info.path for info in storage.list("p")] == names
     assert len(listings) == 4, "three pages, of which the second was asked for twice"
     assert "p%2F00999" in listings[2]
+
+
+@pytest.mark.parametrize(("took", "sent"), [(0.0, 4), (0.6, 2), (0.3, 3)])
+def test_a_request_is_repeated_once_however_long_it_took_and_further_while_repetitions_are_short(
+    took: float, sent: int
+) -> None:
+    """One that stalls takes the whole timeout: with the usual one it was never repeated."""
+    pace, count = Pace(retries=3, seconds=0.5), [0]
+
+    def stalls() -> None:
+        count[0] += 1
+        time.sleep(took)
+        raise UnavailableError("did not answer")
+
+    with pytest.raises(UnavailableError):
+        pace.send(stalls)
+    assert count[0] == sent
+
+
+def test_who_waited_long_for_a_turn_and_is_told_to_slow_down_asks_again() -> None:
+    pace, begun, answered = Pace(retries=3, seconds=0.05, limit=1.0), threading.Event(), slow_down(after=2)
+
+    def long() -> None:
+        begun.set()
+        time.sleep(0.3)
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(pace.send, long)
+        begun.wait()
+        assert pace.send(answered) == 1
+        other.result()
+
+
+def test_each_page_of_a_long_listing_is_repeated_as_a_request_of_its_own() -> None:
+    listings: list[str] = []
+
+    class Slow:
+        """Answers each page late, and every second request for one with a fault."""
+
+        def __init__(self, app: Any) -> None:
+            self._app = app
+
+        def __call__(self, environ: Any, start_response: Any) -> Iterable[bytes]:
+            if "list-type" in environ["QUERY_STRING"]:
+                listings.append(environ["QUERY_STRING"])
+                if len(listings) % 2 == 0:
+                    start_response("500 Internal Error", [("Content-Length", "0")])
+                    return [b""]
+                time.sleep(0.2)
+            found: Iterable[bytes] = self._app(environ, start_response)
+            return found
+
+    with running_s3(Slow) as server:
+        config = {"endpoint": server.endpoint, "region": "us-east-1", **ACCESS}
+        once = S3Store(
+            server.bucket, config=config, client_options={"allow_http": True}, retry_config={"max_retries": 0}
+        )
+        uri = f"s3://{server.bucket}/t"
+        pace = Pace(retries=1, seconds=0.1)
+        storage = ObjectStorage(once, once, pace, uri=uri, prefix="t", where=uri, reopen=Reopen(uri))
+        names = [f"p/{number:05}" for number in range(2100)]
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda name: storage.put(name, b""), names))
+        assert [info.path for info in storage.list("p")] == names
+    assert len(listings) == 5, "three pages, of which the second and the third were asked for twice"
 
 
 @pytest.mark.parametrize("kind", [ConflictingCreateError, SlowDownError])
