@@ -18,6 +18,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from hudi_table.table.store.opening import Reopen
+from hudi_table.table.store.options import client_settings
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.store.remote import ObjectStorage
+from hudi_table.table.store.retry import Pace
+
 ACCESS = {"access_key_id": "test-access", "secret_access_key": "test-secret-7f3a"}
 
 
@@ -160,3 +166,16 @@ def s3_replies(answer: tuple[int, str] | str | float = (503, "SlowDown")) -> Ite
     with serving(server):
         replies.endpoint = f"http://127.0.0.1:{server.server_port}"
         yield replies
+
+
+def paced(options: dict[str, str], bucket: str, pace: Pace) -> Storage:
+    """The storage `t` of a bucket, with a pace of its own that a test may look at."""
+    from obstore.store import S3Store
+
+    settings, config = client_settings(options)
+    more: Any = {"client_options": settings.client_options(config["endpoint"]), "config": config}
+    again: Any = settings.retry_config()
+    never: Any = settings.without_retries().retry_config()
+    uri = f"s3://{bucket}/t"
+    clients = S3Store(bucket, retry_config=again, **more), S3Store(bucket, retry_config=never, **more)
+    return ObjectStorage(*clients, pace, uri=uri, prefix="t", where=uri, reopen=Reopen(uri))

@@ -14,6 +14,7 @@ from typing import Any
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.options.values import boolean
 from hudi_table.table.store.location import endpoint_problem
+from hudi_table.table.store.retry import repeats_of_slowed
 
 _OURS = ("timeout", "connect_timeout", "retries", "allow_http")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -66,9 +67,10 @@ class ClientSettings:
 
     def retry_config(self) -> dict[str, Any]:
         """obstore's retry settings: those of parts of an upload. It counts from the first attempt,
-        so there is time for one that stalls."""
+        so there is time for one that stalls, and asks not what failed, so each part is sent as
+        often as one that is told to slow down."""
         return {
-            "max_retries": self.retries,
+            "max_retries": repeats_of_slowed(self.retries),
             "retry_timeout": timedelta(seconds=self.timeout + self.retry_seconds),
             "backoff": {
                 "init_backoff": timedelta(milliseconds=100),

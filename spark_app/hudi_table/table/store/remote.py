@@ -214,7 +214,10 @@ class ObjectStorage:
                 parts = stack.enter_context(self._pace.upload())
                 return obstore.open_writer(self._store, key, buffer_size=_PART_BYTES, max_concurrency=parts)
 
-            sink = _Sink(open_writer, lambda action: self._translated(path, action, writes=True))
+            def hand_over(action: Callable[[], Any]) -> Any:
+                return self._pace.hand_over(lambda: self._translated(path, action, writes=True))
+
+            sink = _Sink(open_writer, hand_over)
             try:
                 yield sink  # type: ignore[misc]
             except BaseException as error:

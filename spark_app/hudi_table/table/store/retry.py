@@ -85,11 +85,20 @@ class Pace:
             self._clock.sleep(_backoff(repeats))
             repeats += 1
 
+    def hand_over(self, request: Callable[[], T]) -> T:
+        """What a call returns by which the client sends parts of an upload, in its turn, once: the
+        client sends parts again by itself.
+
+        That it returns is no answer of the store, so it does not raise the limit. A complaint that
+        it raises halves it.
+        """
+        return self._sent(request, self._turn(), is_answer=False)
+
     def _repeats_of(self, error: HudiError, *, exclusive: bool) -> int:
         if isinstance(error, ConflictingCreateError):
             return max(self.retries, _CONFLICTS_MAX)
         if isinstance(error, SlowDownError):
-            return self.retries * _SLOWED_MORE + _SLOWED_MORE if self.retries else 0
+            return repeats_of_slowed(self.retries)
         passes = isinstance(error, UnavailableError | OutcomeUnknownError)
         return self.retries if passes and not exclusive else 0
 
@@ -100,7 +109,7 @@ class Pace:
             self._under_way += 1
             return self._cuts
 
-    def _sent(self, request: Callable[[], T], cuts: int) -> T:
+    def _sent(self, request: Callable[[], T], cuts: int, *, is_answer: bool = True) -> T:
         slowed = False
         try:
             return request()
@@ -109,14 +118,14 @@ class Pace:
             raise
         finally:
             with self._changed:
-                self._answered(cuts, slowed=slowed)
+                self._answered(cuts, slowed=slowed, is_answer=is_answer)
 
-    def _answered(self, cuts: int, *, slowed: bool) -> None:
+    def _answered(self, cuts: int, *, slowed: bool, is_answer: bool) -> None:
         """`cuts`: how often the limit had been cut when the request was sent. All that were under
         way then are one complaint."""
-        if not slowed:
+        if not slowed and is_answer:
             self.limit = min(self.limit + 1 / self.limit, AT_ONCE_MAX)
-        elif cuts == self._cuts:
+        elif slowed and cuts == self._cuts:
             self._cuts += 1
             self.limit = max(1.0, min(self.limit, self._under_way) / 2)
         self._under_way -= 1
@@ -134,6 +143,11 @@ class Pace:
         finally:
             with self._changed:
                 self._parts -= parts
+
+
+def repeats_of_slowed(retries: int) -> int:
+    """How often a request is sent again that was told to slow down."""
+    return retries * _SLOWED_MORE + _SLOWED_MORE if retries else 0
 
 
 def _backoff(repeats: int) -> float:

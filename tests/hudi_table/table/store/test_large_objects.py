@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from hudi_table.errors import ObjectExistsError, OutcomeUnknownError
+from hudi_table.errors import AccessDeniedError, ObjectExistsError, OutcomeUnknownError, UnavailableError
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.store.retry import Pace
-from tests.support.s3 import S3Server, running_s3
+from tests.support.s3 import Replies, S3Server, paced, running_s3, s3_replies
 from tests.support.versitygw import running_versitygw
 
 pytestmark = pytest.mark.s3
@@ -151,6 +151,48 @@ def test_an_upload_whose_end_was_done_and_not_confirmed_is_unknown(watched: tupl
         upload(storage, "k", b"x" * (20 * MIB))
     assert server.ends == 2
     assert storage.head("k").size == 20 * MIB
+
+
+@pytest.fixture
+def complaining() -> Iterator[tuple[Storage, Replies, Pace]]:
+    """A storage on a store that is asked too much, the store, and the storage's pace."""
+    with s3_replies((503, "SlowDown")) as store:
+        pace = Pace(retries=2)
+        yield paced(store.options, "lake", pace), store, pace
+
+
+def test_an_upload_whose_parts_are_told_to_slow_down_slows_the_process_down(
+    complaining: tuple[Storage, Replies, Pace],
+) -> None:
+    storage, store, pace = complaining
+    with pytest.raises(UnavailableError, match="SlowDown"):
+        upload(storage, "k", b"x" * (20 * MIB))
+    # As often as any other request that is told so, for it stands for a whole object.
+    assert len(store.requests) == 7
+    assert pace.limit <= 1
+
+
+def test_parts_of_an_upload_wait_for_their_turn_at_a_store_that_is_asked_too_much(
+    complaining: tuple[Storage, Replies, Pace],
+) -> None:
+    storage, store, pace = complaining
+    store.answer = (403, "AccessDenied")
+    pace.limit, under_way, go_on = 1.0, threading.Event(), threading.Event()
+
+    def long() -> None:
+        under_way.set()
+        go_on.wait()
+
+    with ThreadPoolExecutor(2) as pool:
+        other = pool.submit(pace.send, long)
+        under_way.wait()
+        uploaded = pool.submit(upload, storage, "k", b"x" * (20 * MIB))
+        time.sleep(0.3)
+        sent_meanwhile = len(store.requests)
+        go_on.set()
+        other.result()
+        assert isinstance(uploaded.exception(), AccessDeniedError)
+    assert (sent_meanwhile, len(store.requests)) == (0, 1)
 
 
 def test_what_uploads_took_they_give_back() -> None:

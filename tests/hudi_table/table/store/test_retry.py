@@ -10,15 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from obstore.store import S3Store
 
 from hudi_table.errors import AccessDeniedError, HudiError, OutcomeUnknownError, UnavailableError
 from hudi_table.table.store.errors import ConflictingCreateError, SlowDownError
-from hudi_table.table.store.opening import Reopen, open_storage
+from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage
-from hudi_table.table.store.remote import ObjectStorage
 from hudi_table.table.store.retry import AT_ONCE_MAX, Pace
-from tests.support.s3 import ACCESS, Replies, running_s3, s3_replies
+from tests.support.s3 import Replies, paced, running_s3, s3_replies
 
 pytestmark = pytest.mark.s3
 SLOW_DOWN, FAULT = (503, "SlowDown"), (500, "InternalError")
@@ -279,13 +277,7 @@ def test_each_page_of_a_long_listing_is_repeated_as_a_request_of_its_own() -> No
             return found
 
     with running_s3(Slow) as server:
-        config = {"endpoint": server.endpoint, "region": "us-east-1", **ACCESS}
-        once = S3Store(
-            server.bucket, config=config, client_options={"allow_http": True}, retry_config={"max_retries": 0}
-        )
-        uri = f"s3://{server.bucket}/t"
-        pace = Pace(retries=1, seconds=0.1)
-        storage = ObjectStorage(once, once, pace, uri=uri, prefix="t", where=uri, reopen=Reopen(uri))
+        storage = paced(server.options, server.bucket, Pace(retries=1, seconds=0.1))
         names = [f"p/{number:05}" for number in range(2100)]
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda name: storage.put(name, b""), names))
