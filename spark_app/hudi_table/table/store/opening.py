@@ -33,6 +33,7 @@ from hudi_table.table.store.paths import check_folder
 from hudi_table.table.store.ports import Storage, plain
 from hudi_table.table.store.remote import ObjectStorage
 from hudi_table.table.store.retry import Pace
+from hudi_table.table.store.surroundings import surroundings
 
 _Clients = tuple[Any, Any, Pace]
 _MEMORY: dict[str, Any] = {}
@@ -144,14 +145,13 @@ def _open_s3(uri: str, bucket: str, prefix: str, lower_options: dict[str, str]) 
             "config": config,
             "client_options": one.client_options(endpoint),
             "retry_config": one.retry_config(),
-            "credential_provider": provider,
+            "credential_provider": None if provider is None else provider(),
         }
         return S3Store(bucket, **options)
 
     where = f"bucket {bucket!r} at {endpoint or 'AWS'}"
     base = f"s3://{bucket}/{prefix}".rstrip("/")
-    # A provider finds the credentials in its surroundings, which may be others the next time.
-    known = ("s3", bucket, frozenset(config.items())) if provider is None else None
+    known = ("s3", bucket, frozenset(config.items()), surroundings(config))
     reopen = Reopen(uri, tuple(lower_options.items()))
     return _remote(build, settings, known, base=base, prefix=prefix, where=where, reopen=reopen)
 
@@ -172,7 +172,7 @@ def _open_other(uri: str, prefix: str, lower_options: dict[str, str]) -> Storage
         )
 
     base = uri.rstrip("/")
-    known = (root, frozenset(config.items())) if config else None
+    known = (root, frozenset(config.items()), surroundings(config))
     reopen = Reopen(uri, tuple(lower_options.items()))
     return _remote(build, settings, known, base=base, prefix=prefix, where=root, reopen=reopen)
 
@@ -189,13 +189,14 @@ def _remote(
 ) -> Storage:
     """Two clients of one store, of which the second repeats nothing, and their pace.
 
-    Tables of one store that are opened with the same options, `known`, share them and their
-    connections: a client costs milliseconds of processor time, and each new connection a handshake.
+    Tables of one store that are opened with the same options in the same surroundings, `known`,
+    share them and their connections: a client costs milliseconds of processor time, and each new
+    connection a handshake.
     """
     from obstore.exceptions import BaseError
 
     def clients() -> _Clients:
-        return _shared((os.getpid(), settings, known), build, settings) if known else _pair(build, settings)
+        return _shared((os.getpid(), settings, known), build, settings)
 
     try:
         store, once, pace = unpanicked(

@@ -128,7 +128,7 @@ def client_settings(options: Mapping[str, str]) -> tuple[ClientSettings, dict[st
 
 
 def s3_config(options: Mapping[str, str]) -> tuple[dict[str, Any], Any]:
-    """(configuration of the S3 store, credential provider or None).
+    """(configuration of the S3 store, what makes its credential provider or None).
 
     Names may be written with a prefix, e.g. `aws_region`, as other libraries spell them;
     `endpoint_url` is `endpoint`.
@@ -177,7 +177,7 @@ def _profile_provider() -> Any:
             "the AWS profile can only be read with boto3: pip install 'hudi-table[aws]' brings it, or set AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY",
         ) from error
-    return Boto3CredentialProvider()
+    return Boto3CredentialProvider
 
 
 def _number(options: Mapping[str, str], name: str, default: float, *, least: float) -> float:
