@@ -230,3 +230,18 @@ def test_a_history_with_log_compactions_ends_with_the_rows_of_one_without(versio
 
 def everything(table: HudiTable) -> list[str]:
     return sorted(map(str, open_table(table.base_path).scan().to_arrow().to_pylist()))
+
+
+@pytest.mark.filterwarnings("ignore::hudi_table.metadata.lifecycle.MetadataDroppedWarning")
+@pytest.mark.parametrize("kind", ["avro", "parquet"])
+def test_blocks_of_partial_updates_hold_the_columns_that_were_changed(kind: str, tmp_path: Path) -> None:
+    table = open_table(str(golden.unpack("v8_mor_partial", tmp_path).base))
+    before = everything(table)
+    table.compact_logs({"hoodie.logfile.data.block.format": kind}, force=True)
+    blocks = [block for block in folded_blocks(table) if block.is_partial]
+    assert {block.type.name.lower() for block in blocks} == {kind}
+    held = {tuple(avro_to_arrow(block.schema or "").names[len(META_COLUMNS) :]) for block in blocks}
+    assert held == {("name", "price", "ts"), ("price", "ts"), ("name", "ts")}
+    assert everything(table) == before
+    assert table.cluster(force=True)
+    assert everything(table) == before

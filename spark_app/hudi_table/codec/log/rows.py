@@ -173,7 +173,7 @@ def parquet_block(
     codec: str = "zstd",
     level: int | None = 1,
 ) -> bytes:
-    """The same rows as a Parquet block, written as base files are: `codec` and `level` as theirs."""
+    """The same rows as a Parquet block, which is written as a base file by `codec` and `level`."""
     sink = io.BytesIO()
     rows = conform(rows, avro_to_arrow(avro_schema))
     with BaseFileWriter(sink, rows.schema, avro_schema=avro_schema, codec=codec, level=level) as writer:

@@ -4,9 +4,10 @@ base file.
 Facts (merge-on-read, measured on Hudi 0.15.0, both payloads): between log entries the later one
 wins, unless the earlier row's ordering value is strictly greater; after a delete the next row wins
 whatever its ordering. A delete entry is ignored only if it has an ordering value (not the integer
-0), and the row's is strictly greater; for Hudi they must be of one Java class, too, so that a delete
-of before a column was widened wins. What is left meets the base row: by commit time it always wins; by event time the base row stays if its ordering is
-strictly greater, but a delete entry always deletes.
+0), and the row's is strictly greater; for Hudi they must be of one Java class, too, so that a
+delete of before a column was widened wins. What is left meets the base row: by commit time it
+always wins; by event time the base row stays if its ordering is strictly greater, but a delete
+entry always deletes.
 
 Folding a log's beginning first changes nothing, so entries that outgrow their budget are folded
 before anything goes to disk.
