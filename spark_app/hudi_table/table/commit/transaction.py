@@ -32,6 +32,7 @@ from hudi_table.model.timeline.conflict_keys import METADATA
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, parse_instant, planner_claim
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.beside.first_reads import section_behind_reads
+from hudi_table.table.commit.beside.first_writes import live_first_write, under_way
 from hudi_table.table.commit.beside.heartbeat import Heartbeat
 from hudi_table.table.commit.beside.locking import refuse_if_lost, section
 from hudi_table.table.commit.beside.turns import Place
@@ -361,12 +362,21 @@ def _commit_empty(ctx: TableContext, claimed: Transaction) -> None:
     table's own.
 
     What is pending now was left by a failed first write: its files are deleted before they could be
-    taken for committed ones.
+    taken for committed ones. One of another engine that shows signs of life is waited for.
+
+    Raises UnavailableError if that goes on for long.
     """
     claimed.withdraw()
     txn = _claim(ctx, write_action(ctx.config), f"{claimed.attempt}/founding")
     if txn.timeline.last_commit is not None:
         txn.withdraw()
+        return
+    other = live_first_write(ctx, txn.timeline, txn.right.claim)
+    if other is not None:
+        txn.withdraw()
+        _await_first_commit(ctx, FIRST_COMMIT_SECONDS_MAX)
+        if other in {i.time for i in list_timeline(ctx).pending}:
+            raise under_way(ctx, other)
         return
     if not _recovered(ctx, txn, None, eager=True):
         return
