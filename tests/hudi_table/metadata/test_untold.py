@@ -4,11 +4,13 @@ of the next write: as Flink's with its defaults, or of a job that began before t
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import pytest
 
 from hudi_table.index.record_index import RecordIndexWarning
 from hudi_table.metadata import building_plans, indexing
+from hudi_table.metadata.bootstrap import begin
 from hudi_table.metadata.building_plans import MetadataGoneError
 from hudi_table.metadata.files_listing import metadata_files
 from hudi_table.metadata.lifecycle import MetadataDroppedWarning
@@ -153,11 +155,11 @@ def test_a_commit_that_comes_while_it_is_built_is_in_the_one_that_is_built(
     theirs.begin()
     ready, done = indexing._make_ready, list[bool]()
 
-    def late(*arguments: object) -> None:
+    def late(*arguments: Any) -> None:
         if not done:
             done.append(True)
             theirs.complete()
-        ready(*arguments)  # type: ignore[arg-type]
+        ready(*arguments)
 
     monkeypatch.setattr(indexing, "_make_ready", late)
     assert opened(store).build_metadata()
@@ -174,7 +176,12 @@ def test_beside_a_writer_that_does_not_keep_it_and_does_not_rest_none_is_built(
 ) -> None:
     store = prepared(layout)
     ready = indexing._make_ready
-    monkeypatch.setattr(indexing, "_make_ready", lambda *given: (Unaware(store).commit(), ready(*given)))
+
+    def late(*arguments: Any) -> None:
+        Unaware(store).commit()
+        ready(*arguments)
+
+    monkeypatch.setattr(indexing, "_make_ready", late)
     monkeypatch.setattr(indexing, "_ATTEMPTS_MAX", 2)
     with pytest.raises(MetadataGoneError, match="does not keep it committed"):
         opened(store).build_metadata()
@@ -188,11 +195,10 @@ def test_a_commit_of_ours_between_the_claim_of_a_building_and_its_plan_ends_noth
 ) -> None:
     """Its instant is later than the building's, which holds it all the same."""
     store = prepared(layout)
-    begin = building_plans.begin
 
-    def late(*arguments: object) -> None:
+    def late(*arguments: Any) -> None:
         opened(store).upsert(rows(OURS))
-        begin(*arguments)  # type: ignore[arg-type]
+        begin(*arguments)
 
     monkeypatch.setattr(building_plans, "begin", late)
     assert opened(store).build_metadata()
