@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.options import values
+from hudi_table.model.options.heartbeats import INTERVAL, MISSES
 
 PREFIX = "hoodie.write.lock."
 PROVIDER = f"{PREFIX}provider"
@@ -111,8 +112,9 @@ class LockSettings:
 
 
 def names_lock(key: str) -> bool:
-    """Whether an option says something of the lock that writers share."""
-    return key.startswith(PREFIX) or key == MODE
+    """Whether an option says something of the lock that writers share, or of the heartbeats that
+    they show beside it."""
+    return key.startswith(PREFIX) or key in (MODE, INTERVAL, MISSES)
 
 
 def is_in_process(provider: str) -> bool:

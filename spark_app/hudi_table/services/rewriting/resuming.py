@@ -12,6 +12,7 @@ from contextlib import suppress
 from hudi_table.errors import HudiError, InvalidRequestError, WriteConflictError
 from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.instants import Instant, State
+from hudi_table.table.commit.beside.heartbeat import Heartbeat
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.commit.snapshot import decided_timeline
 from hudi_table.table.commit.transaction import Transaction
@@ -76,4 +77,6 @@ def _resumed(ctx: TableContext, instant: Instant, timeline: Timeline, tail: Chai
         )
     right = right_of(ctx, instant.time, requested.file_name, tail)
     right.is_shared = True
-    return Transaction(ctx, requested, f"plan-{instant.time}", timeline, tail, right)
+    return Transaction(
+        ctx, requested, f"plan-{instant.time}", timeline, tail, right, heartbeat=Heartbeat(ctx, instant.time)
+    )

@@ -23,10 +23,12 @@ from hudi_table.errors import (
 )
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.instants import Instant
+from hudi_table.table.commit.beside.heartbeat import Heartbeat
 from hudi_table.table.commit.beside.locking import lock_lost, may_decide, refuse_if_lost
 from hudi_table.table.commit.beside.turns import Place
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.foreign_writers import Neighbours, overtaken
+from hudi_table.table.commit.outcome import counts, taken_back_meanwhile
 from hudi_table.table.commit.publish import create_file_of, is_given_up, is_there, materialise
 from hudi_table.table.commit.rollback import is_closed
 from hudi_table.table.commit.write_permit import RightToWrite, planned_again
@@ -53,6 +55,7 @@ class Decider:
     more. `rewrite` writes to the metadata table again, because a plan has moved what was written
     there, and returns what it touched. `neighbours` are the other engines on its timeline, None for
     what excludes nobody. `place`: that of a write among those that have lost attempts.
+    `heartbeat`: by which other engines know that it is alive, if they look.
     """
 
     ctx: TableContext
@@ -65,6 +68,7 @@ class Decider:
     rewrite: Callable[[], frozenset[str]] | None = None
     neighbours: Neighbours | None = None
     place: Place | None = None
+    heartbeat: Heartbeat | None = None
     passed: list[ChainEntry] = field(default_factory=list, init=False)
     _free: int = field(default=0, init=False, repr=False)
     _width: int = field(default=0, init=False, repr=False)
@@ -190,18 +194,24 @@ class Decider:
 
         A process that slept since it asked for the decision lists first: a helper may have
         published it long ago, and a completed file that comes back after its archiving moves the
-        start of the timeline back. So does who has lost the lock, and takes it again first. Raises
-        WriteConflictError if another engine has overtaken it meanwhile.
+        start of the timeline back. So does who has lost the lock, and takes it again first; and who
+        has shown no sign of life for so long that another engine may have taken it back. Raises
+        WriteConflictError if another engine has overtaken it meanwhile, WriteAbortedError if one
+        has taken it back.
         """
         try:
             self.publish_passed()
             slept = self.ctx.clock.boot_seconds() - requested_at
-            if slept <= self.ctx.settings.quarantine_seconds / 2 and may_decide(self.ctx):
+            if slept <= self.ctx.settings.quarantine_seconds / 2 and self._was_alive():
                 stands = create_file_of(self.ctx, entry, requested_at)
+                # No process can look at a clock and send in one step.
+                is_certain = stands and self._was_alive()
             else:
-                stands = materialise(self.ctx, entry)
+                stands, is_certain = materialise(self.ctx, entry), False
             if not stands and self.ctx.lock is not None and self._is_over(entry):
                 raise overtaken(self.ctx, self.time)
+            if not is_certain and entry.kind is Kind.COMMIT and not counts(self.ctx, entry):
+                raise taken_back_meanwhile(self.ctx, self.time)
         except (UnavailableError, ObjectNotFoundError) as error:
             raise CommitStateUnknownError(
                 f"{self.time} is decided but the store stopped answering before it was published; the next write or "
@@ -209,6 +219,10 @@ class Decider:
                 base_path=self.ctx.base_path,
                 instant=self.time,
             ) from error
+
+    def _was_alive(self) -> bool:
+        """Whether no other engine can have taken the attempt for dead, nor have had the lock."""
+        return may_decide(self.ctx) and not (self.heartbeat is not None and self.heartbeat.has_paused())
 
     def _is_over(self, entry: ChainEntry) -> bool:
         """Whether the entry was given up. The chain that says so may have been trimmed while its

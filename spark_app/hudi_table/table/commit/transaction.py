@@ -22,6 +22,7 @@ from hudi_table.errors import (
     ObjectExistsError,
     OutcomeUnknownError,
     UnavailableError,
+    UnsupportedTableError,
     WriteAbortedError,
 )
 from hudi_table.model.options.write_options import FailedWrites
@@ -76,11 +77,7 @@ class Transaction:
     right: RightToWrite
     batch: str = ""
     seed: uuid.UUID = field(default_factory=uuid.uuid4)
-    heartbeat: Heartbeat = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """A claim of its own has begun to beat, if it has to."""
-        self.heartbeat = Heartbeat(self.ctx, self.time, shown=self.ctx.lock is not None and self.right.is_own)
+    heartbeat: Heartbeat = field(kw_only=True, repr=False)
 
     @property
     def time(self) -> str:
@@ -194,7 +191,7 @@ class Transaction:
     ) -> ChainEntry:
         neighbours = neighbours or Neighbours(self.ctx, self.time, self.right.claim, self.timeline)
         decider = Decider(
-            self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files, rewrite, neighbours, place
+            self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files, rewrite, neighbours, place, self.heartbeat
         )  # fmt: skip
         refuse_if_lost(self.ctx)
         with section(self.ctx):
@@ -295,9 +292,10 @@ def _recovered(ctx: TableContext, txn: Transaction, policy: FailedWrites | None,
     if not eager and (policy or ctx.settings.failed_writes) is not FailedWrites.EAGER:
         return True
     claim = txn.right.claim
-    if not recovery.recover(ctx, txn.timeline, own=claim, eager=eager):
-        return True
-    timeline = decided_timeline(ctx, txn.time, claim, txn.tail)
+    with txn.heartbeat.beats_if_shown():
+        if not recovery.recover(ctx, txn.timeline, own=claim, eager=eager):
+            return True
+        timeline = decided_timeline(ctx, txn.time, claim, txn.tail)
     if holds(timeline, txn.time, claim):
         txn.timeline = timeline
         return True
@@ -321,21 +319,30 @@ def _claim(
         floor = instant.time
         claim = planner_claim(instant.time) if planner else instant.file_name
         path = ctx.layout.timeline_path(claim)
-        if not planner:
-            Heartbeat(ctx, instant.time).begin()
+        heartbeat = Heartbeat(ctx, instant.time)
+        if not planner and not heartbeat.begin():
+            continue
         try:
             ctx.storage.put_if_absent(path, b"")
         except (ObjectExistsError, OutcomeUnknownError):
             # A claim that may be another's is never used; if it was ours after all, recovery finds it.
+            heartbeat.end()
             continue
         right = right_of(ctx, instant.time, claim, tail, is_own=not planner)
-        timeline = decided_timeline(ctx, instant.time, claim, tail, _read_ahead(ctx, right, reads))
+        try:
+            # What is carried out on the way may wait for the lock.
+            with heartbeat.beats_if_shown():
+                timeline = decided_timeline(ctx, instant.time, claim, tail, _read_ahead(ctx, right, reads))
+        except UnsupportedTableError:
+            heartbeat.end()
+            raise
         if not holds(timeline, instant.time, claim):
             retry.delete(ctx.storage, path)
+            heartbeat.end()
             floor = max(floor, comparable_time(timeline.newest_time))
             continue
         _LOG.debug("%s: claimed, on a snapshot of %d instants that completed", instant.time, len(timeline.completed))
-        return Transaction(ctx, instant, attempt, timeline, tail, right)
+        return Transaction(ctx, instant, attempt, timeline, tail, right, heartbeat=heartbeat)
     raise UnavailableError(
         f"no instant could be claimed in {CLAIM_ATTEMPTS_MAX} attempts; many writers are at work, try again",
         base_path=ctx.base_path,

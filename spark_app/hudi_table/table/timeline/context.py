@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.bounded import Bounded
+from hudi_table.model.options.heartbeats import HeartbeatSettings
 from hudi_table.model.options.values import number
 from hudi_table.model.options.write_options import FailedWrites, failed_writes
 from hudi_table.model.table.config import TableConfig
@@ -168,6 +169,8 @@ class TableContext:
     settings: TxnSettings = field(default_factory=TxnSettings)
     lock: SharedLock | None = None
     """What other engines take too where they decide."""
+    heartbeat: HeartbeatSettings = field(default_factory=HeartbeatSettings)
+    """How often other engines expect a sign of life, where they share the table under the lock."""
     tail: ChainTail | None = None
     newest_listed: str = ""
     """The greatest instant time that a listing of this process has shown, as they are compared; ''

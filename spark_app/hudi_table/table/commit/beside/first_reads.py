@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.names import HEARTBEAT
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, State, comparable_time
-from hudi_table.table.commit.beside.heartbeat import FOREIGN_SECONDS_MAX
 from hudi_table.table.commit.beside.locking import may_decide, section
 from hudi_table.table.timeline.active import list_timeline
 from hudi_table.table.timeline.context import TableContext
@@ -83,4 +82,4 @@ def _is_theirs_and_alive(ctx: TableContext, time: str) -> bool:
         beat = ctx.storage.head(f"{HEARTBEAT}/{time}")
     except ObjectNotFoundError:
         return False
-    return beat.size == 0 and (store_now(ctx) - beat.modified).total_seconds() < FOREIGN_SECONDS_MAX
+    return beat.size == 0 and (store_now(ctx) - beat.modified).total_seconds() < ctx.heartbeat.tolerance

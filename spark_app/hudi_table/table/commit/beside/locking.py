@@ -78,15 +78,19 @@ def with_lock(ctx: TableContext, lock: Mapping[str, str]) -> TableContext:
 
 def locked(ctx: TableContext, options: Mapping[str, str]) -> TableContext:
     """The table as a call with these options sees it: under the lock that they name, if they name
-    one.
+    one, with heartbeats as they say.
 
     Raises InvalidOptionError for a lock that cannot be, for another than the table was opened with,
     and for optimistic concurrency control without any.
     """
+    from hudi_table.model.options.heartbeats import heartbeat_settings
     from hudi_table.model.options.lock_settings import MODE, PREFIX, asks_for_control, lock_settings, names_lock
 
     if not any(names_lock(name) for name in options):
         return ctx
+    heartbeat = heartbeat_settings(options)
+    if heartbeat is not None:
+        ctx = replace(ctx, heartbeat=heartbeat)
     settings = lock_settings(
         options, base_path=ctx.base_path, table_name=ctx.config.name, environment=os.environ, known=ctx.lock is not None
     )

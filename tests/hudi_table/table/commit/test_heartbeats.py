@@ -1,0 +1,180 @@
+"""The heartbeats that a write shows where other engines share the table."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from hudi_table.api import HudiTable, open_table
+from hudi_table.errors import InvalidOptionError, UnsupportedTableError
+from hudi_table.model.timeline.instants import Action
+from hudi_table.table.commit import transaction
+from hudi_table.table.commit.transaction import begin
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import draw_instant
+from tests.hudi_table.table.commit.test_locking import PATIENT, base, heartbeats, row, theirs, values
+
+__all__ = ["base"]
+INTERVAL, MISSES = "hoodie.client.heartbeat.interval_in_ms", "hoodie.client.heartbeat.tolerable.misses"
+
+
+def claim_of(table: HudiTable, instant: str) -> Path:
+    ctx = table.context
+    return Path(table.base_path) / ctx.layout.timeline_path(f"{instant}.commit.requested")
+
+
+def heartbeat_of(base: Path, instant: str) -> Path:
+    return base / ".hoodie" / ".heartbeat" / instant
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Instants that were drawn."""
+    found, draw = list[str](), draw_instant
+
+    def drawing(ctx: TableContext, floor: str = "") -> str:
+        found.append(draw(ctx, floor))
+        return found[-1]
+
+    monkeypatch.setattr(transaction, "draw_instant", drawing)
+    return found
+
+
+def test_a_claim_that_is_drawn_again_leaves_no_heartbeat(
+    base: Path, monkeypatch: pytest.MonkeyPatch, drawn: list[str]
+) -> None:
+    table = open_table(base, lock=PATIENT)
+    drawing = transaction.draw_instant
+
+    def taken(ctx: TableContext, floor: str = "") -> str:
+        instant = drawing(ctx, floor)
+        if len(drawn) <= 3:
+            claim_of(table, instant).touch()
+        return instant
+
+    monkeypatch.setattr(transaction, "draw_instant", taken)
+    table.upsert(row("b", 2))
+    assert len(drawn) == 4
+    assert heartbeats(base) == []
+    assert values(table) == [1, 2]
+
+
+def test_the_heartbeat_of_another_engine_at_the_instant_that_we_draw_stays_as_it_is(
+    base: Path, monkeypatch: pytest.MonkeyPatch, drawn: list[str]
+) -> None:
+    """Hudi's writers show theirs before their claim, too; it is empty, and by that it is known as
+    theirs."""
+    table = open_table(base, lock=PATIENT)
+    drawing = transaction.draw_instant
+
+    def begun(ctx: TableContext, floor: str = "") -> str:
+        instant = drawing(ctx, floor)
+        if len(drawn) == 1:
+            heartbeat_of(base, instant).parent.mkdir(exist_ok=True)
+            heartbeat_of(base, instant).touch()
+        return instant
+
+    monkeypatch.setattr(transaction, "draw_instant", begun)
+    table.upsert(row("b", 2))
+    assert heartbeats(base) == [heartbeat_of(base, drawn[0])]
+    assert heartbeat_of(base, drawn[0]).read_bytes() == b""
+    assert not claim_of(table, drawn[0]).exists(), "the instant is the other's"
+
+
+def test_a_heartbeat_that_another_engine_wrote_over_ours_is_not_deleted(
+    base: Path, monkeypatch: pytest.MonkeyPatch, drawn: list[str]
+) -> None:
+    table = open_table(base, lock=PATIENT)
+    store = table.context.storage
+    create = type(store).put_if_absent
+
+    def creating(self: object, path: str, data: bytes) -> None:
+        if path.endswith(".requested") and len(drawn) == 1:
+            heartbeat_of(base, drawn[0]).write_bytes(b"")
+            claim_of(table, drawn[0]).touch()
+        create(self, path, data)
+
+    monkeypatch.setattr(type(store), "put_if_absent", creating)
+    table.upsert(row("b", 2))
+    assert heartbeats(base) == [heartbeat_of(base, drawn[0])]
+
+
+def test_a_write_that_is_refused_beside_a_change_of_version_leaves_no_heartbeat(base: Path) -> None:
+    table = open_table(base, lock=PATIENT)
+    note = base / ".hoodie" / ".upgrade" / "change.json"
+    note.parent.mkdir()
+    note.write_text('{"from": 6, "to": 8, "attempt": "another"}')
+    with pytest.raises(UnsupportedTableError):
+        begin(table.context, Action.COMMIT)
+    assert heartbeats(base) == []
+
+
+def begun(base: Path) -> Path:
+    end = time.monotonic() + 30
+    while not (found := heartbeats(base)) and time.monotonic() < end:
+        time.sleep(0.02)
+    return found[0]
+
+
+def beats_of(path: Path, seconds: float) -> int:
+    """How often a file is written within some seconds."""
+    ages, end = set[int](), time.monotonic() + seconds
+    while time.monotonic() < end:
+        ages.add(path.stat().st_mtime_ns)
+        time.sleep(0.02)
+    return len(ages) - 1
+
+
+@pytest.mark.parametrize("where", ["lock", "options"])
+def test_heartbeats_come_as_often_as_hudis_options_say(base: Path, where: str) -> None:
+    often = {INTERVAL: "4000", MISSES: "1"}
+    table = open_table(base, lock=PATIENT | (often if where == "lock" else {}))
+    held = theirs(base).acquire(0)
+    writing = threading.Thread(target=lambda: table.upsert(row("b", 2), options=often if where == "options" else {}))
+    writing.start()
+    try:
+        assert 2 <= beats_of(begun(base), 3.5) <= 4, "four times before others would take it for dead"
+    finally:
+        held.release()
+        writing.join(60)
+    assert values(table) == [1, 2]
+
+
+def test_heartbeats_come_within_the_interval_where_many_may_be_missed(base: Path) -> None:
+    table = open_table(base, lock=PATIENT | {INTERVAL: "10000", MISSES: "6"})
+    assert table.context.heartbeat.period == 10
+    assert table.context.heartbeat.tolerance == 60
+    assert open_table(base, lock=PATIENT).context.heartbeat.period == 30, "Hudi's defaults"
+    assert open_table(base, lock=PATIENT).context.heartbeat.tolerance == 120
+
+
+@pytest.mark.parametrize("option", [INTERVAL, MISSES])
+def test_a_heartbeat_that_never_comes_is_refused_by_the_options_name(base: Path, option: str) -> None:
+    with pytest.raises(InvalidOptionError, match=option):
+        open_table(base, lock=PATIENT | {option: "0"})
+
+
+def test_heartbeats_alone_name_no_lock(base: Path) -> None:
+    with pytest.raises(InvalidOptionError, match="names no lock"):
+        open_table(base, lock={INTERVAL: "10000"})
+
+
+def test_a_write_that_waits_for_the_lock_to_recover_others_goes_on_to_show_that_it_lives(base: Path) -> None:
+    often = {INTERVAL: "4000", MISSES: "1"}
+    table = open_table(base, lock=PATIENT | often)
+    dead = begin(open_table(base).context, Action.COMMIT).instant
+    for path in base.rglob(f"{dead.time}*"):
+        os.utime(path, (time.time() - 7200, time.time() - 7200))
+    held = theirs(base).acquire(0)
+    writing = threading.Thread(target=lambda: table.upsert(row("b", 2)))
+    writing.start()
+    try:
+        assert beats_of(begun(base), 3.5) >= 2
+    finally:
+        held.release()
+        writing.join(60)
+    assert values(table) == [1, 2]
