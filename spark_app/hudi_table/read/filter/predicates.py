@@ -21,17 +21,10 @@ import pyarrow.compute as pc
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.names import ALL_META_COLUMNS
-from hudi_table.read.filter.literals import literal
-from hudi_table.read.filter.text import COMPARISONS, Column, Literal, Logic, Parser, Predicate, Test, negate
+from hudi_table.read.filter.literals import COMPARE, compared, is_member, like
+from hudi_table.read.filter.text import COMPARISONS, Column, Literal, Logic, Operand, Parser, Predicate, Test, negate
 
-_COMPARE = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+_MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,28 +130,42 @@ def _expression(predicate: Predicate, schema: pa.Schema, negated: bool = False) 
         parts = [_expression(part, schema, negated) for part in predicate.parts]
         both = (predicate.op == "and") is not negated
         return reduce(operator.and_ if both else operator.or_, parts)
-    kinds = [_resolve(o.name, schema)[0] for o in predicate.operands if isinstance(o, Column)]
-    if not kinds:
+    if not any(isinstance(operand, Column) for operand in predicate.operands):
         raise InvalidOptionError("filter: a comparison needs a column on at least one side")
-    first, *others = [
-        pc.field(*_resolve(o.name, schema)[1]) if isinstance(o, Column) else literal(o.value, kinds[0], predicate.op)
-        for o in predicate.operands
-    ]
-    if predicate.op == "null":
-        return first.is_valid() if negated else first.is_null()
-    if predicate.op == "in":
-        if not isinstance(first, pc.Expression) or any(isinstance(item, pc.Expression) for item in others):
-            raise InvalidOptionError("filter: in takes one column and values")
-        types = {o.type for o in others}
-        found = first.isin(pa.array([o.as_py() for o in others], types.pop() if len(types) == 1 else None))
-        return ~found & first.is_valid() if negated else found
-    if predicate.op == "like":
-        if not isinstance(first, pc.Expression) or isinstance(others[0], pc.Expression):
-            raise InvalidOptionError("filter: like takes a column and a pattern in quotes")
-        test = pc.match_like(first, others[0].as_py())
+    if predicate.op not in COMPARE:
+        return _of_column(predicate, schema, negated)
+    left, right = predicate.operands
+    if isinstance(left, Column) and isinstance(right, Column):
+        test = COMPARE[predicate.op](*(pc.field(*_resolve(o.name, schema)[1]) for o in (left, right)))
+    elif isinstance(left, Column):
+        test = _compared(left, predicate.op, right, schema)
     else:
-        left, right = (o if isinstance(o, pc.Expression) else pc.scalar(o) for o in (first, others[0]))
-        test = _COMPARE[predicate.op](left, right)
+        test = _compared(right, _MIRRORED[predicate.op], left, schema)
+    return ~test if negated else test
+
+
+def _compared(column: Operand, op: str, value: Operand, schema: pa.Schema) -> pc.Expression:
+    assert isinstance(column, Column)
+    assert isinstance(value, Literal)
+    kind, path = _resolve(column.name, schema)
+    return compared(pc.field(*path), op, value.value, kind)
+
+
+def _of_column(predicate: Test, schema: pa.Schema, negated: bool) -> pc.Expression:
+    """A test of one column that is no comparison."""
+    first, *others = predicate.operands
+    values = [operand.value for operand in others if isinstance(operand, Literal)]
+    if not isinstance(first, Column) or len(values) < len(others):
+        takes = "one column and values" if predicate.op == "in" else "a column and a pattern in quotes"
+        raise InvalidOptionError(f"filter: {predicate.op} takes {takes}")
+    kind, path = _resolve(first.name, schema)
+    column = pc.field(*path)
+    if predicate.op == "null":
+        return column.is_valid() if negated else column.is_null()
+    if predicate.op == "in":
+        found = is_member(column, values, kind)
+        return ~found & column.is_valid() if negated else found
+    test = like(column, values[0], kind)
     return ~test if negated else test
 
 

@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -117,6 +118,105 @@ def test_tuples_mean_what_their_text_means(tuples: object, text: str) -> None:
     assert matching(text)
 
 
+WIDE = pa.table(
+    {
+        "n": [0, 1, 2, 3],
+        "tiny": pa.array([-128, 1, None, 127], pa.int8()),
+        "long": pa.array([2**53 + 1, -(2**63), None, 2**63 - 1], pa.int64()),
+        "cents": pa.array(
+            [Decimal("1.10"), Decimal("-99999999.99"), None, Decimal("99999999.99")], pa.decimal128(10, 2)
+        ),
+        "fine": pa.array(
+            [Decimal("1.1234567890"), Decimal("-1.5"), None, Decimal("1234567890123456789012345678.0123456789")],
+            pa.decimal128(38, 10),
+        ),
+        "ms": pa.array([1, -(2**63), None, 2**63 - 1], pa.int64()).view(pa.timestamp("ms")),
+        "near": pa.array([1.1, -0.0, None, math.inf], pa.float32()),
+        "real": [1.1, -0.0, None, math.nan],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("long > 9007199254740992.5", [0, 3]),
+        ("long > 9007199254740993.5", [3]),
+        ("long >= 9007199254740992.5", [0, 3]),
+        ("long < 9007199254740993.5", [0, 1]),
+        ("9007199254740993.5 > long", [0, 1]),
+        ("long = 9007199254740993.0", [0]),
+        ("long = 1.5", []),
+        ("not long = 1.5", [0, 1, 3]),
+        ("long != 1.5", [0, 1, 3]),
+        ("long between 0.5 and 9007199254740993.5", [0]),
+        ("long in (9007199254740993, 1.5, 1e40)", [0]),
+        ("long not in (9007199254740993, 1.5)", [1, 3]),
+        ("long in (1.5)", []),
+        ("long not in (1.5)", [0, 1, 3]),
+        ("long < 9223372036854775808", [0, 1, 3]),
+        ("long > 9223372036854775808", []),
+        ("not long > 9223372036854775808", [0, 1, 3]),
+        ("long >= -9223372036854775808.5", [0, 1, 3]),
+        ("long <= -9223372036854775808.5", []),
+        ("long > 1e999999999", []),
+        ("long > 1e-999999999", [0, 3]),
+        ("tiny < 3000000000", [0, 1, 3]),
+        ("tiny >= 126.5", [3]),
+        ("tiny in (127, 128)", [3]),
+        ("cents > 1.0999999999", [0, 3]),
+        ("cents >= 1.105", [3]),
+        ("cents = 1.105", []),
+        ("cents != 1.105", [0, 1, 3]),
+        ("cents in (1.1, 2.505)", [0]),
+        ("cents in (1.105)", []),
+        ("cents in (1, 99999999.99)", [3]),
+        ("cents > 12345678901234567890123456789012345678", []),
+        ("cents < 1e30", [0, 1, 3]),
+        ("fine > 1.123456789012", [3]),
+        ("fine >= 1.12345678899", [0, 3]),
+        ("fine > 12345678901234567890123456789.5", []),
+        ("fine = 1234567890123456789012345678.0123456789", [3]),
+        (("cents", "in", [1.1, Decimal("99999999.99")]), [0, 3]),
+        (("long", "in", [np.int64(2**53 + 1), np.float64(0.5)]), [0]),
+        ("ms > '1970-01-01 00:00:00.0005'", [0, 3]),
+        ("ms = '1970-01-01 00:00:00.0015'", []),
+        ("ms in ('1970-01-01 00:00:00.001', '1970-01-01 00:00:00.0015')", [0]),
+    ],
+)
+def test_a_constant_that_the_type_of_the_column_does_not_hold_is_compared_exactly(
+    condition: object, expected: list[int]
+) -> None:
+    assert matching(condition, WIDE) == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("real = 0", [1]),
+        ("real in (0)", [1]),
+        ("real in (0, 5)", [1]),
+        ("real not in (0)", [0, 3]),
+        ("real != 0", [0, 3]),
+        ("near in (-0.0)", [1]),
+        ("near = 1.1", [0]),
+        ("near in (1.1)", [0]),
+        ("near in (1.1, 1e300)", [0]),
+        ("near != 1.1", [1, 3]),
+        ("near not in (1.1)", [1, 3]),
+        ("near > 1e300", [3]),
+        ("near = 1e300", []),
+        (("real", "=", math.nan), []),
+        (("real", "in", [math.nan]), []),
+        (("real", "not in", [math.nan]), [0, 1, 3]),
+        (("near", "=", math.inf), [3]),
+        (("near", "in", [math.inf]), [3]),
+    ],
+)
+def test_in_of_floats_finds_what_equals_finds(condition: object, expected: list[int]) -> None:
+    assert matching(condition, WIDE) == expected
+
+
 def test_an_expression_reports_the_columns_that_it_reads() -> None:
     condition = (pc.field("ts") > 5) & (pc.field("place", "zip") == 2)
     found = Filter.of(condition)
@@ -143,6 +243,10 @@ def test_a_filter_reports_its_columns_in_the_order_of_the_schema() -> None:
         ("ts = true", "True does not compare"),
         ("ok = 1", "1 does not compare"),
         ("day = '2024-13-01'", "'2024-13-01' does not compare with a column of type date32"),
+        (("ts", ">", math.inf), "inf does not compare with a column of type int64"),
+        (("price", ">", math.nan), "nan does not compare with a column of type decimal128"),
+        ("ratio > 1e400", "does not compare with a column of type double"),
+        ("ts > 1e9999999999999999999999", "does not compare with a column of type int64"),
         ("at = 'noon'", "'noon' does not compare with a column of type timestamp"),
         ("place = 1", "name a field in it"),
         ("ts like '1%'", "like compares string columns"),
