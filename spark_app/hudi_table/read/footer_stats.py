@@ -48,10 +48,21 @@ def ranges(metadata: Any, names: set[str]) -> tuple[dict[str, Any], dict[str, An
         group = metadata.row_group(number)
         for position in range(group.num_columns):
             column = group.column(position)
-            found = column.statistics if column.path_in_schema in names else None
-            if found is None or not found.has_min_max or found.min != found.min or found.max != found.max:
-                continue
-            low.setdefault(column.path_in_schema, []).append(found.min)
-            high.setdefault(column.path_in_schema, []).append(found.max)
+            found = ends(column.statistics) if column.path_in_schema in names else None
+            if found is not None:
+                low.setdefault(column.path_in_schema, []).append(found[0])
+                high.setdefault(column.path_in_schema, []).append(found[1])
     whole = {name for name, values in low.items() if len(values) == metadata.num_row_groups}
     return {name: min(low[name]) for name in whole}, {name: max(high[name]) for name in whole}
+
+
+def ends(statistics: Any) -> tuple[Any, Any] | None:
+    """Smallest and largest value of a column in a row group; None where they are not told, NaN, or
+    moments that Python does not have: it knows the years from 1 to 9999."""
+    if statistics is None or not statistics.has_min_max:
+        return None
+    try:
+        low, high = statistics.min, statistics.max
+    except (OverflowError, ValueError):
+        return None
+    return (low, high) if low == low and high == high else None

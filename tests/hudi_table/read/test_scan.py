@@ -297,6 +297,35 @@ def test_planned_files_have_whole_paths_rows_and_ranges(tmp_path: Path) -> None:
         assert row["minimum"]["id"] == pc.min(ours["id"]).as_py()
 
 
+@pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
+def test_moments_that_python_does_not_have_are_filtered_ordered_by_and_told_as_unknown(kind: str) -> None:
+    far, moments, days = 253_402_300_800_000_000, pa.timestamp("us", "UTC"), pa.date32()
+    rows = pa.table(
+        {
+            "id": ["future", "epoch", "past"],
+            "at": pa.array([far, 0, -(2**63)], moments),
+            "day": pa.array([2**31 - 1, 0, -800_000], days),
+            "n": [1, 2, 3],
+        }
+    )
+    made = create_table(
+        f"memory://{uuid.uuid4().hex}/t", rows.schema, record_key="id", type=kind, ordering_fields="at",
+        index={"type": "Bucket", "buckets": 1},
+    )  # fmt: skip
+    made.write(rows, operation="bulk_insert")
+    made.upsert(rows.slice(0, 1).set_column(3, "n", [[10]]))
+    assert dict(zip(*made.scan(["id", "n"]).to_arrow().to_pydict().values(), strict=True)) == {
+        "future": 10, "epoch": 2, "past": 3,
+    }  # fmt: skip
+    assert made.scan(["id"], "at > '2020-01-01'").to_arrow()["id"].to_pylist() == ["future"]
+    assert made.scan(["id"], "at < '1970-01-01' and day < '0001-01-01'").to_arrow()["id"].to_pylist() == ["past"]
+    assert made.scan(filter="day >= '1970-01-01'").count() == 2
+    (told,) = made.scan().plan_files(statistics=True).select(["rows", "minimum"]).to_pylist()
+    assert (told["rows"], told["minimum"]["at"], told["minimum"]["day"], told["minimum"]["id"]) == (
+        3, None, None, "epoch",
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("module", "method"), [("pandas", "to_pandas"), ("polars", "to_polars"), ("duckdb", "to_duckdb")]
 )

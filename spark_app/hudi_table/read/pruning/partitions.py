@@ -25,6 +25,7 @@ from hudi_table.model.table.config import PartitionField, PartitionType, TableCo
 from hudi_table.model.table.index_properties import keys_move
 from hudi_table.model.table.properties import generator_class
 from hudi_table.read.filter.predicates import Bound
+from hudi_table.read.footer_stats import ends
 
 _NULL_SEGMENTS = (DEFAULT_PARTITION, "default")
 _INPUT_UNITS = {"UNIX_TIMESTAMP": "seconds", "EPOCHMILLISECONDS": "milliseconds", "EPOCHMICROSECONDS": "microseconds"}
@@ -100,11 +101,12 @@ def _has_order(kind: pa.DataType) -> bool:
 
 
 def _range(name: str, statistics: Any, schema: pa.Schema) -> pc.Expression:
-    if statistics is None or not statistics.has_min_max:
+    found = ends(statistics)
+    if found is None:
         return anything()
     kind, column = schema.field(name).type, pc.field(name)
     try:
-        low, high = (pc.scalar(pa.scalar(value, kind)) for value in (statistics.min, statistics.max))
+        low, high = (pc.scalar(pa.scalar(value, kind)) for value in found)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         return anything()
     if statistics.has_null_count and statistics.null_count == 0:
