@@ -2,8 +2,8 @@
 
 DuckDB hands the columns that it needs and the conditions that it can express to `scanner` of a
 `pyarrow.dataset.Dataset`, and does not check these conditions again: here they join the scan's own
-filter, so that they prune partitions, buckets, row groups and rows. Facts (DuckDB 2.0): comparisons
-of floats are not handed down, for NaN is DuckDB's greatest number; `in` comes wrapped in an
+filter, so that they prune partitions, buckets, row groups and rows. Facts (DuckDB 2.0): of floats
+equality alone is handed down, for NaN is DuckDB's greatest number; `in` comes wrapped in an
 `if_else`, from which Arrow concludes nothing, so what it means is said once more beside it.
 """
 
@@ -15,6 +15,7 @@ from typing import NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.types as pt
 
 from hudi_table.errors import HudiError, InvalidRequestError
 from hudi_table.read.files import stream
@@ -111,6 +112,7 @@ def _with_values(condition: pc.Expression) -> pc.Expression:
     """The condition, and beside it the values that it leaves to columns in the plain form."""
     for name, values in possible_values(tree(condition)).items():
         kinds = {value.type for value in values}
-        if len(kinds) == 1 and all(value.is_valid for value in values):
-            condition = condition & pc.field(name).isin(pa.array([v.as_py() for v in values], kinds.pop()))
+        # Not of floats, of which DuckDB hands down equality: a set of Arrow's holds one of the two zeros.
+        if len(kinds) == 1 and all(value.is_valid and not pt.is_floating(value.type) for value in values):
+            condition = condition & pc.field(name).isin(pa.array(list(values), kinds.pop()))
     return condition

@@ -135,6 +135,21 @@ def test_columns_and_conditions_are_handed_down(
     assert set(plan.reads.names) <= {"n", "id", "city"}
 
 
+@pytest.mark.parametrize("condition", ["ratio = 0", "ratio in (0.0, 7.0)", "near = 0", "near in (0.0, 7.0)"])
+def test_both_zeros_of_a_column_with_logs_are_found(
+    tmp_path: Path, connection: duckdb.DuckDBPyConnection, condition: str
+) -> None:
+    rows = pa.table(
+        {"id": ["a", "b", "c"], "ratio": [-0.0, 0.0, 1.0], "near": pa.array([-0.0, 0.0, 1.0], pa.float32())}
+    )
+    made = create_table(str(tmp_path / "t"), rows.schema, record_key="id", type="MergeOnRead")
+    made.upsert(rows)
+    made.upsert(rows.slice(2))
+    made.upsert(rows.slice(2))
+    found = made.scan().to_duckdb(connection).filter(condition).project("id").order("id").fetchall()
+    assert found == [("a",), ("b",)]
+
+
 def test_a_join_with_itself_reads_one_snapshot(table: HudiTable, connection: duckdb.DuckDBPyConnection) -> None:
     connection.register("t", table.scan(filter="n > 0").duckdb_source())
     (found,) = connection.sql("select count(*) from t a join t b using (id) where b.n > 0").fetchall()
