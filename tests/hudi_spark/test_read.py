@@ -108,7 +108,39 @@ def test_filters_of_spark_are_pushed_where_both_sides_switch_it_on(spark, table)
         assert past.where("city = 'y'").collect() == []  # what pushes filters reads as of the same moment
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
-    assert as_condition(object()) is None  # type: ignore[arg-type] # a filter that a later Spark may send
+    assert as_condition(object(), SCHEMA) is None  # type: ignore[arg-type] # a filter that a later Spark may send
+
+
+def test_filters_of_spark_that_are_pushed_find_the_rows_that_spark_finds(spark, tmp_path):
+    numbers = pa.table(
+        {
+            "id": ["one", "nan", "negative zero", "zero", "null"],
+            "d": [1.0, float("nan"), -0.0, 0.0, None],
+            "f": pa.array([1.0, float("nan"), -0.0, 0.0, None], pa.float32()),
+            "i": pa.array([1, 2, 3, 4, None], pa.int32()),
+        }
+    )
+    made = create_table(str(tmp_path / "n"), numbers.schema, record_key="id", index="Simple")
+    made.insert(numbers)
+    conditions = [
+        "d > 0.5",
+        "d = double('nan')",
+        "d in (0.0D, 7.0D)",
+        "d = 0.0D",
+        "f >= float('nan')",
+        "f in (float(0))",
+    ]
+    conditions += ["i in (1, null)", "i in (1, 2, null)", "i = null", "i > 2.5", "i in (cast(null as int), 9)"]
+    plain = spark.read.format("hudi").load(made.base_path)
+    wanted = [{row.id for row in plain.where(condition).collect()} for condition in conditions]
+    assert wanted[:3] == [{"one", "nan"}, {"nan"}, {"negative zero", "zero"}]
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        pushing = spark.read.format("hudi").option("pushFilters", "true").load(made.base_path)
+        found = [{row.id for row in pushing.where(condition).collect()} for condition in conditions]
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+    assert found == wanted
 
 
 def test_files_that_statistics_of_the_metadata_table_rule_out_are_not_opened(spark, tmp_path):

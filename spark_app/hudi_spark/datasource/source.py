@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as pt
 from pyspark.sql import datasource as ds
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
@@ -155,7 +156,8 @@ class PushingReader(SnapshotReader):
     def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:  # noqa: N802 - Spark's name
         """Narrow the plan by the filters that we can express, and give all back: Spark checks the
         rows as well."""
-        known = [condition for condition in map(as_condition, filters) if condition is not None]
+        conditions = [as_condition(item, self.schema) for item in filters]
+        known = [condition for condition in conditions if condition is not None]
         if known and self._request.query != "cdc":
             table = table_of(self._spark_options, self._request)
             self.plan = _in_columns(plan_of(self._request, table, known), self._request, table, self.schema, known)
@@ -214,8 +216,9 @@ def _in_columns(
     return plan_of(replace(request, columns=tuple(schema.names), meta=False), table, conditions)
 
 
-def as_condition(item: ds.Filter) -> tuple[str, str, object] | None:
-    """A filter of Spark as (column, operator, value), or None for what we do not push."""
+def as_condition(item: ds.Filter, schema: pa.Schema) -> tuple[str, str, object] | None:
+    """A filter of Spark as (column, operator, value), or None for what we do not push: what is not
+    known, and floats, among which Spark has NaN as the greatest and equal to itself."""
     operators = {
         ds.EqualTo: "=",
         ds.GreaterThan: ">",
@@ -225,9 +228,10 @@ def as_condition(item: ds.Filter) -> tuple[str, str, object] | None:
     }
     attribute: Sequence[str] = getattr(item, "attribute", ())
     value: Any = getattr(item, "value", None)
-    if len(attribute) != 1:
+    if len(attribute) != 1 or attribute[0] not in schema.names or pt.is_floating(schema.field(attribute[0]).type):
         return None
     if isinstance(item, ds.In):
-        return (attribute[0], "in", list(value))
+        # Nothing equals a null, so it finds no row.
+        return (attribute[0], "in", [member for member in value if member is not None])
     operator = operators.get(type(item))
-    return None if operator is None else (attribute[0], operator, value)
+    return None if operator is None or value is None else (attribute[0], operator, value)
