@@ -3,7 +3,8 @@
 obstore gives few classes; the rest stands in the text: the HTTP status, the store's error code, and
 whether the connection was ever made (`kind: Connect`). Measured on obstore 0.12.1: an exclusive
 create that S3 answers with 409 `ConditionalRequestConflict` (not done, try again) also comes as
-AlreadyExistsError, a missing bucket as a missing object, and a listing's 403 as GenericError.
+AlreadyExistsError, as does any other 409, a missing bucket as a missing object, a lease as a
+condition that does not hold, and a listing's 403 as GenericError.
 
 Panics of its Rust code end here too. pyo3 raises one as `PanicException`, a BaseException that no
 `except Exception` takes and that no module offers for import: it is known by its name. Its text may
@@ -39,6 +40,16 @@ _SIGNED = re.compile(r"\?[^\s\"')]*=[^\s\"')]*")
 _SLOW_DOWN = frozenset({"SlowDown", "SlowDownRead", "RequestLimitExceeded", "TooManyRequests", "ServerBusy"})
 """The store says that it has not even tried. Any other 503 may be a proxy's, which has passed the
 request on, or MinIO's SlowDownWrite, by which it means that some of its disks have written."""
+_NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
+_CONFLICTS = frozenset({"", "ConditionalRequestConflict", "OperationAborted", "ConcurrentModification"})
+"""With 409: another create of the same object is running, nothing was done. Any other 409 means a
+state of the bucket or of the object that no repetition changes."""
+_SESSION_ENDED = frozenset({"ExpiredToken", "InvalidToken", "TokenRefreshRequired"})
+_NEXT_STEPS = {
+    "BlobImmutableDueToPolicy": "a policy keeps the object as it is: lift it, or keep the table in a container without one",
+    "ContainerBeingDeleted": "the container is being deleted: create it when that is done, or correct the location",
+    "LeaseIdMissing": "another program holds a lease on the object: end it",
+}
 _NO_CREDENTIALS = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
 """Where a cloud's machines ask for credentials: the last place that is looked at."""
 _GIVE = {
@@ -76,19 +87,23 @@ def translate(error: Exception, *, path: str, where: str, scheme: str, writes: b
     of store (s3, gs, az, …); `writes`: it was a mutating request."""
     text = str(error)
     status = int(match[1]) if (match := _STATUS.search(text)) else None
-    code = match[1] if (match := _CODE.search(text)) else ""
+    code = _code(text)
     kind = type(error).__name__
-    if code == "NoSuchBucket":
+    if code in _NO_BUCKET:
         return InvalidRequestError(f"{where} does not exist: create it, or correct the location", path=path)
     if code == "BlobAlreadyExists":
         # Azure's answer to a create of what is there, with 409.
         return ObjectExistsError(f"{path!r} exists already in {where}", path=path)
-    if status == 409:
+    if status == 409 and writes and code in _CONFLICTS:
         return ConflictingCreateError(f"{where} was just being asked to create {path!r} by another writer", path=path)
-    if kind == "AlreadyExistsError" or status == 412:
+    if (kind == "AlreadyExistsError" or status == 412) and status != 409 and not _is_of_a_lease(code):
         return ObjectExistsError(f"{path!r} exists already in {where}", path=path)
     if any(place in text for place in _NO_CREDENTIALS):
         return AccessDeniedError(f"no credentials for {where}: {_GIVE.get(scheme, _GIVE_AZURE)}")
+    if code in _SESSION_ENDED:
+        return AccessDeniedError(
+            f"{where} takes the session token no more ({code}): get new credentials and open the table again", path=path
+        )
     if status in (401, 403) or kind in ("PermissionDeniedError", "UnauthenticatedError"):
         return _denied(code, path, where, scheme)
     if isinstance(error, FileNotFoundError) or kind == "NotFoundError":
@@ -98,6 +113,21 @@ def translate(error: Exception, *, path: str, where: str, scheme: str, writes: b
     if kind == "InvalidPathError":
         return CorruptTableError(f"{where} holds an object that no table can have: {_first_line(text)}", path=path)
     return _unanswered(text, status, code, path=path, where=where, scheme=scheme, writes=writes)
+
+
+def is_of_the_condition(error: Exception) -> bool:
+    """Whether a conditional write was refused because the object is another one, or is gone; not
+    because its bucket is missing or somebody holds a lease."""
+    code = _code(str(error))
+    return code not in _NO_BUCKET and not _is_of_a_lease(code)
+
+
+def _code(text: str) -> str:
+    return match[1] if (match := _CODE.search(text)) else ""
+
+
+def _is_of_a_lease(code: str) -> bool:
+    return code.startswith("Lease")
 
 
 def unpanicked(call: Callable[[], T], instead: Callable[[], HudiError]) -> T:
@@ -138,8 +168,9 @@ def _unanswered(
     if "redirect" in text and status is None:
         advice = "set the bucket's own region" if scheme == "s3" else "correct the location or the endpoint"
         return InvalidRequestError(f"{where} answered with a redirect: {advice}", path=path)
-    if status is not None and 400 <= status < 500 and status not in (408, 429):
-        return InvalidRequestError(f"{where} refused the request for {path!r} with {status} {code}".rstrip(), path=path)
+    if status is not None and 400 <= status < 500 and status not in (408, 429) and code != "RequestTimeout":
+        refused = f"{where} refused the request for {path!r} with {status} {code}".rstrip()
+        return InvalidRequestError(f"{refused}: {_NEXT_STEPS[code]}" if code in _NEXT_STEPS else refused, path=path)
     if _NEVER_CONNECTED.search(text):
         return UnavailableError(
             f"{where} cannot be reached: {_cause(text)}; check the endpoint and the network", path=path

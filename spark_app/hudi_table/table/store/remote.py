@@ -28,6 +28,7 @@ from hudi_table.errors import (
 from hudi_table.table.store.errors import (
     ConflictingCreateError,
     ObjectChangedError,
+    is_of_the_condition,
     is_range_of_nothing,
     panicked,
     translate,
@@ -196,7 +197,7 @@ class ObjectStorage:
             try:
                 result = obstore.put(self._once, key, data, mode=mode)
             except (PreconditionError, NotFoundError) as error:
-                if isinstance(error, NotFoundError) and "NoSuchBucket" in str(error):
+                if not is_of_the_condition(error):
                     raise
                 raise ObjectExistsError(f"{path!r} is not the version that was read", path=path) from error
             return result["e_tag"], result.get("version")

@@ -4,14 +4,17 @@ its refusals mean."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
 
 from hudi_table.api import create_table, open_table
-from hudi_table.errors import ObjectNotFoundError
+from hudi_table.errors import InvalidRequestError, ObjectExistsError, ObjectNotFoundError
 from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.owned.versioned import versioned_objects
+from hudi_table.table.store.ports import ObjectInfo, Storage
 from tests.support.azure import BlobService, running_azure
 
 pytestmark = pytest.mark.s3
@@ -63,3 +66,53 @@ def test_a_table_on_azure_with_base_files_above_a_mebibyte_is_read_and_changed(a
     open_table(azure.uri("flights"), storage_options=azure.options).upsert(rows.slice(0, 10))
     found = open_table(azure.uri("flights"), storage_options=azure.options).scan(filter="ts < 20").to_arrow()
     assert sorted(found["id"].to_pylist()) == rows["id"].to_pylist()[:20]
+
+
+WRITES: dict[str, Callable[[Storage], object]] = {
+    "put": lambda storage: storage.put("x", b"2"),
+    "put_if_absent": lambda storage: storage.put_if_absent("x", b"2"),
+    "replace": lambda storage: storage.replace(ObjectInfo("x", 1, datetime.now(UTC), '"0x1"'), b"2"),
+    "create a version": lambda storage: versioned_objects(storage).create("x", b"2"),
+}
+EVERY = {**WRITES, "get": lambda storage: storage.get("x"), "open_read": lambda storage: storage.open_read("x")}
+
+
+@pytest.mark.parametrize("call", EVERY)
+def test_a_container_that_does_not_exist_is_named_by_every_request(azure: BlobService, call: str) -> None:
+    """Reads were told that the object is missing, and writes that they are lost."""
+    with pytest.raises(InvalidRequestError, match="az://nowhere/ does not exist: create it"):
+        EVERY[call](open_storage("az://nowhere/t", azure.options))
+
+
+@pytest.mark.parametrize("call", WRITES)
+@pytest.mark.parametrize(
+    ("refusal", "says"),
+    [
+        ((409, "BlobImmutableDueToPolicy"), "a policy keeps the object as it is"),
+        ((409, "ContainerBeingDeleted"), "the container is being deleted"),
+        ((412, "LeaseIdMissing"), "holds a lease on the object: end it"),
+    ],
+    ids=str,
+)
+def test_a_refusal_that_no_other_writer_is_the_reason_of_is_told_as_it_is(
+    azure: BlobService, call: str, refusal: tuple[int, str], says: str
+) -> None:
+    azure.refuse = refusal
+    with pytest.raises(InvalidRequestError, match=says):
+        WRITES[call](open_storage(azure.uri("t"), {**azure.options, "retries": "2"}))
+    assert len(azure.requests) == 1
+
+
+def test_exclusive_and_conditional_writes_find_what_is_there(azure: BlobService) -> None:
+    storage = open_storage(azure.uri("t"), azure.options)
+    storage.put_if_absent("x", b"1")
+    with pytest.raises(ObjectExistsError):
+        storage.put_if_absent("x", b"2")
+    objects = versioned_objects(storage)
+    _, version = objects.get("x")
+    objects.replace("x", b"3", version)
+    with pytest.raises(ObjectExistsError):
+        objects.replace("x", b"4", version)
+    storage.delete("x")
+    with pytest.raises(ObjectExistsError):
+        objects.replace("x", b"4", version)
