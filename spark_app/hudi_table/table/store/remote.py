@@ -11,6 +11,7 @@ upload in parts under a condition.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
@@ -46,6 +47,8 @@ _PART_BYTES = 8 << 20
 """Size of one part of a streamed upload; S3 takes 10,000 parts, so an object of 80 GB."""
 _PAGE = 1000
 """Objects of one request of a listing, as S3 gives them."""
+_ASKED_IN: set[int] = set()
+"""Processes that have asked obstore, this one and those that it was forked from."""
 _FAILURES = (BaseError, OSError, ValueError)
 """What obstore raises: its own classes, FileNotFoundError, and ValueError for paths."""
 
@@ -216,6 +219,7 @@ class ObjectStorage:
                 return obstore.open_writer(self._store, key, buffer_size=_PART_BYTES, max_concurrency=parts)
 
             def hand_over(action: Callable[[], Any]) -> Any:
+                self._refuse_fork()
                 return self._pace.hand_over(lambda: self._translated(path, action, writes=True))
 
             sink = _Sink(open_writer, hand_over)
@@ -260,7 +264,19 @@ class ObjectStorage:
 
     def _request(self, path: str, request: Callable[[], T], *, writes: bool = False, exclusive: bool = False) -> T:
         """The reply, in its turn and sent again as `Pace.send` says."""
+        self._refuse_fork()
         return self._pace.send(lambda: self._translated(path, request, writes=writes), exclusive=exclusive)
+
+    def _refuse_fork(self) -> None:
+        """obstore starts its threads with the first request of a process. Who is forked afterwards
+        has none of them and would wait for ever."""
+        _ASKED_IN.add(os.getpid())
+        if len(_ASKED_IN) > 1:
+            raise InvalidRequestError(
+                f"{self._where} cannot be asked in process {os.getpid()}, which was forked from one that had asked a store: start "
+                "processes by the method 'spawn' or 'forkserver', or fork before the first request",
+                base_path=self._uri,
+            )
 
     def _translated(self, path: str, request: Callable[[], T], *, writes: bool = False) -> T:
         """The one way to obstore: its errors become ours, a panic an InvariantError."""
