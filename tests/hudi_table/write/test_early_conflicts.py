@@ -8,11 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from hudi_table.api import HudiTable, open_table
-from hudi_table.errors import WriteConflictError
+from hudi_table.errors import UnavailableError, WriteConflictError
 from hudi_table.model.names import TEMP, MarkerType, parse_data_file
 from hudi_table.table.commit.beside.early_conflicts import EarlyConflicts
 from hudi_table.table.commit.markers import MarkedFile, markers_among
 from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import load_timeline
 from tests.hudi_table.write.test_conflicts import LAYOUTS, Meanwhile
 from tests.support.written import INDEXES, contents, new_table, rows
 
@@ -109,6 +110,21 @@ def test_markers_that_were_left_behind_are_passed_over(table: HudiTable) -> None
     during(table, copied)
     table.upsert(rows(("a", "x", 30)), options=EARLY)
     assert ("a", "x", 30) in contents(table)
+
+
+def test_a_write_that_failed_and_waits_out_its_quarantine_is_passed_over(table: HudiTable) -> None:
+    """Its claim and its markers are there until nothing of it can come any more."""
+
+    def unanswered() -> None:
+        raise UnavailableError("the store has gone")
+
+    with pytest.raises(UnavailableError):
+        table.upsert(rows(("a", "x", 10)), engine=Meanwhile(unanswered))
+    storage = table.context.storage
+    assert storage.list(TEMP)
+    assert len(load_timeline(table.context).pending) == 2, "the write, and what takes it back"
+    open_table(table.base_path).upsert(rows(("a", "x", 20)), options=EARLY)
+    assert contents(table) == [("a", "x", 20), ("b", "y", 2)]
 
 
 def test_who_executes_a_compaction_is_no_conflict() -> None:

@@ -128,7 +128,9 @@ class _Clustering(Rewrite):
             from hudi_table.table.commit.beside.early_conflicts import EarlyConflicts
 
             groups = [(item.partition, item.file_id) for item in self.plan.slices]
-            EarlyConflicts.of(self._ctx).refuse_beside(self._ctx.storage, self._txn.time, groups)
+            EarlyConflicts.of(self._ctx).refuse_beside(
+                self._ctx.storage, self._txn.time, groups, tail=self._txn.tail.sequence
+            )
         store_rings(self._txn, self._rings)
         conflict_keys = group_conflict_keys((item.partition, item.file_id) for item in self.plan.slices)
         conflict_keys |= ring_conflict_keys(list(self._rings)) | {f"instant:{self._txn.time}"}

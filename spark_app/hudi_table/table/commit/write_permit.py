@@ -177,7 +177,7 @@ class RightToWrite:
         all_at_once(self.storage, [*beside, *puts])
         self.marks.files.update(file.path for file in new)
         if new and self.early is not None:
-            self.early.refuse(self.storage, self.instant, new)
+            self.early.refuse(self.storage, self.instant, new, tail=self.tail)
 
     def _put_marker(self, path: str, data: bytes) -> None:
         self.marks.objects.append(path)

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from hudi_table.errors import ObjectNotFoundError, WriteConflictError
-from hudi_table.model.names import HEARTBEAT, TEMP, bucket_of_file_id, parse_data_file
+from hudi_table.model.names import CHAIN, HEARTBEAT, TEMP, bucket_of_file_id, parse_data_file
+from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path, sequence_of
 from hudi_table.model.timeline.instants import Action, comparable_time, parse_instant
 from hudi_table.table.commit.markers import MarkedFile, markers_among
 from hudi_table.table.store.ports import ObjectInfo, Storage
@@ -38,10 +39,11 @@ class EarlyConflicts:
         """Those of a table."""
         return cls(ctx.layout.timeline_folder, ctx.settings.suspect_after_seconds)
 
-    def refuse(self, storage: Storage, own: str, files: Iterable[MarkedFile]) -> None:
+    def refuse(self, storage: Storage, own: str, files: Iterable[MarkedFile], *, tail: int = 0) -> None:
         """Look for earlier writes that go on and have markers in the file groups, or buckets, of
-        `files`, whose markers of the instant `own` are there. Raises WriteConflictError."""
-        found = self._writing(storage, {_group(file.partition, file.name) for file in files}, own)
+        `files`, whose markers of the instant `own` are there. `tail`: an entry of the chain that is
+        known. Raises WriteConflictError."""
+        found = self._writing(storage, {_group(file.partition, file.name) for file in files}, own, tail)
         if found is not None:
             time, (partition, group) = found
             raise WriteConflictError(
@@ -51,10 +53,10 @@ class EarlyConflicts:
                 instant=own,
             )
 
-    def refuse_beside(self, storage: Storage, own: str, groups: Iterable[tuple[str, str]]) -> None:
+    def refuse_beside(self, storage: Storage, own: str, groups: Iterable[tuple[str, str]], *, tail: int = 0) -> None:
         """Look for any write that goes on and has markers in these groups, (partition, file id),
         which the instant `own` rewrites. Raises WriteConflictError."""
-        found = self._writing(storage, {(partition, _place(file_id)) for partition, file_id in groups}, None)
+        found = self._writing(storage, {(partition, _place(file_id)) for partition, file_id in groups}, None, tail)
         if found is not None:
             time, (partition, group) = found
             raise WriteConflictError(
@@ -65,12 +67,13 @@ class EarlyConflicts:
             )
 
     def _writing(
-        self, storage: Storage, groups: set[tuple[str, str]], before: str | None
+        self, storage: Storage, groups: set[tuple[str, str]], before: str | None, tail: int
     ) -> tuple[str, tuple[str, str]] | None:
         """The oldest write, of those before an instant, that goes on and has markers in `groups`,
         and where.
 
-        One listing; of who is found in it the batched markers, and the claim where groups meet.
+        One listing; of who is found in it the batched markers, and where groups meet the claim and
+        the chain: markers of what was given up stay while its quarantine lasts.
         """
         found: dict[str, list[ObjectInfo]] = {}
         for info in storage.list(TEMP):
@@ -80,7 +83,7 @@ class EarlyConflicts:
             if now is None or (before is not None and comparable_time(time) >= comparable_time(before)):
                 return None
             meeting = sorted(groups & _marked_groups(storage, time, found[time]))
-            if meeting and self._goes_on(storage, time, found[time], now):
+            if meeting and self._goes_on(storage, time, found[time], now) and not _is_given_up(storage, time, tail):
                 return time, meeting[0]
         return None
 
@@ -96,6 +99,22 @@ class EarlyConflicts:
         with suppress(ObjectNotFoundError):
             signs.append(storage.head(f"{HEARTBEAT}/{time}").modified)
         return (now - max(signs)).total_seconds() < self.suspect_after_seconds
+
+
+def _is_given_up(storage: Storage, time: str, tail: int) -> bool:
+    """Whether the chain aborts an instant."""
+    listed = storage.list(CHAIN, start_after=entry_path(tail - 1) if tail > 1 else None)
+    newest = max((number for info in listed if (number := sequence_of(info.path)) is not None), default=0)
+    for number in range(newest, 0, -1):
+        try:
+            entry = ChainEntry.from_json(storage.get(entry_path(number)))
+        except ObjectNotFoundError:
+            return False
+        if entry.instant == time and entry.kind is not Kind.PLAN:
+            return entry.kind is Kind.ABORT
+        if entry.max_instant < time:
+            return False
+    return False
 
 
 def _marked_groups(storage: Storage, time: str, infos: Sequence[ObjectInfo]) -> set[tuple[str, str]]:
