@@ -20,6 +20,7 @@ from hudi_table.errors import AccessDeniedError, HudiError, ObjectNotFoundError,
 from hudi_table.model.names import CHAIN, join
 from hudi_table.model.service.services import ServicePlan
 from hudi_table.model.timeline.instants import Action, Instant
+from hudi_table.table.commit.beside.late_plans import section_of_plan
 from hudi_table.table.commit.transaction import Transaction, planning
 from hudi_table.table.store import threads
 from hudi_table.table.store.at_once import at_once
@@ -231,7 +232,8 @@ def _attempt(ctx: TableContext, action: Action, choose: Choose, seen: FileSystem
         if draft is None:
             txn.withdraw()
             return None
-        txn.plan(draft.body, draft.conflict_keys | {f"instant:{txn.time}"}, draft.completes)
+        with section_of_plan(txn, draft.conflict_keys):
+            txn.plan(draft.body, draft.conflict_keys | {f"instant:{txn.time}"}, draft.completes)
     return replace(draft.plan, instant=txn.time, digest=digest_of(draft.body))
 
 

@@ -72,10 +72,10 @@ def _waits_to_read(ctx: TableContext, own: str, listed: Timeline) -> bool:
         and instant.action in WRITE_ACTIONS
         and comparable_time(instant.time) < comparable_time(own)
     ]
-    return bool(waiting) and any(_is_theirs_and_alive(ctx, time) for time in waiting)
+    return bool(waiting) and any(is_theirs_and_alive(ctx, time) for time in waiting)
 
 
-def _is_theirs_and_alive(ctx: TableContext, time: str) -> bool:
+def is_theirs_and_alive(ctx: TableContext, time: str) -> bool:
     """By its heartbeat: Hudi's is empty, and ours is not. A writer of ours that reads a higher
     instant than its own draws a new one, so it need not come first."""
     try:
