@@ -62,6 +62,7 @@ def examine(
         timeline.pending_instants,
         timeline.leftovers,
         timeline.staging_files,
+        timeline.lock_files,
         metadata_table,
     )
     work: list[tuple[str, Callable[[], Iterable[Finding]]]] = [

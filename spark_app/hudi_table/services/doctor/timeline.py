@@ -11,13 +11,16 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
-from hudi_table.model.names import HEARTBEAT, PROPERTIES, PROPERTIES_BACKUP, TEMP
+from hudi_table.model.names import HEARTBEAT, HOODIE, PROPERTIES, PROPERTIES_BACKUP, TEMP
+from hudi_table.model.options.lock_settings import FileLockSettings
 from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State, parse_instant
 from hudi_table.services.doctor.examined import Examined
 from hudi_table.table.commit.leftovers import abandoned
+from hudi_table.table.locks.file_system import found_lock
 from hudi_table.table.rows.staged import stale_staged
-from hudi_table.table.store.ports import Storage
+from hudi_table.table.store.local import LocalStorage
+from hudi_table.table.store.ports import Storage, plain
 from hudi_table.table.timeline.active import body
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import decode_records
@@ -106,6 +109,28 @@ def staging_files(seen: Examined) -> Iterator[Finding]:
             info.path,
             f"an unfinished file of {info.size:,} bytes, which nobody has written to for {_age(seen, info.modified):,.0f} s",
             "the next clean deletes it, and so does hudictl doctor --mend",
+        )
+
+
+def lock_files(seen: Examined) -> Iterator[Finding]:
+    """The file of `FileSystemBasedLockProvider` whose holder was killed, perhaps: ours write it
+    again each minute, and it keeps all others out."""
+    ctx = seen.ctx
+    provider = None if ctx.lock is None else ctx.lock.settings.provider
+    if isinstance(provider, FileLockSettings):
+        folder = provider.folder
+    elif isinstance(plain(ctx.storage), LocalStorage):
+        folder = f"{ctx.base_path}/{HOODIE}"
+    else:
+        return
+    found = found_lock(folder, ctx.clock)
+    if found is not None and found.age >= ctx.settings.suspect_after_seconds:
+        yield Finding(
+            Check.LEFTOVER,
+            Severity.WARNING,
+            found.path.removeprefix(f"{ctx.base_path}/"),
+            f"a lock that its holder does not renew: {found}",
+            "writers under this lock wait for it: if the process that made it has ended, delete the file",
         )
 
 

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import uuid
+from dataclasses import dataclass
 
 from hudi_table.errors import HudiError, InvalidOptionError
+from hudi_table.model.json_text import parse_json
 from hudi_table.model.options.lock_settings import PREFIX, FileLockSettings
 from hudi_table.table.locks.lease import Lease, lost, wait
 from hudi_table.table.store.errors import local_error
@@ -25,6 +28,12 @@ SETTLING = 0.02
 and its opening."""
 _FOREVER = float("inf")
 _OWNER = "hudi_table"
+_READ_MAX = 64 << 10
+HOW_TO_FREE = (
+    f"it lies there until its holder deletes it, since {PREFIX}filesystem.expire is not set: if the process that made it has ended, "
+    "delete the file"
+)
+"""What to do about the file of a process that was killed."""
 
 
 def lock_bytes(created: str, thread: str, stack: list[str]) -> bytes:
@@ -39,12 +48,52 @@ def lock_bytes(created: str, thread: str, stack: list[str]) -> bytes:
     ).encode()
 
 
+@dataclass(frozen=True, slots=True)
+class LockFound:
+    """A lock file that lies there: since when nobody has written it, in seconds, and what it tells
+    of who made it ('' for nothing)."""
+
+    path: str
+    age: float
+    maker: str
+
+    def __str__(self) -> str:
+        return f"the file has been there for {self.age:.0f} seconds{f', made {self.maker}' if self.maker else ''}"
+
+
+def found_lock(folder: str, clock: Clock) -> LockFound | None:
+    """The lock file of a folder, if there is one. A holder of ours writes it again each minute;
+    Hudi's clients do not. Raises OSError."""
+    full = lock_path(folder)
+    written = modified(full)
+    if written is None:
+        return None
+    return LockFound(full, clock.now().timestamp() - written, _maker(full))
+
+
+def lock_path(folder: str) -> str:
+    """The lock file of a folder. Raises InvalidOptionError for a folder of a store."""
+    return f"{_folder(folder)}/lock"
+
+
+def _maker(full: str) -> str:
+    try:
+        with open(full, encoding="utf-8", errors="replace") as file:
+            document = parse_json(file.read(_READ_MAX))
+        created, thread = str(document["lockCreateTime"]), str(document["lockThreadName"])
+        calls = document["lockStacksInfo"] or [""]
+        where = f" in {calls[0]}" if thread.startswith(_OWNER) else ""
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return f"at {created} by {thread!r}{where}"
+
+
 class FileSystemLock:
     """The file `lock` in the folder of the settings."""
 
     def __init__(self, clock: Clock, settings: FileLockSettings, *, pause: float) -> None:
         self._clock = clock
-        self._full = f"{_folder(settings.folder)}/lock"
+        self._full = lock_path(settings.folder)
         self._stale = settings.stale_minutes * 60.0
         self._pause = pause
 
@@ -64,11 +113,14 @@ class FileSystemLock:
         if written is not None:
             age = self._clock.now().timestamp() - written
             if not self._stale or age <= self._stale:
-                return f"the file has been there for {age:.0f} seconds"
+                found = LockFound(self._full, age, _maker(self._full))
+                return str(found) if self._stale else f"{found}; {HOW_TO_FREE}"
             if not delete_if_written(self._full, written):
                 return "another writer took it, since it was stale"
         created = self._clock.now().strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-        data = lock_bytes(created, f"{_OWNER} {uuid.uuid4()}", [f"{_OWNER} (process {os.getpid()})"])
+        data = lock_bytes(
+            created, f"{_OWNER} {uuid.uuid4()}", [f"{_OWNER} (process {os.getpid()} on {socket.gethostname()})"]
+        )
         lease = Lease(self._clock, self._stale or _FOREVER)
         sent = lease.sending()
         try:

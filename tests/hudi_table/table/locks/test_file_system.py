@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -178,3 +179,39 @@ def test_of_eight_threads_one_takes_a_stale_lock(file: Path):
         with ThreadPoolExecutor(8) as pool:
             assert sum(pool.map(tried, range(8))) == 1
         file.unlink()
+
+
+def test_who_waits_in_vain_is_told_who_made_the_file_and_how_it_is_freed(file: Path):
+    held = lock_of(file).acquire(0)
+    age(file, 5000)
+    with pytest.raises(UnavailableError) as error:
+        lock_of(file).acquire(0)
+    said = str(error.value)
+    assert str(file) in said
+    assert "has been there for 5000 seconds, made at 20" in said
+    assert "by 'hudi_table" in said
+    assert f"(process {os.getpid()} on {socket.gethostname()})" in said
+    assert "if the process that made it has ended, delete the file" in said
+    assert held.valid(), "nobody has taken it"
+
+
+def test_of_a_file_that_expires_nobody_is_told_to_delete_it(file: Path):
+    lock_of(file, minutes=10).acquire(0)
+    with pytest.raises(UnavailableError, match="has been there for 0 seconds, made at") as error:
+        lock_of(file, minutes=10).acquire(0)
+    assert "delete the file" not in str(error.value)
+
+
+def test_a_file_that_tells_nothing_is_told_by_its_age(file: Path):
+    file.parent.mkdir(parents=True)
+    for content in ("", "[1]", '{"lockCreateTime" : 1}', "\xff"):
+        file.write_text(content)
+        with pytest.raises(UnavailableError, match="has been there for 0 seconds; it lies there until"):
+            lock_of(file).acquire(0)
+
+
+def test_hudis_own_file_tells_its_thread(file: Path):
+    file.parent.mkdir(parents=True)
+    file.write_bytes(lock_bytes("2026-01-02 03:04:05.678", "main", ["a.B.c (B.java:3)"]))
+    with pytest.raises(UnavailableError, match=r"made at 2026-01-02 03:04:05\.678 by 'main'; it lies there"):
+        lock_of(file).acquire(0)
