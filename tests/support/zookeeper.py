@@ -23,6 +23,7 @@ class ZooKeeper:
 
     folder: Path
     port: int
+    session_max: float = 40.0
     _process: ServerProcess = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -45,7 +46,7 @@ class ZooKeeper:
         ]
         config = self.folder / "zoo.cfg"
         config.write_text(
-            f"tickTime=100\nmaxSessionTimeout=40000\ndataDir={self.folder}/data\nclientPort={self.port}\nclientPortAddress={HOST}\n"
+            f"tickTime=100\nmaxSessionTimeout={self.session_max * 1000:.0f}\ndataDir={self.folder}/data\nclientPort={self.port}\nclientPortAddress={HOST}\n"
             "maxClientCnxns=0\n"
         )
         command = [str(java), *options, "-cp", f"{JARS}/*", _MAIN, str(config)]
@@ -63,10 +64,10 @@ class ZooKeeper:
 
 
 @contextlib.contextmanager
-def running_zookeeper(folder: Path) -> Iterator[ZooKeeper]:
-    """A server with a folder below `folder`."""
+def running_zookeeper(folder: Path, *, session_max: float = 40.0) -> Iterator[ZooKeeper]:
+    """A server with a folder below `folder`, which grants sessions of so many seconds at most."""
     folder.mkdir(parents=True)
-    server = ZooKeeper(folder, free_ports(1)[0])
+    server = ZooKeeper(folder, free_ports(1)[0], session_max)
     server.start()
     try:
         yield server

@@ -93,6 +93,10 @@ class HeldDynamoLock:
         """Whether its lease lasts."""
         return self._lease.lasts()
 
+    def lease_seconds(self) -> float:
+        """For how long a renewal lasts."""
+        return self._lease.seconds
+
     def renew(self) -> None:
         """Give the item a new version, if it has ours."""
         if self._version is None:

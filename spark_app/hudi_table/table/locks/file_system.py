@@ -156,6 +156,10 @@ class HeldFileLock:
             # A renewal has just found that it is another's, and has let go of it.
             return False
 
+    def lease_seconds(self) -> float:
+        """For how long a renewal lasts."""
+        return self._lease.seconds
+
     def renew(self) -> None:
         """Make the file new, and look whether it is ours: it was all the while, then."""
         if self._file is None:

@@ -10,10 +10,14 @@ from hudi_table.errors import HudiError, OutcomeUnknownError, UnavailableError, 
 from hudi_table.table.locks.lease import Held, Lock
 from hudi_table.table.store import threads
 
+_RENEWALS = 3
+"""Renewals within a lease: a server may grant a shorter one than was asked for, and then another."""
+
 
 @contextlib.contextmanager
 def kept(lock: Lock, *, patience: float, every: float, tells: bool = True) -> Iterator[Held]:
-    """Take the lock within `patience` seconds and renew it every so many.
+    """Take the lock within `patience` seconds and renew it `every` so many, and at least three times
+    within its lease.
 
     Raises WriteAbortedError at the end if it was lost meanwhile, unless the work asks for that
     itself (`tells`). What was done under it is done then: another may have done something beside
@@ -51,7 +55,7 @@ def _end(over: threads.Event, pool: Executor, held: Held) -> bool:
 def _renew_until(over: threads.Event, held: Held, every: float) -> None:
     """Whatever the store does not answer is asked again. Raises WriteAbortedError when the lock is
     lost, and when its lease has ended without an answer."""
-    while not over.wait(every):
+    while not over.wait(min(every, max(held.lease_seconds() / _RENEWALS, 0.0))):
         try:
             held.renew()
         except (UnavailableError, OutcomeUnknownError) as error:

@@ -25,6 +25,10 @@ class Held(Protocol):
         once it is known to be lost."""
         ...
 
+    def lease_seconds(self) -> float:
+        """For how long a renewal lasts, as its server grants it."""
+        ...
+
     def renew(self) -> None:
         """Ask the store whether it is still ours, and lengthen the lease.
 

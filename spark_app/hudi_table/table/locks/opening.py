@@ -29,7 +29,7 @@ def open_lock(settings: LockSettings, storage: Storage, clock: Clock) -> Lock:
         return FileSystemLock(clock, provider, pause=settings.pause)
     if isinstance(provider, DynamoLockSettings):
         return DynamoLock(dynamo_client(provider), clock, provider, pause=settings.pause)
-    return ZooKeeperLock(clock, provider)
+    return ZooKeeperLock(clock, provider, pause=settings.pause)
 
 
 def hold_lock(settings: LockSettings, storage: Storage, clock: Clock) -> AbstractContextManager[Held]:

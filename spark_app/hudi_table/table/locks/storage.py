@@ -89,6 +89,10 @@ class HeldStorageLock:
         """Whether its lease lasts."""
         return self._lease.lasts()
 
+    def lease_seconds(self) -> float:
+        """For how long a renewal lasts."""
+        return self._lease.seconds
+
     def renew(self) -> None:
         """Write a later end under the condition that nobody has written since.
 

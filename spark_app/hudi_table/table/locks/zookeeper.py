@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from hudi_table.errors import AccessDeniedError, HudiError, InvalidRequestError, UnavailableError
 from hudi_table.model.options.lock_settings import ZooKeeperLockSettings
-from hudi_table.table.locks.lease import Lease, lost
+from hudi_table.table.locks.lease import Lease, lost, wait
 from hudi_table.table.store import threads
 from hudi_table.table.store.ports import Clock
 
@@ -35,18 +35,24 @@ def place(children: list[str], node: str) -> tuple[int, str | None]:
 class ZooKeeperLock:
     """The lock at the path of the settings."""
 
-    def __init__(self, clock: Clock, settings: ZooKeeperLockSettings) -> None:
+    def __init__(self, clock: Clock, settings: ZooKeeperLockSettings, *, pause: float) -> None:
         self._clock = clock
         self._settings = settings
+        self._pause = pause
 
     def acquire(self, patience: float) -> HeldZooKeeperLock:
-        """Take it within so many seconds."""
+        """Take it within so many seconds, also from a server that is away for a while."""
+        end = self._clock.boot_seconds() + patience
+        what = f"the lock {self._settings.path} of ZooKeeper"
+        return wait(lambda: self._queued(end), self._clock, patience=patience, pause=self._pause, what=what)
+
+    def _queued(self, end: float) -> HeldZooKeeperLock:
         client = _client(self._settings)
         held = HeldZooKeeperLock(client, self._clock, self._settings)
         try:
             _asked(lambda: client.start(timeout=self._settings.connection_timeout), self._settings)
             held.enter_queue()
-            held.wait_in_queue(self._clock.boot_seconds() + patience, patience)
+            held.wait_in_queue(end)
         except BaseException:
             held.release()
             raise
@@ -83,7 +89,7 @@ class HeldZooKeeperLock:
             self._name = found[0]
         self._session = self._client.client_id[0]
 
-    def wait_in_queue(self, end: float, patience: float) -> None:
+    def wait_in_queue(self, end: float) -> None:
         """Return when no node is before ours. Raises UnavailableError at the end."""
         while True:
             sent = self._lease.sending()
@@ -96,8 +102,7 @@ class HeldZooKeeperLock:
                 return
             left = end - self._clock.boot_seconds()
             if left <= 0:
-                message = f"{self._what} was not to be had within {patience:g} seconds: {ahead} others are before us, the next is {before}"
-                raise UnavailableError(f"{message}; try again later")
+                raise UnavailableError(f"{ahead} others are before us, the next is {before}")
             self._wait_for_the_end_of(before, min(left, _LOOKS))
 
     def _wait_for_the_end_of(self, name: str, seconds: float) -> None:
@@ -108,6 +113,10 @@ class HeldZooKeeperLock:
     def valid(self) -> bool:
         """Whether the server cannot have ended the session yet, and has not said that it did."""
         return not self._ended and self._lease.lasts()
+
+    def lease_seconds(self) -> float:
+        """For how long a renewal lasts."""
+        return self._lease.seconds
 
     def renew(self) -> None:
         """Ask the server for the node, which lengthens the session."""

@@ -74,6 +74,9 @@ class Unanswered:
     def valid(self) -> bool:
         return self.lasts
 
+    def lease_seconds(self) -> float:
+        return 60.0
+
     def renew(self) -> None:
         self.asked.set()
         raise UnavailableError("no answer")

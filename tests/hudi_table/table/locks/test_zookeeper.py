@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from hudi_table.errors import UnavailableError, WriteAbortedError
-from hudi_table.model.options.lock_settings import ZooKeeperLockSettings
+from hudi_table.model.options.lock_settings import ZooKeeperLockSettings, lock_settings
+from hudi_table.table.locks.opening import hold_lock
 from hudi_table.table.locks.zookeeper import HeldZooKeeperLock, ZooKeeperLock, place
 from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.opening import open_storage
 from tests.support.zookeeper import ZooKeeper, running_zookeeper
 
 PATH = "/hudi/locks/trips"
@@ -26,7 +28,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
 
 
 def lock_of(server: ZooKeeper, session: float = 30.0) -> ZooKeeperLock:
-    return ZooKeeperLock(SystemClock(), ZooKeeperLockSettings(server.address, PATH, session, connection_timeout=20.0))
+    return ZooKeeperLock(
+        SystemClock(), ZooKeeperLockSettings(server.address, PATH, session, connection_timeout=20.0), pause=0.1
+    )
 
 
 def children(held: HeldZooKeeperLock) -> list[str]:
@@ -103,7 +107,7 @@ def test_a_session_that_has_ended_is_known_to_be_lost_before_its_lease_ends(serv
 def test_a_server_that_is_gone_is_named_and_the_lease_runs_out(tmp_path: Path):
     with running_zookeeper(tmp_path / "server") as server:
         settings = ZooKeeperLockSettings(server.address, PATH, 2.0, connection_timeout=5.0)
-        held = ZooKeeperLock(SystemClock(), settings).acquire(0)
+        held = ZooKeeperLock(SystemClock(), settings, pause=0.1).acquire(0)
         server.kill()
         until = time.monotonic() + 60
         while held.valid() and time.monotonic() < until:
@@ -112,7 +116,7 @@ def test_a_server_that_is_gone_is_named_and_the_lease_runs_out(tmp_path: Path):
         with pytest.raises(UnavailableError, match="does not answer"):
             held.renew()
         with pytest.raises(UnavailableError, match=f"ZooKeeper at {server.address} does not answer"):
-            ZooKeeperLock(SystemClock(), ZooKeeperLockSettings(server.address, PATH, 2.0, 0.5)).acquire(0)
+            ZooKeeperLock(SystemClock(), ZooKeeperLockSettings(server.address, PATH, 2.0, 0.5), pause=0.1).acquire(0)
         held.release()
 
 
@@ -129,3 +133,37 @@ def test_of_six_threads_one_has_the_lock_at_a_time(server: ZooKeeper):
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(work, range(6)))
+
+
+def test_a_lock_is_renewed_within_the_session_that_the_server_grants(tmp_path: Path):
+    """It is shorter here than the interval that follows from the session that is asked for."""
+    with running_zookeeper(tmp_path / "server", session_max=3.0) as server:
+        options = {
+            "hoodie.write.lock.provider": "ZookeeperBasedLockProvider",
+            "hoodie.write.lock.zookeeper.url": server.address,
+            "hoodie.write.lock.zookeeper.base_path": "/hudi",
+            "hoodie.write.lock.zookeeper.lock_key": "trips",
+        }
+        settings = lock_settings(options, base_path=str(tmp_path), table_name="t", environment={})
+        assert settings is not None
+        with hold_lock(settings, open_storage(str(tmp_path)), SystemClock()) as held:
+            until = time.monotonic() + 7
+            while time.monotonic() < until:
+                assert held.valid()
+                time.sleep(0.1)
+
+
+def test_who_wants_the_lock_waits_for_a_server_that_is_away(tmp_path: Path):
+    with running_zookeeper(tmp_path / "server") as server:
+        settings = ZooKeeperLockSettings(server.address, PATH, 30.0, connection_timeout=1.0)
+        lock = ZooKeeperLock(SystemClock(), settings, pause=0.1)
+        server.kill()
+        got: list[HeldZooKeeperLock] = []
+        waiting = threading.Thread(target=lambda: got.append(lock.acquire(120)))
+        waiting.start()
+        time.sleep(3)
+        assert waiting.is_alive()
+        server.start()
+        waiting.join(120)
+        assert got[0].valid()
+        got[0].release()
