@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -298,7 +298,9 @@ def test_planned_files_have_whole_paths_rows_and_ranges(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
-def test_moments_that_python_does_not_have_are_filtered_ordered_by_and_told_as_unknown(kind: str) -> None:
+def test_moments_that_python_does_not_have_are_filtered_ordered_by_and_told_as_unknown(
+    kind: Literal["CopyOnWrite", "MergeOnRead"],
+) -> None:
     far, moments, days = 253_402_300_800_000_000, pa.timestamp("us", "UTC"), pa.date32()
     rows = pa.table(
         {
