@@ -169,7 +169,7 @@ def _rows(ctx: TableContext, plan: ScanPlan, item: FileSlice) -> Iterator[pa.Rec
         yield from _matching(ctx, plan, plan.bound, item.base)
         return
     for batch in _merged(ctx, plan, item) if item.logs else _of_base(ctx, plan, item.base, plan.reads, prune=True):
-        kept = batch if plan.bound is None else batch.filter(plan.bound.expression)
+        kept = batch if plan.bound is None else plan.bound.rows(batch)
         if kept.num_rows:
             yield kept.select(plan.schema.names)
 
@@ -216,7 +216,7 @@ def _kept(batches: Iterator[pa.RecordBatch], bound: Bound, schema: pa.Schema) ->
     found, start = [], 0
     for batch in batches:
         places = pa.array(np.arange(start, start + len(batch)))
-        found.append(batch.append_column(_PLACE, places).filter(bound.expression))
+        found.append(bound.rows(batch.append_column(_PLACE, places)))
         start += len(batch)
     return pa.Table.from_batches(found, schema.append(pa.field(_PLACE, pa.int64()))).combine_chunks()
 

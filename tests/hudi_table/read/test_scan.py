@@ -52,6 +52,18 @@ def test_columns_come_in_the_order_that_was_asked_for(table: HudiTable) -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
+def test_an_expression_that_arrow_cannot_compute_is_refused_by_its_text(
+    kind: Literal["CopyOnWrite", "MergeOnRead"],
+) -> None:
+    rows = pa.table({"id": ["a", "b"], "n": [1, 2**60 + 1]})
+    made = new_table(rows, type=kind, partition_by="n")
+    made.upsert(rows)
+    with pytest.raises(InvalidOptionError, match=r"filter \(n > 1.5\) cannot be computed: .*; as text"):
+        made.scan(filter=pc.field("n") > 1.5).to_arrow()
+    assert made.scan(filter="n > 1.5").to_arrow()["id"].to_pylist() == ["b"]
+
+
 def test_a_filter_may_use_columns_that_are_not_asked_for(table: HudiTable) -> None:
     found = table.scan(["id"], "n = 7 or city = 'sf' and n < 4").to_arrow()
     assert found.schema.names == ["id"]

@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.names import ALL_META_COLUMNS
@@ -33,6 +34,16 @@ class Bound:
 
     expression: pc.Expression
     columns: tuple[str, ...]
+
+    def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that match. Raises InvalidOptionError for an expression that Arrow cannot
+        compute of them."""
+        try:
+            return batch.filter(self.expression)
+        except pa.ArrowInvalid as error:
+            raise InvalidOptionError(
+                f"filter {self.expression} cannot be computed: {error}; as text, filters compare numbers of any size"
+            ) from error
 
     def both(self, other: Bound) -> Bound:
         """What matches this filter and the other one."""
@@ -111,7 +122,7 @@ def _resolve(name: str, schema: pa.Schema) -> tuple[pa.DataType, tuple[str, ...]
     path = tuple(name.split("."))
     kind: pa.DataType = pa.struct(list(schema))
     for step in path:
-        index = kind.get_field_index(step) if pa.types.is_struct(kind) else -1
+        index = kind.get_field_index(step) if pt.is_struct(kind) else -1
         if index < 0:
             known = ", ".join(name for name in schema.names if name not in ALL_META_COLUMNS)
             near = difflib.get_close_matches(name, schema.names, n=1)
@@ -136,12 +147,26 @@ def _expression(predicate: Predicate, schema: pa.Schema, negated: bool = False) 
         return _of_column(predicate, schema, negated)
     left, right = predicate.operands
     if isinstance(left, Column) and isinstance(right, Column):
-        test = COMPARE[predicate.op](*(pc.field(*_resolve(o.name, schema)[1]) for o in (left, right)))
+        test = _columns_compared(left, predicate.op, right, schema)
     elif isinstance(left, Column):
         test = _compared(left, predicate.op, right, schema)
     else:
         test = _compared(right, _MIRRORED[predicate.op], left, schema)
     return ~test if negated else test
+
+
+def _columns_compared(left: Column, op: str, right: Column, schema: pa.Schema) -> pc.Expression:
+    sides = [_resolve(column.name, schema) for column in (left, right)]
+    fields = [pc.field(*path) for _, path in sides]
+    if sum(pt.is_floating(kind) for kind, _ in sides) == 1:
+        # By itself Arrow refuses whole numbers that a float does not hold.
+        fields = [
+            each.cast(pa.float64(), safe=False) if pt.is_integer(kind) else each
+            for each, (kind, _) in zip(fields, sides, strict=True)
+        ]
+    test = COMPARE[op](*fields)
+    _try(test, schema.empty_table())
+    return test
 
 
 def _compared(column: Operand, op: str, value: Operand, schema: pa.Schema) -> pc.Expression:
