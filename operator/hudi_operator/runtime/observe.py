@@ -350,8 +350,11 @@ def _moment(context: TableContext, timeline: Timeline) -> datetime | None:
 
 
 def _suspects(context: TableContext, timeline: Timeline, clusterings: Collection[str]) -> tuple[str, ...]:
-    """Pending writes without a sign of life for long, by the store's own ages. Plans wait as long
-    as it takes."""
+    """Pending writes without a sign of life for long. Plans wait as long as it takes.
+
+    By this process's clock, for the store's is told by a write alone, and a look writes nothing.
+    Who rolls them back goes by the store's.
+    """
     limit = context.settings.suspect_after_seconds
     now = context.clock.now()
     found = []

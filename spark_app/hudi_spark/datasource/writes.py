@@ -174,7 +174,7 @@ class Target:
             _check_new(storage, columns, write)
         if ctx is not None:
             _check_there(ctx, columns, write)
-        sweep_staged(storage, SystemClock())
+        sweep_staged(storage)
         return cls(write, storage.reopen(), columns, uuid.uuid4().hex, ctx is not None and write.mode == "ignore")
 
     def stage(self, batches: Iterator[pa.RecordBatch]) -> Staged:

@@ -58,7 +58,7 @@ def prepare_clean(ctx: TableContext, timeline: Timeline, options: Mapping[str, s
     Raises InvalidOptionError."""
     taken = recover_failed_writes(ctx, timeline, options)
     if STAGED.rpartition("/")[2] in timeline.folders:
-        sweep_staged(ctx.storage, ctx.clock)
+        sweep_staged(ctx.storage)
     return bool(taken)
 
 

@@ -83,7 +83,7 @@ def leftovers(seen: Examined) -> Iterator[Finding]:
         time = folder.rstrip("/").rpartition("/")[2]
         if time not in pending:
             yield _leftover(f"{TEMP}/{time}", f"markers of {time}, which is not pending")
-    for path in stale_staged(seen.ctx.storage, seen.ctx.clock):
+    for path in stale_staged(seen.ctx.storage, seen.ctx.clock.now):
         yield _leftover(path, "rows that a write staged and did not commit; the next clean deletes them")
     _, beats = seen.ctx.storage.list_dir(HEARTBEAT)
     for info in beats:

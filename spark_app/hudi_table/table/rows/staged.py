@@ -9,8 +9,9 @@ stages rows and by cleaning.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import partial
 
 import pyarrow as pa
 
@@ -18,7 +19,8 @@ from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, ObjectNotFoundError
 from hudi_table.model.names import STAGED, join
 from hudi_table.table.store import retry
-from hudi_table.table.store.ports import Clock, Storage
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.instants import store_time
 
 STALE = timedelta(days=1)
 """Age at which staged rows are given up: their write has ended, or fails with a clear error when it
@@ -68,14 +70,20 @@ def discard_staged(storage: Storage, token: str) -> None:
             retry.delete(storage, info.path)
 
 
-def stale_staged(storage: Storage, clock: Clock) -> list[str]:
-    """What writes left that were killed before they committed."""
-    return [info.path for info in storage.list(STAGED) if clock.now() - info.modified >= STALE]
+def stale_staged(storage: Storage, present: Callable[[], datetime]) -> list[str]:
+    """What writes left that were killed before they committed. `present` gives the moment that
+    their ages are held against; it is asked if there are any."""
+    found = storage.list(STAGED)
+    if not found:
+        return []
+    now = present()
+    return [info.path for info in found if now - info.modified >= STALE]
 
 
-def sweep_staged(storage: Storage, clock: Clock) -> int:
-    """Delete what `stale_staged` names. Returns the number of files."""
-    old = stale_staged(storage, clock)
+def sweep_staged(storage: Storage) -> int:
+    """Delete them, by the store's present: this process's clock may be days ahead of that of who
+    writes them. Returns the number of files."""
+    old = stale_staged(storage, partial(store_time, storage))
     for path in old:
         retry.delete(storage, path)
     return len(old)

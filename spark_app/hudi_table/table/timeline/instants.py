@@ -9,6 +9,7 @@ from hudi_table.model.names import HOODIE
 from hudi_table.model.table.config import TableConfig
 from hudi_table.model.timeline.instants import comparable_time, format_instant_time, next_instant_time
 from hudi_table.table.store import retry
+from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.context import TableContext
 
 _STORE_CLOCK = ".hoodie/.txn/clock"
@@ -54,6 +55,11 @@ def draw_instant(ctx: TableContext, floor: str = "") -> str:
 
 
 def store_now(ctx: TableContext) -> datetime:
+    """The store's present, of a table's storage."""
+    return store_time(ctx.storage)
+
+
+def store_time(storage: Storage) -> datetime:
     """The store's present: the time that it gives to an object written now."""
-    retry.put(ctx.storage, _STORE_CLOCK, b"")
-    return ctx.storage.head(_STORE_CLOCK).modified
+    retry.put(storage, _STORE_CLOCK, b"")
+    return storage.head(_STORE_CLOCK).modified

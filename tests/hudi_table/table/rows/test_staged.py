@@ -3,16 +3,20 @@ their write has died."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import os
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
 
 from hudi_table.errors import InvalidDataError
 from hudi_table.model.names import STAGED
+from hudi_table.services.cleaning.plan import prepare_clean
 from hudi_table.table.rows.staged import STALE, discard_staged, stage_rows, staged_rows, sweep_staged
+from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.opening import open_storage
-from tests.support.tables import TestClock, memory_storage
+from hudi_table.table.timeline.active import load_timeline
+from tests.support.tables import TestClock, memory_storage, new_context
 
 SCHEMA = pa.schema([("id", pa.string()), ("at", pa.timestamp("us", "UTC")), ("tags", pa.list_(pa.string()))])
 MOMENT = datetime(2026, 11, 21, 9, 44, 55, 123456, tzinfo=UTC)
@@ -60,8 +64,19 @@ def test_what_is_old_goes_and_who_comes_too_late_is_told(tmp_path) -> None:
     storage = open_storage(str(tmp_path))
     path = stage_rows(storage, "w-0.arrow", iter([batch("a")]), SCHEMA)
     assert path is not None
-    made = storage.head(path).modified
-    assert sweep_staged(storage, TestClock(made + STALE - timedelta(seconds=1))) == 0
-    assert sweep_staged(storage, TestClock(made + STALE)) == 1
+    made = storage.head(path).modified.timestamp() - STALE.total_seconds()
+    os.utime(tmp_path / path, (made + 600, made + 600))
+    assert sweep_staged(storage) == 0
+    os.utime(tmp_path / path, (made - 1, made - 1))
+    assert sweep_staged(storage) == 1
     with pytest.raises(InvalidDataError, match=r"w-0\.arrow are gone.* 24 hours"):
         staged_rows(storage, [path], SCHEMA).read_all()
+
+
+def test_a_clean_whose_clock_is_days_ahead_leaves_what_a_write_has_just_staged() -> None:
+    ctx = new_context()
+    assert isinstance(ctx.clock, TestClock)
+    path = stage_rows(ctx.storage, "w-0.arrow", iter([batch("a")]), SCHEMA)
+    ctx.clock.advance((SystemClock().now() - ctx.clock.now()).total_seconds() + 3 * STALE.total_seconds())
+    prepare_clean(ctx, load_timeline(ctx), {})
+    assert [info.path for info in ctx.storage.list(STAGED)] == [path]
