@@ -125,6 +125,11 @@ WRITERS = (
         "the first writer of a table", "other first writers", "the chain; who was aborted waits for the first commit",
         "all get through", (f"{_COMMIT}/test_transaction.py::test_writers_that_begin_a_table_at_once_all_get_through",),
     ),
+    Case(
+        "the first writer of a table", "another engine's first write, with markers or a heartbeat", "its signs of life; ours waits up to 16 s",
+        "`Unavailable` while that goes on, nothing of it is touched",
+        (f"{_COMMIT}/test_first_writes.py::test_ours_is_refused_while_it_goes_on_and_touches_nothing",),
+    ),
 )  # fmt: skip
 SERVICES = (
     Case(

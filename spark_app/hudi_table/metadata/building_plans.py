@@ -29,14 +29,16 @@ from hudi_table.metadata.bootstrap import (
 from hudi_table.metadata.definitions import define_column_stats, define_record_index, defined_by_users, undefine
 from hudi_table.metadata.delta.entries import stored_schema
 from hudi_table.metadata.expression_index import build as expression_index
-from hudi_table.metadata.partitions import Partitions
 from hudi_table.metadata.record_index.build import shards_needed
 from hudi_table.metadata.secondary_index import build as secondary_index
 from hudi_table.metadata.table import MetadataTable, context_of, named, read_partitions
 from hudi_table.model.metadata_table import (
+    METADATA_AWAITS,
+    METADATA_HOLDS,
     AnyPartition,
     DefinedPartition,
     MetadataPartition,
+    Partitions,
     ShardLimits,
     early_instant,
     initial_instant,
@@ -44,7 +46,6 @@ from hudi_table.model.metadata_table import (
 )
 from hudi_table.model.names import METADATA_TABLE, join
 from hudi_table.model.options.write_options import PARTITION_SHARDS
-from hudi_table.model.table.properties import METADATA_AWAITS, METADATA_HOLDS
 from hudi_table.model.timeline.conflict_keys import METADATA
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.commit.transaction import planning

@@ -45,16 +45,15 @@ from hudi_table.metadata.lifecycle import (
     resolve_metadata_partitions,
     standing,
 )
-from hudi_table.metadata.partitions import Partitions
 from hudi_table.metadata.record_index.build import recorded_shards
 from hudi_table.metadata.records import Derive, UnkeptError
 from hudi_table.metadata.secondary_index.build import recorded_pairs
 from hudi_table.metadata.table import MetadataTable, context_of, named, own_timeline, read_partitions
-from hudi_table.metadata.untold import beside_building
 from hudi_table.model.metadata_table import (
     BEGUN_SHARD,
     AnyPartition,
     MetadataPartition,
+    Partitions,
     SecondaryPartition,
     ShardLimits,
     data_instant,
@@ -68,6 +67,7 @@ from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.model.timeline.instants import Action, State
 from hudi_table.table.commit.snapshot import caught_up
 from hudi_table.table.metadata_dropping import drop_metadata_table, refuse_late
+from hudi_table.table.metadata_untold import beside_building
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext

@@ -19,9 +19,8 @@ from hudi_table.metadata.definitions import (
     noted_secondary,
     undefine,
 )
-from hudi_table.metadata.partitions import Partitions
 from hudi_table.metadata.table import MetadataTable, check_version, context_of, named, read_partitions
-from hudi_table.model.metadata_table import MetadataPartition, is_defined, is_expression, is_secondary
+from hudi_table.model.metadata_table import MetadataPartition, Partitions, is_defined, is_expression, is_secondary
 from hudi_table.model.names import METADATA_TABLE, PROPERTIES, join
 from hudi_table.model.table.properties import METADATA_DROPPED, PARTITION_DROPPED
 from hudi_table.model.timeline.instants import Action, Instant

@@ -14,22 +14,22 @@ as those of the data table do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
 
-from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
+from hudi_table.errors import CorruptTableError, InvariantError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.metadata.definitions import noted_by_partition
-from hudi_table.metadata.no_metadata import NoMetadata
-from hudi_table.metadata.partitions import Partitions
-from hudi_table.metadata.untold import untold
 from hudi_table.model.digits import whole
 from hudi_table.model.metadata_table import (
     EMPTY_LOG_TOKEN,
+    METADATA_AWAITS,
+    METADATA_HOLDS,
     AnyPartition,
     MetadataPartition,
+    Partitions,
     data_instant,
     is_building_instant,
     is_own_instant,
@@ -40,18 +40,18 @@ from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, LogFileNa
 from hudi_table.model.options.write_options import PARTITION_SHARDS
 from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.model.table.properties import (
-    METADATA_AWAITS,
-    METADATA_HOLDS,
     METADATA_PARTITIONS,
     METADATA_PARTITIONS_INFLIGHT,
 )
+from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.table.metadata_dropping import notes_in
+from hudi_table.table.metadata_untold import untold
 from hudi_table.table.store.narrowed import StorageBelow
 from hudi_table.table.store.ports import ObjectInfo, Objects
 from hudi_table.table.timeline.active import records_of, timeline_of
 from hudi_table.table.timeline.archived import archive_folder, archived_completions
-from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.context import CommitDelta, TableContext, WritePermit
 from hudi_table.table.timeline.properties import parsed_properties, read_properties
 from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
@@ -156,8 +156,8 @@ class MetadataTable:
         return again
 
     def untold(self, data: TableContext, timeline: Timeline) -> tuple[Instant, ...]:
-        """The completed commits of the data table's `timeline` that it should hold, and was not told
-        of. Raises CorruptTableError, ObjectNotFoundError, and what the storage raises."""
+        """The completed commits of the data table's `timeline` that it should hold and was not told
+        of. Raises as `untold`."""
         return untold(data, timeline, self.timeline, self.partitions)
 
     @property
@@ -198,6 +198,25 @@ class MetadataTable:
     def group(self, partition: str, file_id: str) -> FileGroup | None:
         """One file group, if it is there."""
         return next((group for group in self.groups.get(partition, ()) if group.file_id == file_id), None)
+
+
+class NoMetadata:
+    """The metadata table has none of its own: its folders are listed, and nothing is committed to
+    it by a transaction."""
+
+    def files(self, ctx: TableContext, timeline: Timeline, partitions: Collection[str] | None = None) -> None:
+        """The folders are listed."""
+
+    def delta(
+        self, ctx: TableContext, permit: WritePermit, commit: CommitMetadata, time: str, timeline: Timeline
+    ) -> CommitDelta:
+        """Raises InvariantError."""
+        del permit, commit, timeline
+        raise InvariantError("the metadata table has no transactions of its own", base_path=ctx.base_path, instant=time)
+
+    def forget(self, ctx: TableContext, time: str) -> None:
+        """Raises InvariantError."""
+        raise InvariantError("the metadata table has no rollbacks of its own", base_path=ctx.base_path, instant=time)
 
 
 def context_of(data: TableContext) -> TableContext:

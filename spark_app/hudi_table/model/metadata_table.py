@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar, Self, TypeAlias
 
@@ -42,6 +42,10 @@ at the same moment write to one slice."""
 PARTITIONED_RECORD_INDEX = "partitioned_record_index"
 """What the partition `record_index` is asked for by where it is to be by partition: Hudi 1.1's
 RECORD_LEVEL_INDEX."""
+
+METADATA_AWAITS, METADATA_HOLDS = "hoodie.lakeops.metadata.awaits", "hoodie.lakeops.metadata.holds"
+"""Properties of the data table: instants beside a building. Those before it that had not completed,
+so that what was built lacks them, and those behind it that it holds all the same."""
 
 SECONDARY_INDEX = "secondary_index_"
 """How the partition of an index of a secondary key begins: the name of the index follows."""
@@ -303,3 +307,39 @@ def _is_early(instant: str) -> bool:
         and instant.startswith(_EARLY)
         and not instant.startswith(SOLO)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """What the data table's properties say: `ready` partitions are read, `inflight` ones are being
+    built; both are written to. `begun_shards`: with how many file groups a record index by
+    partition goes on for a new data partition. `awaits` and `holds`: instants that were beside a
+    building (`table/metadata_untold.py`)."""
+
+    ready: tuple[str, ...] = ()
+    inflight: tuple[str, ...] = ()
+    begun_shards: int = 1
+    awaits: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Both, each once."""
+        return tuple(dict.fromkeys([*self.ready, *self.inflight]))
+
+    def without(self, names: Collection[str]) -> Partitions:
+        """Without these, ready or inflight."""
+        ready, inflight = (tuple(n for n in some if n not in names) for some in (self.ready, self.inflight))
+        return replace(self, ready=ready, inflight=inflight)
+
+    def without_ready(self, names: Collection[str]) -> Partitions:
+        """With these as inflight ones, if they are ready."""
+        if not names:
+            return self
+        late = tuple(name for name in self.ready if name in names)
+        return replace(self, ready=tuple(n for n in self.ready if n not in names), inflight=(*self.inflight, *late))
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Those that have no meaning here."""
+        return tuple(name for name in self.all if name not in set(MetadataPartition))

@@ -15,14 +15,9 @@ import uuid
 from collections.abc import Iterable
 
 from hudi_table.errors import UnavailableError
+from hudi_table.model.metadata_table import METADATA_AWAITS, METADATA_HOLDS
 from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, join
-from hudi_table.model.table.properties import (
-    METADATA_AWAITS,
-    METADATA_DROPPED,
-    METADATA_HOLDS,
-    METADATA_PARTITIONS,
-    METADATA_PARTITIONS_INFLIGHT,
-)
+from hudi_table.model.table.properties import METADATA_DROPPED, METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TableContext

@@ -15,12 +15,12 @@ from hudi_table.metadata.compaction import DELTAS_MAX, compact_metadata
 from hudi_table.metadata.indexing import finish_left
 from hudi_table.metadata.lifecycle import drop, kept
 from hudi_table.metadata.table import ARCHIVING_LEAVES, MetadataTable
-from hudi_table.metadata.untold import open_writes
 from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition, is_defined
 from hudi_table.model.options.known import whole_option
 from hudi_table.model.timeline.instants import Action, Instant, comparable_time
 from hudi_table.services.archiving.kinds import ARCHIVES
 from hudi_table.services.archiving.policy import ArchivePolicy
+from hudi_table.table.metadata_untold import open_writes
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from zlib import crc32
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
+from hudi_table.model.metadata_table import METADATA_AWAITS, METADATA_HOLDS
 from hudi_table.model.names import CHAIN
 from hudi_table.model.options.known import INDEX_SETTINGS
 from hudi_table.model.service.resizes import HISTORY
 from hudi_table.model.table.index_properties import INDEX_KEYS
 from hudi_table.model.table.java_properties import parse_properties, render_properties
-from hudi_table.model.table.properties import KEY_ENCODING, METADATA_AWAITS, METADATA_DROPPED, METADATA_HOLDS
+from hudi_table.model.table.properties import KEY_ENCODING, METADATA_DROPPED
 from hudi_table.model.table.version_properties import (
     MERGE_MODE,
     MERGER,

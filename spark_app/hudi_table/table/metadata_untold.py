@@ -1,11 +1,11 @@
 """Completed commits that the metadata table was not told of: a writer that does not keep it (Flink
 with its defaults) says nothing there, nor does a job that began before it was built.
 
-A metadata table tells of itself which commits it has to know. Its deltas have the instants of the
-commits; what began it stands first on its own timeline, and holds all that had completed by then.
-Two kinds are told apart by properties, which whoever builds writes: an earlier instant that had not
-completed is awaited, and a later one whose commit was decided before the building is held. Commits
-of ours cannot be missing, for the chain shows each writer the building: they are not looked for.
+Deltas have the instants of their commits. What began the metadata table is the first on its own
+timeline, and holds what had completed by then. Properties name what that rule does not tell, and
+whoever builds writes them: an earlier instant that had not completed is awaited, and a later one
+whose commit was decided before the building is held. No commit of ours is missing, for the chain
+shows each writer the building.
 
 Fact (Hudi 0.15.0, measured): a write that is to build a record index, beside a pending compaction,
 builds none, and puts nothing into the metadata table, which stays as it was.
@@ -16,9 +16,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from hudi_table.metadata.partitions import Partitions
-from hudi_table.model.metadata_table import MetadataPartition, is_secondary
-from hudi_table.model.table.properties import METADATA_AWAITS, METADATA_HOLDS
+from hudi_table.model.metadata_table import (
+    METADATA_AWAITS,
+    METADATA_HOLDS,
+    MetadataPartition,
+    Partitions,
+    is_secondary,
+)
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Instant, State, comparable_time
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import commit_metadata
@@ -27,7 +31,7 @@ from hudi_table.table.timeline.timeline import Timeline
 
 
 def untold(ctx: TableContext, timeline: Timeline, own: Timeline, named: Partitions) -> tuple[Instant, ...]:
-    """The completed commits of `timeline` that a metadata table with the timeline `own` should hold,
+    """The completed commits of `timeline` that a metadata table with the timeline `own` should hold
     and was not told of, oldest first. Both timelines are at hand, so as a rule nothing is asked of
     the store. Raises CorruptTableError, ObjectNotFoundError, and what the storage raises."""
     missing = _missing(ctx, timeline, own, named)
