@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from hudi_table.errors import InvalidOptionError, UnsupportedTableError
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit import transaction
 from hudi_table.table.commit.transaction import begin
+from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import draw_instant
 from tests.hudi_table.table.commit.test_locking import PATIENT, base, heartbeats, row, theirs, values
@@ -31,32 +33,27 @@ def heartbeat_of(base: Path, instant: str) -> Path:
     return base / ".hoodie" / ".heartbeat" / instant
 
 
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Instants that were drawn."""
-    found, draw = list[str](), draw_instant
+def instants(monkeypatch: pytest.MonkeyPatch, drawn: Callable[[list[str]], None]) -> list[str]:
+    """Instants that are drawn from now on; each time something happens right behind that."""
+    found = list[str]()
 
     def drawing(ctx: TableContext, floor: str = "") -> str:
-        found.append(draw(ctx, floor))
+        found.append(draw_instant(ctx, floor))
+        drawn(found)
         return found[-1]
 
     monkeypatch.setattr(transaction, "draw_instant", drawing)
     return found
 
 
-def test_a_claim_that_is_drawn_again_leaves_no_heartbeat(
-    base: Path, monkeypatch: pytest.MonkeyPatch, drawn: list[str]
-) -> None:
+def test_a_claim_that_is_drawn_again_leaves_no_heartbeat(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = open_table(base, lock=PATIENT)
-    drawing = transaction.draw_instant
 
-    def taken(ctx: TableContext, floor: str = "") -> str:
-        instant = drawing(ctx, floor)
+    def taken(drawn: list[str]) -> None:
         if len(drawn) <= 3:
-            claim_of(table, instant).touch()
-        return instant
+            claim_of(table, drawn[-1]).touch()
 
-    monkeypatch.setattr(transaction, "draw_instant", taken)
+    drawn = instants(monkeypatch, taken)
     table.upsert(row("b", 2))
     assert len(drawn) == 4
     assert heartbeats(base) == []
@@ -64,21 +61,18 @@ def test_a_claim_that_is_drawn_again_leaves_no_heartbeat(
 
 
 def test_the_heartbeat_of_another_engine_at_the_instant_that_we_draw_stays_as_it_is(
-    base: Path, monkeypatch: pytest.MonkeyPatch, drawn: list[str]
+    base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Hudi's writers show theirs before their claim, too; it is empty, and by that it is known as
     theirs."""
     table = open_table(base, lock=PATIENT)
-    drawing = transaction.draw_instant
 
-    def begun(ctx: TableContext, floor: str = "") -> str:
-        instant = drawing(ctx, floor)
+    def begun(drawn: list[str]) -> None:
         if len(drawn) == 1:
-            heartbeat_of(base, instant).parent.mkdir(exist_ok=True)
-            heartbeat_of(base, instant).touch()
-        return instant
+            heartbeat_of(base, drawn[0]).parent.mkdir(exist_ok=True)
+            heartbeat_of(base, drawn[0]).touch()
 
-    monkeypatch.setattr(transaction, "draw_instant", begun)
+    drawn = instants(monkeypatch, begun)
     table.upsert(row("b", 2))
     assert heartbeats(base) == [heartbeat_of(base, drawn[0])]
     assert heartbeat_of(base, drawn[0]).read_bytes() == b""
@@ -86,19 +80,19 @@ def test_the_heartbeat_of_another_engine_at_the_instant_that_we_draw_stays_as_it
 
 
 def test_a_heartbeat_that_another_engine_wrote_over_ours_is_not_deleted(
-    base: Path, monkeypatch: pytest.MonkeyPatch, drawn: list[str]
+    base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = open_table(base, lock=PATIENT)
-    store = table.context.storage
-    create = type(store).put_if_absent
+    create = LocalStorage.put_if_absent
+    drawn = instants(monkeypatch, lambda _: None)
 
-    def creating(self: object, path: str, data: bytes) -> None:
+    def creating(store: LocalStorage, path: str, data: bytes) -> None:
         if path.endswith(".requested") and len(drawn) == 1:
             heartbeat_of(base, drawn[0]).write_bytes(b"")
             claim_of(table, drawn[0]).touch()
-        create(self, path, data)
+        create(store, path, data)
 
-    monkeypatch.setattr(type(store), "put_if_absent", creating)
+    monkeypatch.setattr(LocalStorage, "put_if_absent", creating)
     table.upsert(row("b", 2))
     assert heartbeats(base) == [heartbeat_of(base, drawn[0])]
 

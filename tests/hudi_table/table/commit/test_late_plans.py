@@ -17,6 +17,7 @@ from hudi_table.model.timeline.instants import parse_instant
 from hudi_table.services import planning
 from hudi_table.table.commit.beside import late_plans
 from hudi_table.table.commit.transaction import Transaction
+from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.beside import carry_over, on_a_copy, seen_anew
 
@@ -139,14 +140,14 @@ def test_a_write_that_ends_while_the_planner_lets_it_go_first_is_in_the_compacti
 ) -> None:
     begun = list[Theirs]()
     while_planning(monkeypatch, lambda txn: begun.append(Theirs(table, row("b", 7))))
-    sleep = type(table.context.clock).sleep
+    sleep = SystemClock.sleep
 
-    def sleeping(clock: object, seconds: float) -> None:
+    def sleeping(clock: SystemClock, seconds: float) -> None:
         if begun and f"{begun[0].time}.deltacommit" not in load_timeline(table.context).files:
             begun[0].commits()
         sleep(clock, seconds)
 
-    monkeypatch.setattr(type(table.context.clock), "sleep", sleeping)
+    monkeypatch.setattr(SystemClock, "sleep", sleeping)
     plan = table.schedule_compaction(force=True)
     assert plan is not None
     assert plan.instant > begun[0].time
