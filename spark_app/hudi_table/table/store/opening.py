@@ -27,13 +27,13 @@ from hudi_table.table.store.options import (
     client_settings,
     flag,
     s3_config,
+    surroundings,
     without_secrets,
 )
 from hudi_table.table.store.paths import check_folder
 from hudi_table.table.store.ports import Storage, plain
 from hudi_table.table.store.remote import ObjectStorage
 from hudi_table.table.store.retry import Pace
-from hudi_table.table.store.surroundings import surroundings
 
 _Clients = tuple[Any, Any, Pace]
 _MEMORY: dict[str, Any] = {}

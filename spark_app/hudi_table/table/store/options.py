@@ -3,8 +3,10 @@ from."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -31,8 +33,21 @@ _ENVIRONMENT_CHAIN = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
-
-
+_READ = re.compile(
+    r"(aws|google|azure)_.*|(https?|all|no)_proxy|home|service_account|msi_endpoint|identity_(endpoint|header)",
+    re.IGNORECASE,
+)
+_CREDENTIAL_FILES = re.compile(
+    r".*(service_account|service_account_path|application_credentials|shared_credentials_file|config_file)",
+    re.IGNORECASE,
+)
+"""Not those of tokens, which are replaced every hour and which clients read again by themselves."""
+_USUAL_CREDENTIAL_FILES = (
+    "~/.aws/credentials",
+    "~/.aws/config",
+    "~/.config/gcloud/application_default_credentials.json",
+)
+_DIGEST_KEY = secrets.token_bytes(32)
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
@@ -148,6 +163,26 @@ def s3_config(options: Mapping[str, str]) -> tuple[dict[str, Any], Any]:
     if ("access_key_id" in config) != ("secret_access_key" in config):
         raise InvalidOptionError("access_key_id and secret_access_key belong together: give both, or neither")
     return config, None if _has_credentials(config) else _profile_provider()
+
+
+def surroundings(options: Mapping[str, str]) -> bytes:
+    """A digest of the variables, and of the states of files with credentials, that a client with
+    these options finds when it is made: it looks once. Comparable within this process; no value can
+    be told from it."""
+    digest = hashlib.blake2b(key=_DIGEST_KEY)
+    variables = {name: value for name, value in os.environ.items() if _READ.fullmatch(name)}
+    files = [value for name, value in [*variables.items(), *options.items()] if _CREDENTIAL_FILES.fullmatch(name)]
+    states = {path: _state(path) for path in (*files, *_USUAL_CREDENTIAL_FILES)}
+    digest.update(repr((sorted(variables.items()), sorted(states.items()))).encode(errors="surrogateescape"))
+    return digest.digest()
+
+
+def _state(path: str) -> tuple[int, ...]:
+    try:
+        found = Path(path).expanduser().stat()
+    except (OSError, ValueError, RuntimeError):
+        return ()
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _refuse_empty_endpoint(config: Mapping[str, Any]) -> None:

@@ -96,16 +96,16 @@ class ObjectStorage:
         """All objects below the folder; stores list in the order of paths, and no page is asked for
         beyond `limit`."""
         key = self._folder_key(prefix)
-        offset = None if start_after is None else self._prefix + start_after
+        start = None if start_after is None else self._prefix + start_after
         at_once = _PAGE if limit is None else max(1, min(limit, _PAGE))
         listed: list[Any] = []
         pages: Iterator[Any] | None = None
 
         def page() -> Any:
             """The next one; a repetition goes on behind what was listed."""
-            nonlocal pages
+            nonlocal pages, start
             if pages is None:
-                start = str(listed[-1]["path"]) if listed else offset
+                start = str(listed[-1]["path"]) if listed else start
                 pages = iter(obstore.list(self._once, key, offset=start, chunk_size=at_once))
             # What has failed gives no further page.
             under_way, pages = pages, None
@@ -117,7 +117,8 @@ class ObjectStorage:
             found = self._request(prefix, page)
             if found is None:
                 break
-            listed.extend(found)
+            # Azure's emulator, for one, begins where it likes.
+            listed.extend(found if start is None else [meta for meta in found if meta["path"] > start])
         infos = sorted((self._info(meta) for meta in listed[:limit]), key=lambda info: info.path)
         return _without_folder_markers(infos, prefix)
 

@@ -116,3 +116,13 @@ def test_exclusive_and_conditional_writes_find_what_is_there(azure: BlobService)
     storage.delete("x")
     with pytest.raises(ObjectExistsError):
         objects.replace("x", b"4", version)
+
+
+def test_a_listing_begins_behind_a_name_though_the_store_does_not(azure: BlobService) -> None:
+    storage = open_storage(azure.uri("t"), azure.options)
+    names = [f"p/{number:05}" for number in range(250)]
+    for name in names:
+        storage.put(name, b"1")
+    assert [info.path for info in storage.list("p")] == names
+    assert [info.path for info in storage.list("p", start_after=names[120])] == names[121:]
+    assert [info.path for info in storage.list("p", start_after=names[120], limit=30)] == names[121:151]
