@@ -20,7 +20,7 @@ from hudi_table.errors import AccessDeniedError, HudiError, ObjectNotFoundError,
 from hudi_table.model.names import CHAIN, join
 from hudi_table.model.service.services import ServicePlan
 from hudi_table.model.timeline.instants import Action, Instant
-from hudi_table.table.commit.beside.late_plans import section_of_plan
+from hudi_table.services.late_plans import section_of_plan
 from hudi_table.table.commit.transaction import Transaction, planning
 from hudi_table.table.store import threads
 from hudi_table.table.store.at_once import at_once

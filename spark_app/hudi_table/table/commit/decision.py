@@ -25,10 +25,10 @@ from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.instants import Instant
 from hudi_table.table.commit.beside.heartbeat import Heartbeat
 from hudi_table.table.commit.beside.locking import lock_lost, may_decide, refuse_if_lost
+from hudi_table.table.commit.beside.outcome import counts, taken_back_meanwhile
 from hudi_table.table.commit.beside.turns import Place
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.foreign_writers import Neighbours, overtaken
-from hudi_table.table.commit.outcome import counts, taken_back_meanwhile
 from hudi_table.table.commit.publish import create_file_of, is_given_up, is_there, materialise
 from hudi_table.table.commit.rollback import is_closed
 from hudi_table.table.commit.write_permit import RightToWrite, planned_again

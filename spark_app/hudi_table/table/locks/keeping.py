@@ -11,12 +11,12 @@ from hudi_table.table.locks.lease import Held, Lock
 from hudi_table.table.store import threads
 
 _RENEWALS = 3
-"""Renewals within a lease: a server may grant a shorter one than was asked for, and then another."""
+"""Renewals within a lease, which may be shorter than was asked for."""
 
 
 @contextlib.contextmanager
 def kept(lock: Lock, *, patience: float, every: float, tells: bool = True) -> Iterator[Held]:
-    """Take the lock within `patience` seconds and renew it `every` so many, and at least three times
+    """Take the lock within `patience` seconds and renew it `every` so many, at least three times
     within its lease.
 
     Raises WriteAbortedError at the end if it was lost meanwhile, unless the work asks for that

@@ -14,8 +14,7 @@ import pytest
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import WriteConflictError
 from hudi_table.model.timeline.instants import parse_instant
-from hudi_table.services import planning
-from hudi_table.table.commit.beside import late_plans
+from hudi_table.services import late_plans, planning
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.timeline.active import load_timeline

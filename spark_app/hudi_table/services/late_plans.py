@@ -107,7 +107,7 @@ def _writing(ctx: TableContext, listed: Timeline, touches: tuple[str, ...]) -> s
 
 def _touches_of(ctx: TableContext, pending: Instant) -> Set[str] | None:
     """What a pending write of another engine touches, as its inflight file tells: the groups that
-    it updates, and the partitions of its inserts. None where it does not tell yet, or not at all."""
+    it updates, and the partitions of its inserts. None where it does not tell yet, or at all."""
     if pending.state is not State.INFLIGHT:
         return None
     try:
