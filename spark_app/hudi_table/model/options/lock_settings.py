@@ -1,4 +1,5 @@
-"""Which lock of Apache Hudi's a table's writers share, read from Hudi's own options.
+"""Which lock of Apache Hudi's a table's writers share, and the heartbeats that they show beside it,
+read from Hudi's own options.
 
 Two of Hudi's providers are left out, each with its reason in `_LEFT_OUT`; the one that excludes
 threads of one process asks for what our writers do anyhow. Nothing is guessed:
@@ -13,11 +14,12 @@ from dataclasses import dataclass
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.options import values
-from hudi_table.model.options.heartbeats import INTERVAL, MISSES
 
 PREFIX = "hoodie.write.lock."
 PROVIDER = f"{PREFIX}provider"
 MODE = "hoodie.write.concurrency.mode"
+INTERVAL = "hoodie.client.heartbeat.interval_in_ms"
+MISSES = "hoodie.client.heartbeat.tolerable.misses"
 NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
 IN_PROCESS = "InProcessLockProvider"
 IN_PROCESS_WHY = "it excludes nobody outside of its process, and our writers need no lock beside each other"
@@ -35,6 +37,8 @@ _IDLE = frozenset(
 """What says nothing of a lock of ours."""
 _MILLIS = 1000.0
 _PORT = 2181
+_BEATS_MIN = 4
+"""Beats within the time that others wait: some may be late, or lost."""
 _LOOK = 60.0
 """Seconds between two looks at a lock file that nobody takes for stale."""
 _TAKEN = (
@@ -109,6 +113,25 @@ class LockSettings:
         if isinstance(provider, FileLockSettings):
             return provider.stale_minutes * 20.0 or _LOOK
         return (provider.lease if isinstance(provider, DynamoLockSettings) else provider.session_timeout) / 3
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatSettings:
+    """Apache Hudi takes a writer for dead that has missed so many heartbeats, which come every
+    `interval` seconds."""
+
+    interval: float = 60.0
+    misses: int = 2
+
+    @property
+    def tolerance(self) -> float:
+        """Seconds without a heartbeat after which lazy cleaning takes a write for failed."""
+        return self.interval * self.misses
+
+    @property
+    def period(self) -> float:
+        """Seconds between two heartbeats of ours."""
+        return min(self.interval, self.tolerance / _BEATS_MIN)
 
 
 def names_lock(key: str) -> bool:
@@ -233,6 +256,16 @@ def _zookeeper(given: _Given, base: str, key: str) -> ZooKeeperLockSettings:
         session_timeout=given.seconds("zookeeper.session_timeout_ms", 60_000, least=1),
         connection_timeout=given.seconds("zookeeper.connection_timeout_ms", 15_000, least=1),
     )
+
+
+def heartbeat_settings(options: Mapping[str, str]) -> HeartbeatSettings | None:
+    """What the options say; None if they say nothing. Raises InvalidOptionError."""
+    given = {key: text for key in (INTERVAL, MISSES) if (text := options.get(key, "").strip())}
+    if not given:
+        return None
+    default = HeartbeatSettings()
+    interval = values.whole(INTERVAL, given.get(INTERVAL, str(int(default.interval * _MILLIS))), 1)
+    return HeartbeatSettings(interval / _MILLIS, values.whole(MISSES, given.get(MISSES, str(default.misses)), 1))
 
 
 class _Given:

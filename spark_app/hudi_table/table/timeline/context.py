@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.bounded import Bounded
-from hudi_table.model.options.heartbeats import HeartbeatSettings
+from hudi_table.model.options.lock_settings import HeartbeatSettings
 from hudi_table.model.options.values import number
 from hudi_table.model.options.write_options import FailedWrites, failed_writes
 from hudi_table.model.table.config import TableConfig

@@ -83,8 +83,14 @@ def locked(ctx: TableContext, options: Mapping[str, str]) -> TableContext:
     Raises InvalidOptionError for a lock that cannot be, for another than the table was opened with,
     and for optimistic concurrency control without any.
     """
-    from hudi_table.model.options.heartbeats import heartbeat_settings
-    from hudi_table.model.options.lock_settings import MODE, PREFIX, asks_for_control, lock_settings, names_lock
+    from hudi_table.model.options.lock_settings import (
+        MODE,
+        PREFIX,
+        asks_for_control,
+        heartbeat_settings,
+        lock_settings,
+        names_lock,
+    )
 
     if not any(names_lock(name) for name in options):
         return ctx
