@@ -119,7 +119,9 @@ def test_spark_runs_a_statement_that_nothing_else_runs(broker: Broker, tmp_path:
     feed = Pair(broker, tmp_path).tasks
     feed.in_tasks = in_tasks
     sql = "select trim(id) id, n, regexp_replace(text, '[0-9]+', '#') text, split(text, '-')[1] part, text rlike '^a' a from source"
-    assert "uses REGEXP_REPLACE" in Feed(tmp_path / "here", broker, feed.topic).run({"transform": [{"sql": sql}]}).message
+    assert (
+        "uses REGEXP_REPLACE" in Feed(tmp_path / "here", broker, feed.topic).run({"transform": [{"sql": sql}]}).message
+    )
     for turn in (1, 2):
         broker.produce(feed.topic, [row(i % 5, text=f"a{turn}-{i}") for i in range(20)], partition=0)
         done = feed.run({"transform": [{"sql": sql}]})
