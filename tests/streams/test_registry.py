@@ -22,6 +22,10 @@ from tests.support.registry import running_registry
 
 CITY = {"type": "record", "name": "City", "namespace": "geo", "fields": [{"name": "name", "type": "string"}]}
 FIRST = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}, {"name": "n", "type": "long"}]}
+RENAMED = {
+    **FIRST,
+    "fields": [{"name": "id", "type": "string"}, {"name": "count", "type": "long", "aliases": ["n"]}],
+}
 WIDER = {**FIRST, "fields": [*FIRST["fields"], {"name": "city", "type": ["null", "geo.City"], "default": None}]}
 MONEY = {
     **FIRST,
@@ -104,16 +108,14 @@ def test_messages_of_the_old_and_of_the_new_name_of_a_field_come_in_one_commit(
     broker: Broker, tmp_path: Path, engine: str
 ) -> None:
     feed = Feed(tmp_path, broker, broker.topic(partitions=1), form="avro", engine=engine)
-    fields = [{"name": "id", "type": "string"}, {"name": "count", "type": "long", "aliases": ["n"]}]
-    renamed = {**FIRST, "fields": fields}
     with running_registry() as registry:
         avro = {"avro": {"registry": registry.url}}
-        old, new = registry.register("orders-value", FIRST), registry.register("orders-value", renamed)
+        old, new = registry.register("orders-value", FIRST), registry.register("orders-value", RENAMED)
         for number in (0, 2):
             key = "abcd"[number : number + 2]
             broker.produce(
                 feed.topic,
-                [message(new, renamed, id=key[1], count=number + 1), message(old, FIRST, id=key[0], n=number)],
+                [message(new, RENAMED, id=key[1], count=number + 1), message(old, FIRST, id=key[0], n=number)],
             )
             done = feed.run({"schemaPolicy": "Evolve"}, **avro)
             assert done.outcome == "Succeeded", done.message
@@ -129,13 +131,11 @@ def test_a_first_commit_has_one_column_of_both_names_of_a_field_whichever_partit
     broker: Broker, tmp_path: Path, engine: str
 ) -> None:
     feed = Feed(tmp_path, broker, broker.topic(partitions=2), form="avro", engine=engine)
-    fields = [{"name": "id", "type": "string"}, {"name": "count", "type": "long", "aliases": ["n"]}]
-    renamed = {**FIRST, "fields": fields}
     with running_registry() as registry:
         avro = {"avro": {"registry": registry.url}}
-        old, new = registry.register("orders-value", FIRST), registry.register("orders-value", renamed)
+        old, new = registry.register("orders-value", FIRST), registry.register("orders-value", RENAMED)
         broker.produce(feed.topic, [message(old, FIRST, id="a", n=0)], partition=0)
-        broker.produce(feed.topic, [message(new, renamed, id="b", count=1)], partition=1)
+        broker.produce(feed.topic, [message(new, RENAMED, id="b", count=1)], partition=1)
         done = feed.run({"schemaPolicy": "Evolve"}, **avro)
         assert done.outcome == "Succeeded", done.message
         schema = feed.open().schema()

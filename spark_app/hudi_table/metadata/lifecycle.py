@@ -170,17 +170,16 @@ def standing(ctx: TableContext, timeline: Timeline) -> MetadataTable | None:
     was not told of a commit: whoever goes by it would lose rows of that. Raises as
     `MetadataTable.load`."""
     table = MetadataTable.load(ctx, timeline)
-    if not _is_named_wrongly(ctx, table):
-        return table if table is None or _is_told(ctx, timeline, table) else None
-    # The listing comes before the properties: what is there now was perhaps built in between.
-    table = MetadataTable.load(ctx, timeline)
-    if not _is_named_wrongly(ctx, table):
-        return table if table is None or _is_told(ctx, timeline, table) else None
-    if table is None:
-        drop_metadata_table(ctx, None)
-    else:
-        drop(ctx, f"its partition {', '.join(sorted(table.misnamed))} is named as ready and is half-built")
-    return None
+    if _is_named_wrongly(ctx, table):
+        # The listing comes before the properties: what is there now was perhaps built in between.
+        table = MetadataTable.load(ctx, timeline)
+        if _is_named_wrongly(ctx, table):
+            if table is None:
+                drop_metadata_table(ctx, None)
+            else:
+                drop(ctx, f"its partition {', '.join(sorted(table.misnamed))} is named as ready and is half-built")
+            return None
+    return table if table is None or _is_told(ctx, timeline, table) else None
 
 
 def _is_told(ctx: TableContext, timeline: Timeline, table: MetadataTable) -> bool:

@@ -39,10 +39,7 @@ from hudi_table.model.metadata_table import (
 from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, LogFileName, parse_log_file
 from hudi_table.model.options.write_options import PARTITION_SHARDS
 from hudi_table.model.table.config import TableConfig, TableType
-from hudi_table.model.table.properties import (
-    METADATA_PARTITIONS,
-    METADATA_PARTITIONS_INFLIGHT,
-)
+from hudi_table.model.table.properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.table.metadata_dropping import notes_in

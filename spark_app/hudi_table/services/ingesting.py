@@ -112,12 +112,11 @@ class Ingest:
         if schema is None or column not in schema.names:
             return self, 0
         seen = self.seen()
-        place = behind(self.name, positions_of(self.name, self.topic), held.instant if held is not None else None, seen)
+        place = self._behind(held, seen)
         older = reader.scan(columns=list(ctx.config.record_key), filter=pc.field(column) < rows.since)
-        index = self.index if ctx.config.index is None else {}
         request = WriteRequest(
             operation="delete",
-            options={**index, **self.options, "hoodie.allow.empty.commit": "false"},
+            options={**self._options(ctx), "hoodie.allow.empty.commit": "false"},
             batch=f"{place.batch}-older-than-{rows.since}",
             follows=place.follows,
         )
@@ -134,10 +133,8 @@ class Ingest:
         more: Mapping[str, str] | None = None,
     ) -> WriteRequest:
         """What such a write is to do and to record, whoever does it."""
-        index = self.index if ctx.config.index is None else {}
-        options = {**MISSING_IS_NULL, **index, **self.options, "hoodie.allow.empty.commit": "true"}
-        instant = held.instant if held is not None else None
-        place = behind(self.name, positions_of(self.name, self.topic), instant, self.seen())
+        options = {**MISSING_IS_NULL, **self._options(ctx), "hoodie.allow.empty.commit": "true"}
+        place = self._behind(held, self.seen())
         key, theirs = key_of(self.name), ctx.layout.streamer_key
         held_keys = {key: found.to_text()}
         if self.shares and isinstance(found, ShardPositions):
@@ -153,3 +150,12 @@ class Ingest:
             batch=place.batch,
             follows=place.follows,
         )
+
+    def _options(self, ctx: TableContext) -> dict[str, str]:
+        """Of each of its writes to this table."""
+        return {**(self.index if ctx.config.index is None else {}), **self.options}
+
+    def _behind(self, held: HeldPositions | Held[ShardPositions] | None, seen: frozenset[str] | None) -> Behind:
+        """The place of a write that goes on from `held`."""
+        instant = held.instant if held is not None else None
+        return behind(self.name, positions_of(self.name, self.topic), instant, seen)

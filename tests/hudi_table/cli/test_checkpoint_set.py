@@ -158,16 +158,20 @@ def test_files_before_a_moment_count_as_taken_and_the_others_wait(
     assert changed(feed, capsys, "before 2027-01-01T00:00:00Z", *of).code == 0, "forward nothing is taken twice"
 
 
+def following(tmp_path: Path, version: int) -> tuple[Polled, list[str]]:
+    """What follows a table of three commits, the numbers 0, 1 and 2, and the instants of these."""
+    above = create_table(str(tmp_path / "above"), polled.SCHEMA, record_key="id", version=version)
+    for number in range(3):
+        above.upsert(polled.rows_of([number]))
+    feed = Polled(tmp_path / "work", {"type": "Hudi", "hudi": {"location": f"file://{tmp_path}/above"}}, lambda _: None)
+    feed.folder.mkdir()
+    return feed, [each.time for each in load_timeline(above.context).commits][-3:]
+
+
 def test_another_table_is_gone_on_from_a_commit_that_its_timeline_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    above = create_table(str(tmp_path / "above"), polled.SCHEMA, record_key="id", version=9)
-    for number in range(3):
-        above.upsert(polled.rows_of([number]))
-    times = [each.time for each in load_timeline(above.context).commits][-3:]
-    source = {"type": "Hudi", "hudi": {"location": f"file://{tmp_path}/above"}}
-    feed = Polled(tmp_path / "work", source, lambda _: None)
-    feed.folder.mkdir()
+    feed, times = following(tmp_path, 9)
     assert feed.run().outcome == "Succeeded"
     open_table(feed.location).delete(polled.rows_of(range(3)))
     count, of = instants(feed), ("--of", f"file://{tmp_path}/above")
@@ -200,14 +204,9 @@ def taken_by_streamer(feed: Polled, numbers: list[int], checkpoint: str, capsys:
 def test_an_ingest_goes_on_behind_what_a_job_of_hudi_streamer_took_of_another_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    above = create_table(str(tmp_path / "above"), polled.SCHEMA, record_key="id", version=6)
-    for number in range(3):
-        above.upsert(polled.rows_of([number]))
-    instant = load_timeline(above.context).commits[-3].time
-    feed = Polled(tmp_path / "work", {"type": "Hudi", "hudi": {"location": f"file://{tmp_path}/above"}}, lambda _: None)
-    feed.folder.mkdir()
-    taken_by_streamer(feed, [0], instant, capsys)
-    assert changed(feed, capsys, instant, "--of", f"file://{tmp_path}/above", "--type", "Hudi").code == 0
+    feed, times = following(tmp_path, 6)
+    taken_by_streamer(feed, [0], times[0], capsys)
+    assert changed(feed, capsys, times[0], "--of", f"file://{tmp_path}/above", "--type", "Hudi").code == 0
     assert feed.run().outcome == "Succeeded"
     assert feed.numbers() == [0, 1, 2]
     assert sum(open_table(feed.location).history()["updated"].to_pylist()) == 0, "nothing came twice"

@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hudi_table.errors import ObjectNotFoundError
-from hudi_table.model.names import HEARTBEAT
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, State, comparable_time
+from hudi_table.table.commit.beside.heartbeat import their_beat
 from hudi_table.table.commit.beside.locking import may_decide, section
 from hudi_table.table.timeline.active import list_timeline
 from hudi_table.table.timeline.context import TableContext
@@ -76,10 +75,7 @@ def _waits_to_read(ctx: TableContext, own: str, listed: Timeline) -> bool:
 
 
 def is_theirs_and_alive(ctx: TableContext, time: str) -> bool:
-    """By its heartbeat: Hudi's is empty, and ours is not. A writer of ours that reads a higher
-    instant than its own draws a new one, so it need not come first."""
-    try:
-        beat = ctx.storage.head(f"{HEARTBEAT}/{time}")
-    except ObjectNotFoundError:
-        return False
-    return beat.size == 0 and (store_now(ctx) - beat.modified).total_seconds() < ctx.heartbeat.tolerance
+    """By its heartbeat. A writer of ours that reads a higher instant than its own draws a new one,
+    so it need not come first."""
+    beat = their_beat(ctx, time)
+    return beat is not None and (store_now(ctx) - beat).total_seconds() < ctx.heartbeat.tolerance

@@ -9,11 +9,11 @@ claim tells nothing, and has no file to lose.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import datetime
 
-from hudi_table.errors import ObjectNotFoundError, UnavailableError
-from hudi_table.model.names import HEARTBEAT, TEMP, join
+from hudi_table.errors import UnavailableError
+from hudi_table.model.names import TEMP, join
+from hudi_table.table.commit.beside.heartbeat import their_beat
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.context import TableContext
@@ -34,10 +34,8 @@ def live_first_write(ctx: TableContext, timeline: Timeline, claim: str) -> str |
 
 def _is_at_work(ctx: TableContext, timeline: Timeline, time: str, now: datetime) -> bool:
     signs = [info.modified for info in ctx.storage.list(join(TEMP, time))]
-    with suppress(ObjectNotFoundError):
-        beat = ctx.storage.head(f"{HEARTBEAT}/{time}")
-        # Hudi's is empty, and ours is not.
-        signs += [beat.modified] if beat.size == 0 else []
+    beat = their_beat(ctx, time)
+    signs += [] if beat is None else [beat]
     if not signs:
         return False
     newest = max([*signs, *(timeline.files[name] for name in timeline.claim_names(time))])

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from hudi_table.errors import HudiError, ObjectExistsError, ObjectNotFoundError
 from hudi_table.model.names import HEARTBEAT
@@ -14,6 +15,16 @@ from hudi_table.table.store import retry, threads
 from hudi_table.table.timeline.context import TableContext
 
 BEAT_SECONDS_LEAST = 1.0
+
+
+def their_beat(ctx: TableContext, time: str) -> datetime | None:
+    """When another engine showed a heartbeat of an instant last, None if it shows none: Hudi's are
+    empty, and ours are not."""
+    try:
+        beat = ctx.storage.head(f"{HEARTBEAT}/{time}")
+    except ObjectNotFoundError:
+        return None
+    return beat.modified if beat.size == 0 else None
 
 
 @dataclass(slots=True)
