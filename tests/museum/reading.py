@@ -130,7 +130,7 @@ MUTANTS = (
         name="a store that asks for fewer requests ends the write",
         bug="#18438, #20027",
         file="table/store/retry.py",
-        old="return self.retries * _SLOWED_MORE + _SLOWED_MORE if self.retries else 0",
+        old="return retries * _SLOWED_MORE + _SLOWED_MORE if retries else 0",
         new="return 0",
         test="hudi_table/table/store/test_retry.py::test_a_create_that_was_told_to_slow_down_is_sent_again",
     ),

@@ -95,11 +95,27 @@ def _ignore(number: int, frame: FrameType | None) -> None:
     del number, frame
 
 
-def _forked() -> None:
+_masks = threading.local()
+"""Of each thread that forks: what it did not hear before."""
+
+
+def _forks() -> None:
+    """A signal that comes to the new process before it is one of its own waits."""
+    if signal.getsignal(signal.SIGTERM) is _ignore:
+        _masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
+def _has_forked() -> None:
+    if (before := _masks.__dict__.pop("before", None)) is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _is_forked() -> None:
     """What a source has forked ends by its own signals, of which its parent is not to hear."""
     if signal.getsignal(signal.SIGTERM) is _ignore:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _has_forked()
 
 
-os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(before=_forks, after_in_parent=_has_forked, after_in_child=_is_forked)

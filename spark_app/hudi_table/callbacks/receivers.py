@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from queue import Empty, Queue
 from urllib.parse import urlsplit
 
 from hudi_table.errors import InvalidOptionError
+from hudi_table.table.store import threads
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 PORTS = {"http": 80, "https": 443}
@@ -113,8 +113,8 @@ def addresses_of(target: Target, *, seconds: float | None = None) -> list[Addres
     if seconds is None:
         return _resolved(target)
     # A resolver takes no time to be ended by: it is left to itself, and ends by its own limits.
-    answered: Queue[list[Address] | OSError] = Queue()
-    threading.Thread(target=_answers, args=(target, answered), daemon=True).start()
+    answered: Queue[list[Address] | OSError] = threads.queue(1)
+    threads.start(lambda: _answers(target, answered), "resolver")
     try:
         found = answered.get(timeout=seconds)
     except Empty:
