@@ -8,6 +8,7 @@ from pathlib import Path
 from e2e.cluster.places import BRIDGE, BRIDGE_ADDRESS, HOST_ADDRESS, LINK_BITS, NAME, NETNS, NODE_ADDRESS, POD_NETWORK
 
 OUTER, INNER = "hudi-e2e0", "eth0"
+BRIDGE_LINK_ADDRESS = "0a:58:0a:f4:00:01"
 
 
 def up() -> None:
@@ -22,7 +23,9 @@ def up() -> None:
         for link in ("lo", INNER):
             _inside("link", "set", link, "up")
         # The bridge of the pods is made beforehand: the cluster's DNS listens on its address.
-        _inside("link", "add", BRIDGE, "type", "bridge")
+        # With a link address of its own: else it has the lowest of its ports', and once that pod ends
+        # the others send to an address that is gone, for a minute or two.
+        _inside("link", "add", BRIDGE, "address", BRIDGE_LINK_ADDRESS, "type", "bridge")
         _inside("address", "add", f"{BRIDGE_ADDRESS}/{POD_NETWORK.partition('/')[2]}", "dev", BRIDGE)
         _inside("link", "set", BRIDGE, "up")
         run_inside("sysctl", "-qw", "net.ipv4.ip_forward=1")
