@@ -80,6 +80,58 @@ def key_changes(feed: Feed, place: int) -> None:
         feed.broker.produce(feed.topic, [with_large(CREATED, UNAVAILABLE)], headers=OLD_KEY)
 
 
+@pytest.mark.parametrize("behind", ["a change", "another key"])
+def test_what_follows_a_key_change_that_comes_again_has_the_value_of_the_row_that_stands(
+    feed: Feed, behind: str
+) -> None:
+    """No snapshot ever had the key before: the row came, and its key changed, in one commit."""
+    feed.broker.produce(feed.topic, [SAMPLE[0], with_large(1, "kept"), *SAMPLE[2:DELETED]])
+    key_changes(feed, DELETED)
+    key_changes(feed, CREATED)
+    assert run(feed, source=WIDE).outcome == "Succeeded"
+    assert large(feed)[20] == "kept"
+    key_changes(feed, DELETED)
+    key_changes(feed, CREATED)
+    if behind == "a change":
+        feed.broker.produce(feed.topic, [later(CREATED, "u", 20)])
+    else:
+        feed.broker.produce(feed.topic, [later(DELETED, "d", 20)], headers=[("__debezium.newkey", b'{"id":30}')])
+        feed.broker.produce(feed.topic, [later(CREATED, "c", 30)], headers=[("__debezium.oldkey", b'{"id":20}')])
+    expected = 20 if behind == "a change" else 30
+    # One that follows has all of it in one commit.
+    driver = feed.start({"mode": "Continuous", "commitIntervalSeconds": 0.3, "source": debezium(feed)})
+    wait_for(lambda: lsn(feed, expected) > lsn_of(CREATED), lambda: feed.log())
+    end_driver(driver)
+    assert large(feed)[expected] == "kept"
+
+
+def debezium(feed: Feed) -> dict[str, Any]:
+    kafka = {"brokers": feed.broker.address, "topics": [feed.topic]}
+    return WIDE | {"type": "Debezium", "format": "json", "kafka": kafka}
+
+
+def lsn(feed: Feed, key: int) -> int:
+    """The place of a row's newest change, 0 where there is no row."""
+    found = {each["id"]: each["_event_lsn"] for each in feed.rows("id", "_event_lsn")}
+    return int(found.get(key, 0))
+
+
+def lsn_of(place: int) -> int:
+    return int(json.loads(SAMPLE[place][1] or b"")["payload"]["source"]["lsn"])
+
+
+def later(place: int, op: str, key: int) -> tuple[bytes, bytes]:
+    """An event of the sample as a later one of a key, which leaves the large value alone."""
+    told, text = json.loads(SAMPLE[place][0] or b""), json.loads(SAMPLE[place][1] or b"")
+    told["payload"]["id"] = key
+    for row in (text["payload"]["before"], text["payload"]["after"]):
+        if row is not None:
+            row |= {"id": key, "big": UNAVAILABLE}
+    text["payload"]["op"] = op
+    text["payload"]["source"]["lsn"] += 800
+    return json.dumps(told).encode(), json.dumps(text).encode()
+
+
 def test_a_delete_whose_create_does_not_come_waits_and_ends_the_run(feed: Feed) -> None:
     feed.broker.produce(feed.topic, SAMPLE[:DELETED])
     assert run(feed, source=WIDE).outcome == "Succeeded"

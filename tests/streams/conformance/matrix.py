@@ -125,7 +125,7 @@ ELSEWHERE = {
 _KILLED = "test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing"
 _EVENTS_KILLED = f"{STREAMS}/test_debezium_kills.py::test_a_driver_of_change_events_that_is_killed_at_random_loses_and_doubles_nothing"
 _CONNECTOR_KILLED = (
-    f"{STREAMS}/test_debezium_kills.py::test_a_broker_and_a_connector_that_are_killed_at_random_lose_and_double_nothing"
+    f"{STREAMS}/test_debezium_kills.py::test_nothing_is_lost_or_doubled_where_what_fills_the_topic_is_killed_at_random"
 )
 _SERVER_KILLED = f"{STREAMS}/test_jdbc_both.py::test_a_server_that_is_killed_while_it_is_read_leaves_nothing_and_the_next_run_has_all"
 _LATE = f"{STREAMS}/test_jdbc_both.py::test_a_transaction_that_ends_late_is_taken_within_the_lag"

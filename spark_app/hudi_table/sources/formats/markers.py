@@ -10,13 +10,15 @@ and its header `__debezium.oldkey` the key before.
 
 What a marker stands for lies in the change of the row before it, in this commit, or else in the
 table: in its newest snapshot, or, where a commit before has deleted the row already, in one of
-those that cleaning has left.
+those that cleaning has left. Of a change that comes again, and of what follows it, it is in the row
+that the table has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Protocol
 
 import numpy as np
@@ -93,8 +95,7 @@ def filled(
     if not marks:
         return rows, []
     chains = _Chains(rows, key, order, old_keys, np.logical_or.reduce(list(marks.values())))
-    sought = {name: chains.seek(rows.column(name), mask) for name, mask in marks.items()}
-    _look(chains, sought, stored)
+    sought = _look(chains, lambda: {name: chains.seek(rows.column(name), mask) for name, mask in marks.items()}, stored)
     bad: dict[int, str] = {}
     for name, found in sought.items():
         if name in nulls:
@@ -215,7 +216,8 @@ class _Chains:
         places = np.lexsort((np.arange(count), self.orders))
         rank = np.empty(count, np.int64)
         rank[places] = np.arange(count)
-        lined = np.sort(codes[:count] * count + rank)
+        self._lines = codes[:count] * count + rank
+        lined = np.sort(self._lines)
         at = np.searchsorted(lined, codes[self.asked] * count + rank) - 1
         there = (at >= 0) & (lined[at] // count == codes[self.asked]) & ~self.unknown
         self._before = np.where(there, places[lined[at] % count], -1)
@@ -227,6 +229,27 @@ class _Chains:
         self.loses[places[lined[newest] % count]] = False
         self.stands = np.zeros(count, bool)
         """Of which rows whose keys have changed the table has the key before still."""
+
+    def begin_at(self, newest: _Version) -> bool:
+        """Begin chains at creates that come again: the table has their rows, as they were then or
+        later. What was before them may be gone. Whether there are such."""
+        moved = np.flatnonzero(self.moved)
+        stored = newest.places(moved)
+        orders = newest.orders[stored]
+        # Behind a delete of this commit stands another row of that key.
+        again = moved[(stored >= 0) & (orders >= self.orders[moved]) & (orders < self._ended(moved))]
+        self.moved[again] = self.unknown[again] = False
+        self.asked[again], self._before[again] = again, -1
+        return len(again) > 0
+
+    def _ended(self, rows: Places) -> Places:
+        """Where in the log the next delete of the key of each row is."""
+        ends = np.flatnonzero(self.ends)
+        ends = ends[np.argsort(self._lines[ends])]
+        at = np.searchsorted(self._lines[ends], self._lines[rows])
+        ends = np.append(ends, -1)[at]
+        same = (ends >= 0) & (self._lines[ends] // len(self.ends) == self._lines[rows] // len(self.ends))
+        return np.where(same, self.orders[ends], np.iinfo(np.int64).max)
 
     def seek(self, column: pa.ChunkedArray, marked: Mask) -> _Sought:
         """What is in the commit. A delete hands on what was before it."""
@@ -255,16 +278,20 @@ class _Chains:
         return KEY_BEFORE_STANDS if self.stands[row] else NOT_KEPT
 
 
-def _look(chains: _Chains, sought: Mapping[str, _Sought], stored: StoredRows) -> None:
-    """Give what the table has."""
+def _look(chains: _Chains, seek: Callable[[], dict[str, _Sought]], stored: StoredRows) -> dict[str, _Sought]:
+    """What is sought, and what the table has of it."""
+    sought = seek()
     rows = np.unique(np.concatenate([each.rows[each.open] for each in sought.values()]))
-    roots = np.unique(np.concatenate([each.roots[each.open] for each in sought.values()]))
+    roots = _roots(sought)
     if not len(rows):
-        return
-    keys = chains.table.take(pa.array(np.union1d(rows, chains.asked[roots])))
-    for number, version in enumerate(stored.versions(keys, [chains.order, *sought])):
+        return sought
+    asked = reduce(np.union1d, [rows, chains.asked[roots], np.flatnonzero(chains.moved)])
+    for number, version in enumerate(stored.versions(chains.table.take(pa.array(asked)), [chains.order, *sought])):
         found = _Version(chains, version)
         if number == 0:
+            if chains.begin_at(found):
+                sought = seek()
+                roots = _roots(sought)
             moved = roots[chains.moved[roots]]
             at = found.places(chains.asked[moved])
             chains.stands[moved[(at >= 0) & (found.orders[at] < chains.orders[moved])]] = True
@@ -272,7 +299,12 @@ def _look(chains: _Chains, sought: Mapping[str, _Sought], stored: StoredRows) ->
             if name in version.column_names:
                 _give(chains, each, found, version.column(name), newest=number == 0)
         if not any(each.open.any() for each in sought.values()):
-            return
+            break
+    return sought
+
+
+def _roots(sought: Mapping[str, _Sought]) -> Places:
+    return np.unique(np.concatenate([each.roots[each.open] for each in sought.values()]))
 
 
 def _give(chains: _Chains, sought: _Sought, found: _Version, column: pa.ChunkedArray, *, newest: bool) -> None:
