@@ -4,8 +4,10 @@ lost on them."""
 from __future__ import annotations
 
 from hudi_table.errors import WriteConflictError
+from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.instants import Action, Instant
 from hudi_table.table.commit.rollback import open_rollbacks
+from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import ClusteringPlan, pending_clusterings
@@ -28,6 +30,19 @@ def given_up_log_compactions(ctx: TableContext, timeline: Timeline) -> frozenset
     found = [i for i in timeline.pending if i.action is Action.LOG_COMPACTION]
     given_up = open_rollbacks(ctx, timeline) if found else {}
     return frozenset(i for i in found if i.time in given_up)
+
+
+def given_up_compactions(ctx: TableContext, timeline: Timeline) -> frozenset[Instant]:
+    """Pending compactions that nobody executes: their commit was decided and then given up, or
+    another engine takes it back. Their plans stay and hold their groups, since writers may name
+    logs by them, and hold up nothing else."""
+    found = [i for i in timeline.pending if i.action is Action.COMPACTION]
+    if not found:
+        return frozenset()
+    rollbacks = open_rollbacks(ctx, timeline)
+    decisions = chain.find_decisions(ctx, [i.time for i in found], chain.read_tail(ctx).sequence)
+    aborted = {time for time, (_, entry) in decisions.items() if entry.kind is Kind.ABORT}
+    return frozenset(i for i in found if i.time in aborted or i.time in rollbacks)
 
 
 def clustered_groups(ctx: TableContext, timeline: Timeline) -> Groups:
