@@ -76,6 +76,7 @@ LOCKED = (
         (
             "tests/interop/test_locks.py::test_the_lock_file_excludes_hudis_client_and_ours",
             "tests/interop/test_locks.py::test_the_lock_of_zookeeper_excludes_hudis_client_and_ours",
+            "tests/interop/test_locks.py::test_the_lock_of_zookeeper_that_goes_by_the_tables_path_excludes_hudis_client_and_ours",
         ),
     ),
     Case(

@@ -1,15 +1,15 @@
 """Whose a place is, where HudiTables lie inside each other: one goes on, the others are refused.
 
-Of those at one location, above or below it, of whatever namespaces they are, it is the one
-whose table is there; of several, or of none, the oldest, by `creationTimestamp` and then uid. So a
+Of those at one location, above or below it, of whatever namespaces they are, it is the one whose
+table is there; of several, or of none, the oldest, by `creationTimestamp` and then uid. So a
 manifest without a table keeps no other one from a table that exists, whatever location it claims
 first, and has none made there itself.
 
 Whether another one's table is there the store says, asked with the credentials of the table that is
 judged. Where those do not reach, and at one and the same location, the other one's are tried; what
-they fail at keeps nobody from anything. What lies in `.hoodie` is part of a table, and none. Nothing is remembered, and no status
-is believed, for it may tell of a place that its manifest named before: a restart of the operator
-changes nothing.
+they fail at keeps nobody from anything. What lies in `.hoodie` is part of a table, and none.
+Nothing is remembered, and no status is believed, for it may tell of a place that its manifest named
+before: a restart of the operator changes nothing.
 """
 
 from __future__ import annotations
