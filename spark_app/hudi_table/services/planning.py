@@ -30,7 +30,7 @@ from hudi_table.table.timeline.active import load_timeline, timeline_with
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import Listings, relists
 from hudi_table.table.timeline.timeline import Timeline
-from hudi_table.table.view.file_system_view import FileSystemView
+from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 
 _LOG = logging.getLogger("hudi_table.planning")
 
@@ -59,6 +59,14 @@ Choose = Callable[[FileSystemView], Draft | None]
 """Makes a plan of a snapshot; None if there is nothing to do. Called again on a newer one if the
 plan was overtaken."""
 
+Leaves = Callable[[Timeline], Callable[[FileSlice], bool] | None]
+"""Which slices a plan leaves to others, by a listing of the timeline: `FileSystemView.leaves`."""
+
+
+def leaves_nothing(_: Timeline) -> None:
+    """Of most plans."""
+    return
+
 
 @dataclass(frozen=True, slots=True)
 class Look:
@@ -68,11 +76,12 @@ class Look:
     is_due: bool
 
 
-def looked(ctx: TableContext, timeline: Timeline, choose: Choose) -> Look:
+def looked(ctx: TableContext, timeline: Timeline, choose: Choose, leaves: Leaves = leaves_nothing) -> Look:
     """A first look by a timeline. While the folders are listed, which is not done for nothing, the
     end of the chain is read: a claim needs it next."""
     listing, known = threads.event(), threads.event()
-    view = FileSystemView(replace(ctx, storage=_Telling(ctx.storage, listing, known)), timeline)
+    telling = replace(ctx, storage=_Telling(ctx.storage, listing, known))
+    view = FileSystemView(telling, timeline, leaves=leaves(timeline))
 
     def chosen() -> bool:
         try:
@@ -91,7 +100,9 @@ def looked(ctx: TableContext, timeline: Timeline, choose: Choose) -> Look:
     return Look(replace(view, ctx=ctx), is_due)
 
 
-def publish(ctx: TableContext, action: Action, choose: Choose, first: Look | None = None) -> ServicePlan | None:
+def publish(
+    ctx: TableContext, action: Action, choose: Choose, first: Look | None = None, leaves: Leaves = leaves_nothing
+) -> ServicePlan | None:
     """Publish a plan as `T.<action>.requested`, by an entry of the chain. None, and no claim, if
     there is nothing to do. `first`: a `Look` that was taken just now.
 
@@ -101,9 +112,9 @@ def publish(ctx: TableContext, action: Action, choose: Choose, first: Look | Non
     listings, left = Listings(ctx), ATTEMPTS_MAX
     while True:
         try:
-            look = first or timeline_with(ctx, lambda timeline: looked(ctx, timeline, choose))[1]
+            look = first or timeline_with(ctx, lambda timeline: looked(ctx, timeline, choose, leaves))[1]
             first = None
-            planned = _attempt(ctx, action, choose, look.view) if look.is_due else None
+            planned = _attempt(ctx, action, choose, look.view, leaves) if look.is_due else None
             _LOG.debug("%s: %s", action.value, f"planned at {planned.instant}" if planned else "nothing to plan")
             return planned
         except ObjectNotFoundError as missing:
@@ -226,9 +237,11 @@ class _Telling:
         return self._storage.list_dir(prefix)
 
 
-def _attempt(ctx: TableContext, action: Action, choose: Choose, seen: FileSystemView) -> ServicePlan | None:
+def _attempt(
+    ctx: TableContext, action: Action, choose: Choose, seen: FileSystemView, leaves: Leaves
+) -> ServicePlan | None:
     with planning(ctx, ctx.layout.planned_as(action)) as txn:
-        draft = choose(_under(seen, txn))
+        draft = choose(replace(_under(seen, txn), leaves=leaves(txn.timeline)))
         if draft is None:
             txn.withdraw()
             return None

@@ -66,10 +66,12 @@ def free_candidates(view: FileSystemView, options: Mapping[str, str]) -> list[Ca
 
 def free_slices(view: FileSystemView) -> list[FileSlice]:
     """The slices that no plan holds, with those of their logs that a reader sees. One with a log of
-    which a reader sees some rows, and others not yet, is left for later."""
+    which a reader sees some rows, and others not yet, is left for later, and so is what the view
+    leaves to others."""
     held = held_groups(view.ctx, view.timeline)
     free = (item for item in view.latest_slices() if (item.partition, item.file_id) not in held)
-    return [item for item, decided in counted_slices(view, free) if decided]
+    leaves = view.leaves
+    return [item for item, decided in counted_slices(view, free) if decided and (leaves is None or not leaves(item))]
 
 
 class Seen(Enum):

@@ -7,7 +7,7 @@ instant, so it counts for nothing (`docs/explanation/metadata-table.md`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain
@@ -52,11 +52,14 @@ after the other."""
 @dataclass(slots=True)
 class FileSystemView:
     """File groups as of a timeline, which is whole, and as of an instant if `as_of` is given. Files
-    are looked up once, at first use: those of the partitions that are asked for, or all."""
+    are looked up once, at first use: those of the partitions that are asked for, or all.
+
+    `leaves`: which slices a planner leaves to others for now, None for none. It hides nothing."""
 
     ctx: TableContext
     timeline: Timeline
     as_of: str | None = None
+    leaves: Callable[[FileSlice], bool] | None = field(default=None, repr=False)
     _groups: dict[str, list[FileGroup]] | None = field(default=None, repr=False)
     _partitions: list[str] = field(default_factory=list, repr=False)
     _alone: dict[str, list[FileGroup]] = field(default_factory=dict, repr=False)
