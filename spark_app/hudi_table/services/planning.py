@@ -20,7 +20,7 @@ from hudi_table.errors import AccessDeniedError, HudiError, ObjectNotFoundError,
 from hudi_table.model.names import CHAIN, join
 from hudi_table.model.service.services import ServicePlan
 from hudi_table.model.timeline.instants import Action, Instant
-from hudi_table.services.late_plans import section_of_plan
+from hudi_table.services.late_plans import decide_late
 from hudi_table.table.commit.transaction import Transaction, planning
 from hudi_table.table.store import threads
 from hudi_table.table.store.at_once import at_once
@@ -245,8 +245,12 @@ def _attempt(
         if draft is None:
             txn.withdraw()
             return None
-        with section_of_plan(txn, draft.conflict_keys):
-            txn.plan(draft.body, draft.conflict_keys | {f"instant:{txn.time}"}, draft.completes)
+        made = draft
+
+        def decide() -> None:
+            txn.plan(made.body, made.conflict_keys | {f"instant:{txn.time}"}, made.completes)
+
+        decide_late(txn, draft.conflict_keys, decide)
     return replace(draft.plan, instant=txn.time, digest=digest_of(draft.body))
 
 

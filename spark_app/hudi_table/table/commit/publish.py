@@ -9,6 +9,7 @@ from operator import ge, itemgetter
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, comparable_time, parse_instant, planner_claim
+from hudi_table.table.commit.beside.ahead import came_late
 from hudi_table.table.commit.beside.locking import may_decide, under_lock
 from hudi_table.table.commit.foreign_writers import is_overtaken, narrowed
 from hudi_table.table.commit.rollback import is_closed, open_rollbacks
@@ -136,7 +137,8 @@ def _appears(
         # Archived meanwhile, perhaps: who slept lists again.
         return None
     is_void = entry.kind is Kind.COMMIT and _was_taken_back(ctx, entry, timeline)
-    if is_void or (ctx.lock is not None and is_overtaken(ctx, entry, timeline, tail.sequence)):
+    is_late = entry.name not in timeline.files and came_late(ctx, entry.name, timeline)
+    if is_void or is_late or (ctx.lock is not None and is_overtaken(ctx, entry, timeline, tail.sequence)):
         return False if chain.append_abort(ctx, tail, entry.instant) else None
     stands = create_file_of(ctx, entry, listed)
     if stands and entry.kind is Kind.PLAN:
