@@ -171,6 +171,7 @@ MUTANTS = (
     Mutant("turns are waited for", "T1", "I11"),
     Mutant("who began earlier goes first", "T1", "I11"),
     Mutant("a turn expires", "T2", "L"),
+    Mutant("plans leave out turns", "T3", "I11"),
     Mutant("chain read after staging", "K3s", "I2", strict=True, long=True),
     Mutant("delete sources", "K3s", "I2", strict=True, long=True),
     Mutant("delete body first", "K13s", "I1", strict=True),
