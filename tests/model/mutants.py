@@ -146,6 +146,8 @@ MUTANTS = (
     Mutant("a commit of nothing is read", "L4", "I1"),
     Mutant("files go before the name is taken", "L4", "I1"),
     Mutant("window of a late file", "L4", "I1"),
+    Mutant("late plans are given up", "L6", "I1"),
+    Mutant("window of a plan's file", "L6", "I1"),
     Mutant("delta before decision", "D1", "I9"),
     Mutant("deltas again behind a plan", "D1", "I9"),
     Mutant("commits make it plan again", "D1", "I9"),

@@ -29,7 +29,9 @@ from hudi_table.table.timeline.timeline import Timeline
 
 AHEAD_SECONDS, AHEAD_SECONDS_MAX = 2.0, 32.0
 """How far ahead of the clock the instant is drawn: longer than it mostly takes from there to the
-file, and than clocks are apart. Where it is too short it is drawn twice as far ahead, up to this."""
+file. Where that is too short it is drawn twice as far ahead, up to this."""
+SKEW_SECONDS = 0.5
+"""So far it lies ahead still when the file is created: clocks may be apart. Hudi allows for 0.2."""
 
 
 class CameLate(Exception):  # noqa: N818 - no error: another instant is drawn
@@ -56,7 +58,7 @@ def came_late(ctx: TableContext, name: str, listed: Timeline | None = None) -> b
     if planned is None or not needs_to_be_ahead(ctx, planned):
         return False
     own = comparable_time(planned.time)
-    if floor_ahead(ctx, 0.0) >= own:
+    if floor_ahead(ctx, SKEW_SECONDS) >= own:
         return True
     later = () if listed is None else listed.pending
     return any(
