@@ -3,7 +3,7 @@
 Section 2.10 of `docs/explanation/commit-protocol.md`. A plan of a group ends the attempt of each
 write that began before it and touches the group. So a write that takes longer than it is from one
 plan to the next would lose every attempt. As with writes, who comes later lets the earlier one go
-first. Of a compaction's logs the place is told by when they began to wait, so a group is planned no
+first. A compaction's logs have their place by when they began to wait, so a group is planned no
 more than once beside one turn, and waits no longer than the turns before it last. Nothing is
 decided here: who leaves out nothing is as safe.
 """
@@ -38,7 +38,7 @@ _REWRITES = _OF_LOGS | {Action.REPLACE_COMMIT}
 
 def left_to_writes(ctx: TableContext, action: Action, listed: Timeline) -> Callable[[FileSlice], bool] | None:
     """Tells the slices that a plan of this action leaves out, by a listing of the timeline; None
-    where it leaves out nothing, which is told without a request where no write has a turn."""
+    where it leaves out nothing. Where no write has a turn that costs no request."""
     if action not in _REWRITES:
         return None
     now, counted = local_now(ctx), []
