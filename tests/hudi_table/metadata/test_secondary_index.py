@@ -210,7 +210,9 @@ def test_columns_of_other_types_tables_of_version_6_and_record_indexes_by_partit
     table = create_table(tmp_path / "wide", wide, record_key="id", version=9)
     table.insert(numbered(range(2), 1).append_column("real", pa.array([1.0, 2.0])))
     table.build_metadata(["record_index"])
-    with pytest.raises(UnsupportedTableError, match=r"column 'real' has the type double: .* string, int, bigint, boolean"):
+    with pytest.raises(
+        UnsupportedTableError, match=r"column 'real' has the type double: .* string, int, bigint, boolean"
+    ):
         table.create_index("by_real", "real")
     table = made(tmp_path / "old", 6, "CopyOnWrite")
     table.insert(numbered(range(2), 1))
