@@ -176,7 +176,7 @@ def archived_since(ctx: TableContext, since: str) -> dict[str, Files] | None:
             moments = (str(entry["commitTime"]), str(entry.get("completionTime") or ""))
             if max(map(comparable_time, moments)) <= since:
                 continue
-            instant, record = instant_of(entry), entry.get("hoodieCleanMetadata")
+            instant, record = instant_of(entry), entry.get("hoodieCleanMetadata") or {}
             if instant is None or instant.action not in _TELLING or (_is_clean(instant) and not record):
                 return None
             if _is_clean(instant):
