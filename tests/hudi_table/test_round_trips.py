@@ -133,6 +133,25 @@ def test_a_small_file_is_read_by_one_request_and_of_a_large_one_first_the_end(st
     assert found.in_sequence == 5, found
 
 
+def test_the_columns_of_a_large_file_are_asked_for_at_once(store: Store) -> None:
+    """Each is larger than what a small read brings along."""
+    uri = store.server.new_uri()
+    first = rows(ROWS)
+    more = {
+        name: [f"{number * 7919:032}"[::-1] + text for number, text in enumerate(first["text"].to_pylist())]
+        for name in "abcdef"
+    }
+    wide = pa.table(
+        {"id": first["id"], **{name: random.Random(name).sample(texts, ROWS) for name, texts in more.items()}}
+    )
+    table = create_table(uri, wide.schema, record_key="id", storage_options=store.server.options)
+    table.write(wide, operation="bulk_insert")
+    found = store.counted(uri, lambda table: table.scan(columns=["a", "c", "e"]).to_arrow())
+    ranges = [request for request in found.sent if ".parquet" in request.key]
+    assert [request.wave for request in ranges] == [4, 5, 5, 5], found
+    assert found.in_sequence == 5, found
+
+
 @pytest.mark.parametrize(
     ("kind", "partitions", "buckets", "total", "in_sequence"),
     [

@@ -134,7 +134,7 @@ class ObjectStorage:
     def open_read(self, path: str) -> Any:
         """A random access file: its end, where Parquet keeps the footer, comes with the opening
         request. On Azure that of a file above 64 KiB takes two."""
-        import pyarrow as pa
+        from hudi_table.table.store.object_file import ObjectFile
 
         key = self._key(path)
 
@@ -164,7 +164,7 @@ class ObjectStorage:
                     found = size, read(size - length, size)
             return found
 
-        return pa.PythonFile(RangeFile(tail, read), mode="r")
+        return ObjectFile(RangeFile(tail, read))
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace by one request."""
