@@ -1,7 +1,9 @@
-"""The arithmetic of the bench of object stores: chains of requests, medians, ratios and the tables that tell
-them, of figures that were recorded."""
+"""The arithmetic of the bench of object stores: chains of requests, medians, ratios and the tables
+that tell them, of figures that were recorded."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from bench.far_store import Sent, in_sequence
 from bench.store import DELAYS, LIMITS, STEPS, Figures, store_lines, store_record
@@ -17,7 +19,7 @@ def figures(wall: float) -> dict[float, Figures]:
     }
 
 
-def recorded() -> dict[str, object]:
+def recorded() -> dict[str, Any]:
     return store_record(3, {step: figures(WALLS.get(step.name, 2.0)) for step in STEPS})
 
 

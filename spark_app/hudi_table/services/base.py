@@ -31,7 +31,7 @@ from hudi_table.table.commit.beside.locking import locked
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.progress import reporting
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.active import load_timeline, timeline_with
+from hudi_table.table.timeline.active import confirm, load_timeline, unconfirmed_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
@@ -177,12 +177,16 @@ class Planned(RequestedService, ABC):
     def _look(self) -> tuple[list[str], Look | None]:
         """What waits; and of the same listing a first look for a new plan, if nothing does."""
 
-        def look(timeline: Timeline) -> tuple[list[str], Look | None]:
+        def look() -> tuple[list[str], Look | None]:
+            timeline = unconfirmed_timeline(self.ctx)
             waiting = self.waiting(timeline)
+            if waiting:
+                confirm(self.ctx, timeline)
+                return waiting, None
             choose = self.choice(self.ctx, force=self.request.force)
-            return waiting, None if waiting else looked(self.ctx, timeline, choose, self._leaves)
+            return waiting, looked(self.ctx, timeline, choose, self._leaves)
 
-        return timeline_with(self.ctx, look)[1]
+        return with_relists(self.ctx, look)
 
     def execute(
         self, plan: ServicePlan | str, *, engine: Engine | None = None, progress: ProgressFunction | None = None

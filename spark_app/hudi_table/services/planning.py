@@ -26,7 +26,7 @@ from hudi_table.table.store import threads
 from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.ports import Names, Objects, Storage
 from hudi_table.table.timeline import chain
-from hudi_table.table.timeline.active import load_timeline, timeline_with
+from hudi_table.table.timeline.active import confirm, load_timeline, unconfirmed_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import Listings, relists
 from hudi_table.table.timeline.timeline import Timeline
@@ -76,9 +76,15 @@ class Look:
     is_due: bool
 
 
-def looked(ctx: TableContext, timeline: Timeline, choose: Choose, leaves: Leaves = leaves_nothing) -> Look:
-    """A first look by a timeline. While the folders are listed, which is not done for nothing, the
-    end of the chain is read: a claim needs it next."""
+def looked(
+    ctx: TableContext, timeline: Timeline, choose: Choose, leaves: Leaves = leaves_nothing, *, is_whole: bool = False
+) -> Look:
+    """A first look by a timeline, which need not be confirmed (`is_whole`: it is). While the
+    folders are listed, which is not done for nothing, it is, and the end of the chain is read: a
+    claim needs it next. Where there is nothing to do, nobody needs either.
+
+    Raises ObjectNotFoundError if the table was archived meanwhile: list again.
+    """
     listing, known = threads.event(), threads.event()
     telling = replace(ctx, storage=_Telling(ctx.storage, listing, known))
     view = FileSystemView(telling, timeline, leaves=leaves(timeline))
@@ -89,14 +95,23 @@ def looked(ctx: TableContext, timeline: Timeline, choose: Choose, leaves: Leaves
         finally:
             known.set()
 
+    def whole() -> None:
+        if not is_whole:
+            confirm(ctx, timeline)
+
     def tail() -> None:
-        known.wait()
         # What fails is asked again by the claim.
         with suppress(HudiError):
-            if listing.is_set():
-                chain.known_tail(ctx)
+            chain.known_tail(ctx)
 
-    is_due, _ = at_once(ctx.storage, chosen, tail)
+    def ahead() -> None:
+        known.wait()
+        if listing.is_set():
+            at_once(ctx.storage, whole, tail)
+
+    is_due, _ = at_once(ctx.storage, chosen, ahead)
+    if is_due and not listing.is_set():
+        whole()
     return Look(replace(view, ctx=ctx), is_due)
 
 
@@ -112,7 +127,7 @@ def publish(
     listings, left = Listings(ctx), ATTEMPTS_MAX
     while True:
         try:
-            look = first or timeline_with(ctx, lambda timeline: looked(ctx, timeline, choose, leaves))[1]
+            look = first or looked(ctx, unconfirmed_timeline(ctx), choose, leaves)
             first = None
             planned = _attempt(ctx, action, choose, look.view, leaves) if look.is_due else None
             _LOG.debug("%s: %s", action.value, f"planned at {planned.instant}" if planned else "nothing to plan")

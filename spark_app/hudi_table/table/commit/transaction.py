@@ -359,7 +359,8 @@ def _read_ahead(
         if reads is not None:
             read = reads
             with suppress(HudiError):
-                at_once(ctx.storage, right.renew_if_due, lambda: read(timeline))
+                shown = timeline.listed_at if right.claim in timeline.files else None
+                at_once(ctx.storage, lambda: right.renew_if_due(shown), lambda: read(timeline))
 
     return ask
 

@@ -1,5 +1,6 @@
-"""Which bytes of a Parquet file a read needs, asked for before Parquet asks: it wants one column
-chunk, waits for it, and then wants the next.
+"""The bytes of a Parquet file that a read needs, asked for before Arrow asks.
+
+Arrow wants one column chunk, waits for it, and then wants the next.
 
 Facts (the Parquet format): a column chunk begins with its dictionary page, if it has one, else with
 its first data page, and is as long as its pages are compressed. The footer tells all three.

@@ -1,5 +1,7 @@
-"""An object of a store as a file of Arrow. It is a module of its own because it needs pyarrow to be
-there, and who only lists does not."""
+"""An object of a store as a file of Arrow.
+
+It is a module of its own because it needs pyarrow, and who only lists does not.
+"""
 
 from __future__ import annotations
 

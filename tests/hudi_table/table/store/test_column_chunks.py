@@ -17,7 +17,7 @@ from hudi_table.table.store.column_chunks import Range, chunk_ranges, coalesced,
 ROWS, GROUP_ROWS = 40_000, 10_000
 
 
-class Watched(pa.PythonFile):  # type: ignore[misc]
+class Watched(pa.PythonFile):
     """A file that notes what it is asked for ahead, and what is read."""
 
     def __init__(self, data: io.BytesIO) -> None:
@@ -92,7 +92,8 @@ def test_what_lies_close_together_is_one_range_and_what_is_large_comes_in_parts(
 
 
 def _asked(source: Watched, groups: Iterator[int]) -> list[tuple[int, int]]:
-    """Of each group as it comes: how many bytes were asked for until then, behind which were dropped."""
+    """Of each group as it comes: how many bytes were asked for until then, and how often some were
+    dropped."""
     return [(sum(end - start for start, end in source.asked), len(source.dropped)) for _ in groups]
 
 
