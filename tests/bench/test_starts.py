@@ -13,8 +13,8 @@ from bench.starts import IMPORTS, RUNS, Start, measured_starts
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often each command was run. Its walls are a slow first one, then some tenths of seconds in
-    no order."""
+    """How often each command was run. Its walls are a slow first one, then some tenths of
+    seconds in no order."""
     counts: Counter[str] = Counter()
 
     def once(command: list[str]) -> Start:

@@ -193,8 +193,8 @@ def test_a_compaction_of_eight_file_groups(store: Store) -> None:
 
 @pytest.mark.parametrize("service", ["compact", "clean", "archive"])
 def test_a_service_with_nothing_to_do_lists_the_timeline_once(store: Store, service: str) -> None:
-    """Nor does it look whether that listing was whole, beside three commits: what it lacks, the next
-    look finds."""
+    """Nor does it look whether that listing was whole, beside three commits: what it lacks, the
+    next look finds."""
     uri = store.table("MergeOnRead", logs=2)
     found = store.counted(uri, lambda table: getattr(table, service)())
     assert (found.total, found.in_sequence) == (2 + store.listings(1), 2), found

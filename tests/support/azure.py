@@ -24,8 +24,8 @@ ACCOUNT, CONTAINER, PAGE = "lakeaccount", "lake", 100
 
 @dataclass
 class BlobService:
-    """A running service: its blobs, the requests as they came (method, blob, range), and the tags of
-    conditions."""
+    """A running service: its blobs, the requests as they came (method, blob, range), and the
+    tags of conditions."""
 
     endpoint: str = ""
     blobs: dict[str, tuple[bytes, str]] = field(default_factory=dict)
