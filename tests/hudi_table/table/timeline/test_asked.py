@@ -117,7 +117,16 @@ def test_without_a_question_every_file_is_read(ctx: TableContext, reads: Reads) 
         (replace(ALL_BUT_MOMENTS, times=frozenset({"20261123011542812", "20261123011701244"})), [FILES[0], FILES[4]]),
         (replace(ALL_BUT_MOMENTS, times=frozenset({"20261123011545000"})), []),
     ],
-    ids=str,
+    ids=[
+        "since an instant",
+        "since its second",
+        "since the end of a file",
+        "up to the end of a file",
+        "between two moments",
+        "behind all",
+        "two instants",
+        "an instant that is in none",
+    ],
 )
 def test_files_that_cannot_hold_what_is_asked_for_are_not_read(
     ctx: TableContext, reads: Reads, asked: Asked, expected: list[str]
