@@ -17,7 +17,7 @@ from hudi_table.errors import CorruptTableError, WriteAbortedError, WriteConflic
 from hudi_table.model.names import BOOTSTRAPS, METADATA_TABLE, parse_log_file
 from hudi_table.model.table.properties import METADATA_PARTITIONS
 from hudi_table.model.timeline import conflict_keys
-from hudi_table.model.timeline.chain import ChainEntry, Kind
+from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State, parse_instant
 from hudi_table.table.commit.conflicts import CLUSTER, Claimed, group_conflict_keys
@@ -129,12 +129,7 @@ class Neighbours:
         Raises WriteConflictError, WriteAbortedError and CorruptTableError.
         """
         if self.claim not in now.files or self.time in open_rollbacks(self.ctx, now):
-            raise WriteAbortedError(
-                f"another engine takes the instant {self.time} back, as it does with writes that it holds for failed; nothing of it is "
-                "visible, write again",
-                base_path=self.ctx.base_path,
-                instant=self.time,
-            )
+            raise self._taken_back()
         if claimed.metadata is not None and self._metadata_appeared(now) and self._metadata_is_ready():
             raise self._conflict("a metadata table was built by another engine, which knows nothing of this write")
         for entry in self._entries(now, upto):
@@ -170,7 +165,7 @@ class Neighbours:
             kind, metadata = Kind.COMMIT, commit_metadata(self.ctx, instant)
             keys, data = self._conflict_keys_of_commit(metadata, now), encode_commit(self.ctx.layout, metadata)
         else:
-            kind, keys, data = Kind.PLAN, self._conflict_keys_of_plan(instant), b""
+            kind, keys, data = Kind.PLAN, self._conflict_keys_of_plan(instant, now), b""
         return ChainEntry.of(kind, instant.time, "", tuple(sorted(keys)), instant.file_name, data)
 
     def _conflict_keys_of_commit(self, metadata: CommitMetadata, now: Timeline) -> set[str]:
@@ -192,7 +187,7 @@ class Neighbours:
             keys |= {conflict_keys.record_conflict_keys(conflict_keys.GLOBAL_KEYS)} if filled else set()
         return keys
 
-    def _conflict_keys_of_plan(self, instant: Instant) -> set[str]:
+    def _conflict_keys_of_plan(self, instant: Instant, now: Timeline) -> set[str]:
         if instant.action in PLANNED_ACTIONS:
             return set(group_conflict_keys((i.partition, i.file_id) for i in planned_slices(self.ctx, instant)))
         if instant.grouped_action is Action.REPLACE_COMMIT:
@@ -201,7 +196,18 @@ class Neighbours:
         if instant.action in (Action.CLEAN, Action.SAVEPOINT):
             return {conflict_keys.CLEANING}
         taken_back = planned_undo(self.ctx, instant).times
+        if self.time in taken_back and now.ended(instant) is not None:
+            # The plan of a compaction stays behind its rollback, though the files are gone.
+            raise self._taken_back()
         return {conflict_keys.TABLE} if any(self.snapshot.is_completed(time) for time in taken_back) else set()
+
+    def _taken_back(self) -> WriteAbortedError:
+        return WriteAbortedError(
+            f"another engine takes the instant {self.time} back, as it does with writes that it holds for failed; nothing of it is "
+            "visible, write again",
+            base_path=self.ctx.base_path,
+            instant=self.time,
+        )
 
     def _conflict(self, why: str) -> WriteConflictError:
         return WriteConflictError(
@@ -224,6 +230,10 @@ def is_overtaken(ctx: TableContext, entry: ChainEntry, timeline: Timeline, upto:
     """
     claims = timeline.claim_names(entry.instant)
     claimed_at = min(timeline.files[name] for name in claims)
+    aborted = next((n for n, e in chain.entries_of(ctx, entry.instant, upto) if e.kind is Kind.ABORT), None)
+    if aborted is not None:
+        # Of a compaction that was taken back and executed again: who did so has begun behind the abort.
+        claimed_at = max(claimed_at, ctx.storage.head(entry_path(aborted)).modified)
     known = narrowed(timeline, lambda age: age < claimed_at)
     claimed = Claimed(entry.conflict_keys)
     if entry.kind is Kind.COMMIT:

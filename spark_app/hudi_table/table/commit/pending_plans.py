@@ -4,10 +4,8 @@ lost on them."""
 from __future__ import annotations
 
 from hudi_table.errors import WriteConflictError
-from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.instants import Action, Instant
-from hudi_table.table.commit.rollback import open_rollbacks
-from hudi_table.table.timeline import chain
+from hudi_table.table.commit.rollback import PendingRollback, open_rollbacks
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import ClusteringPlan, pending_clusterings
@@ -32,17 +30,13 @@ def given_up_log_compactions(ctx: TableContext, timeline: Timeline) -> frozenset
     return frozenset(i for i in found if i.time in given_up)
 
 
-def given_up_compactions(ctx: TableContext, timeline: Timeline) -> frozenset[Instant]:
-    """Pending compactions that nobody executes: their commit was decided and then given up, or
-    another engine takes it back. Their plans stay and hold their groups, since writers may name
-    logs by them, and hold up nothing else."""
+def compactions_taken_back(ctx: TableContext, timeline: Timeline) -> dict[Instant, PendingRollback]:
+    """Pending compactions of which another engine is taking back what it wrote, and by which
+    rollback. Their plans stay and hold their groups; until the rollback has ended nobody executes
+    them."""
     found = [i for i in timeline.pending if i.action is Action.COMPACTION]
-    if not found:
-        return frozenset()
-    rollbacks = open_rollbacks(ctx, timeline)
-    decisions = chain.find_decisions(ctx, [i.time for i in found], chain.read_tail(ctx).sequence)
-    aborted = {time for time, (_, entry) in decisions.items() if entry.kind is Kind.ABORT}
-    return frozenset(i for i in found if i.time in aborted or i.time in rollbacks)
+    rollbacks = open_rollbacks(ctx, timeline) if found else {}
+    return {i: rollbacks[i.time] for i in found if i.time in rollbacks}
 
 
 def clustered_groups(ctx: TableContext, timeline: Timeline) -> Groups:

@@ -21,6 +21,7 @@ from hudi_table.table.timeline.layout import decode_commit
 from hudi_table.table.timeline.timeline import Timeline
 
 ATTEMPTS_MAX = 5
+_REWRITES = (Action.CLUSTERING, Action.COMPACTION)
 
 
 def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
@@ -147,28 +148,31 @@ def _appears(
 
 
 def _was_taken_back(ctx: TableContext, entry: ChainEntry, timeline: Timeline) -> bool:
-    """Whether another engine took back a clustering that had been executed and published.
+    """Whether another engine took back a clustering that had been executed and published, or a
+    compaction that had been executed.
 
-    Facts (Hudi 1.1.1 and 1.2.0, versions 8 and 9, measured): a restore to before it, or its
-    rollback, deletes its completed file and its data files, and leaves its plan and its inflight
-    file. Of any other write all files of the timeline go, of a compaction and a log compaction too.
+    Facts (Hudi 1.1.1 and 1.2.0, versions 8 and 9, measured): a restore to before a clustering, or
+    its rollback, deletes its completed file and its data files, and leaves its plan and its
+    inflight file. Of any other write all files of the timeline go, of a compaction and a log
+    compaction too. Hudi's compactor (`HoodieTable.rollbackInflightCompaction`) first rolls back
+    what was begun of a plan, whoever began it: the data files go, and the plan stays.
     """
-    if not _is_pending_clustering(timeline, entry):
+    if not _is_pending_rewrite(timeline, entry):
         return False
     for path in decode_commit(entry.data).paths:
         try:
             ctx.storage.head(path)
         except ObjectNotFoundError:
             # Or others have published it since the listing, and cleaned it: its completed file is there now.
-            return _is_pending_clustering(list_timeline(ctx), entry)
+            return _is_pending_rewrite(list_timeline(ctx), entry)
         return False
     # Nothing that it wrote tells. To give up what only removes rows that are deleted anyway loses nothing.
     later = (i for i in timeline.instants if comparable_time(i.time) > comparable_time(entry.instant))
     return any(i.action is Action.RESTORE for i in later)
 
 
-def _is_pending_clustering(timeline: Timeline, entry: ChainEntry) -> bool:
-    return any(i.time == entry.instant and i.action is Action.CLUSTERING for i in timeline.pending)
+def _is_pending_rewrite(timeline: Timeline, entry: ChainEntry) -> bool:
+    return any(i.time == entry.instant and i.action in _REWRITES for i in timeline.pending)
 
 
 def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> bool:

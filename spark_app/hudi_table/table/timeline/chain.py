@@ -145,6 +145,18 @@ def unchained(ctx: TableContext, instants: Iterable[Instant], upto: int) -> Iter
             yield instant
 
 
+def entries_of(ctx: TableContext, time: str, upto: int) -> Iterator[tuple[int, ChainEntry]]:
+    """All entries of an instant up to number `upto`, the newest first."""
+    for number in range(upto, 0, -1):
+        entry = get_entry(ctx, number)
+        if entry is None:
+            return
+        if entry.instant == time:
+            yield number, entry
+        if entry.max_instant < time:
+            return
+
+
 def find_commit(ctx: TableContext, instant: Instant, upto: int) -> ChainEntry | None:
     """The entry that decided a write of this instant, whatever was decided behind it; None where
     there is none up to number `upto`, and for the execution of a plan."""
