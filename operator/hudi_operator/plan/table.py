@@ -363,6 +363,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         observed_generation=desired.identity.generation,
         conditions=conditions.conditions_of(findings, before.conditions, desired.identity.generation, now),
         table_version=before.table_version if unseen else table.config.version if table is not None else None,
+        table_location=report.seen_at(desired, table, unseen=unseen),
         timeline=before.timeline if unseen else report.timeline(table, before.timeline),
         data=before.data if unseen else report.data(spec, table),
         index=before.index if unseen or desired.errors else index.known(before.index, observed.measured, table),

@@ -173,3 +173,84 @@ def test_where_our_credentials_do_not_reach_those_of_the_other_one_are_tried_and
     errors.append(ValueError)
     assert lake.looked(owner) == [""]
     assert lake.looked(claim) == [""]
+
+
+FAILS = {
+    "a token that has expired": AccessDeniedError("the token has expired"),
+    "a store that is away": UnavailableError("the store is away"),
+    "what nobody foresaw": ValueError("?"),
+}
+
+
+def failing(lake: Lake, monkeypatch: pytest.MonkeyPatch, error: Exception, below: str = "") -> None:
+    """From now on the credentials of others fail, which are asked at one and the same place."""
+
+    def fails(location: str, options: Mapping[str, str]) -> Storage:
+        if location == f"{lake.base}{below}":
+            raise error
+        return open_storage(location, options)
+
+    monkeypatch.setattr(claims, "open_storage", fails)
+
+
+@pytest.mark.parametrize("error", FAILS.values(), ids=FAILS)
+def test_who_was_seen_with_a_table_there_keeps_the_place_while_its_credentials_fail(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    owner, stranger = lake.apply(GOOD), lake.apply(OTHER)
+    lake.make()
+    assert lake.looked(owner, stranger) == ["", "good/flights has its table there"]
+    with monkeypatch.context() as changes:
+        failing(lake, changes, error, "/flights")
+        assert lake.looked(stranger) == ["good/flights has its table there"]
+    assert lake.looked(owner, stranger) == ["", "good/flights has its table there"]
+
+
+def test_a_secret_that_is_made_anew_costs_nobody_his_place(lake: Lake) -> None:
+    owner, stranger = lake.apply(GOOD), lake.apply(OTHER)
+    lake.make()
+    assert lake.looked(owner) == [""]
+    lake.apply(GOOD, storage=NOWHERE)
+    assert lake.looked(owner, stranger) == ["InvalidSpec", "good/flights has its table there"]
+    assert lake.looked(stranger) == ["good/flights has its table there"], "its own status still says so"
+
+
+@pytest.mark.parametrize("error", FAILS.values(), ids=FAILS)
+def test_who_never_saw_a_table_there_keeps_nobody_from_it_whatever_fails(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    lake.apply(OTHER)
+    owner = lake.apply(GOOD)
+    lake.make()
+    failing(lake, monkeypatch, error, "/flights")
+    assert lake.looked(owner) == [""]
+
+
+def test_a_table_that_was_seen_elsewhere_gives_no_claim_to_the_place_that_a_manifest_names_now(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim, owner = lake.apply(OTHER, "/theirs"), lake.apply(GOOD)
+    lake.make("/theirs")
+    lake.make()
+    reconciler = Reconciler(lake.cluster, LocalLauncher(lake.folder / "attempts"), lake.clock)
+    reconciler.reconcile(claim)
+    document = lake.cluster.get(claim)
+    assert document is not None
+    assert document["status"]["tableLocation"] == f"{lake.base}/theirs"
+    lake.apply(OTHER, "/flights", storage=NOWHERE)
+    failing(lake, monkeypatch, AccessDeniedError("no"), "/flights")
+    assert lake.looked(claim, owner) == ["InvalidSpec", ""]
+
+
+def test_a_table_that_is_gone_is_not_taken_for_there(lake: Lake) -> None:
+    owner = lake.apply(GOOD)
+    lake.apply(OTHER)
+    lake.make()
+    assert lake.looked(owner) == [""]
+    storage = open_storage(f"{lake.base}/flights")
+    for each in list(storage.list()):
+        storage.delete(each.path)
+    lake.looked(owner)
+    document = lake.cluster.get(owner)
+    assert document is not None
+    assert "tableLocation" not in document["status"]

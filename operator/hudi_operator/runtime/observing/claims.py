@@ -6,10 +6,13 @@ manifest without a table keeps no other one from a table that exists, whatever l
 first, and has none made there itself.
 
 Whether another one's table is there the store says, asked with the credentials of the table that is
-judged. Where those do not reach, and at one and the same location, the other one's are tried; what
-they fail at keeps nobody from anything. What lies in `.hoodie` is part of a table, and none.
-Nothing is remembered, and no status is believed, for it may tell of a place that its manifest named
-before: a restart of the operator changes nothing.
+judged. Where those do not reach, and at one and the same location, the other one's are tried. If
+they fail, as with a token that has expired, a store that is away or a Secret that is made anew, the
+other one is believed to have its table there exactly if the operator has seen that before: its
+status says at which location. So a hiccup hands nobody's table to a stranger, who would serve it by
+a retention of his own; and who never saw a table there keeps nobody from anything, whatever fails.
+Nothing else of a status is believed, for it may tell of a place that the manifest named before.
+What lies in `.hoodie` is part of a table, and none. A restart of the operator changes nothing.
 """
 
 from __future__ import annotations
@@ -83,11 +86,19 @@ class Claims:
         except HudiError as error:
             if error.retryable:
                 raise
-        keys, found = self.secret(self.parse(document))
         try:
-            return found.spec is not None and not found.errors and _is_there(location, found.spec, keys)
-        except Exception:  # noqa: BLE001 - whatever comes of what another one says
-            return False
+            keys, found = self.secret(self.parse(document))
+            if found.spec is not None and not found.errors:
+                return _is_there(location, found.spec, keys)
+        except Exception:  # noqa: BLE001, S110 - whatever comes of what another one says
+            pass
+        return _was_seen(document, location)
+
+
+def _was_seen(document: Mapping[str, Any], location: str) -> bool:
+    """Whether the operator has last seen a table of this manifest at that location."""
+    said = (document.get("status") or {}).get("tableLocation")
+    return isinstance(said, str) and segments(said) == segments(location)
 
 
 def _is_there(location: str, spec: HudiTableSpec, secret: Credentials) -> bool:
