@@ -73,7 +73,7 @@ def refuse_late(ctx: TableContext, name: str, listed: Timeline) -> None:
 
 
 def late(ctx: TableContext, time: str) -> WriteConflictError:
-    """What a planner is told."""
+    """The error of a planner that came too late."""
     return WriteConflictError(
         f"the instant {time} of a compaction's plan had passed before the plan was there, and a write of another engine could have "
         "begun in between, which does not see it; nothing of the plan is visible, plan again",
