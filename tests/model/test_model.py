@@ -11,7 +11,8 @@ reader; (8) beside another engine (instances F) no update is lost outside two wi
 takes back stays away, though the writer goes on; (9) under a lock that is lost (instances L) no
 update is lost outside two windows, who sleeps in the second finds its name taken (L4, L5), and no
 log is compacted away that began beside a plan (L6); (10) in turns (instances T) a write beside `w`
-others loses no more than 1 + w attempts, and a turn of the dead holds nobody up. The small instances run always, all of them with HUDI_TEST_SCALE of 10
+others loses no more than 1 + w attempts, and a turn of the dead holds nobody up. The small
+instances run always, all of them with HUDI_TEST_SCALE of 10
 or more.
 """
 
