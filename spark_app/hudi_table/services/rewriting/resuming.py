@@ -6,10 +6,10 @@ Section 2.3 of `docs/explanation/commit-protocol.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from hudi_table.errors import HudiError, InvalidRequestError, WriteConflictError
+from hudi_table.errors import HudiError, InvalidRequestError, UnavailableError, WriteConflictError
 from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.commit.beside.heartbeat import Heartbeat
@@ -33,7 +33,8 @@ def resume(
     All executors of a plan are one attempt: they write the same files, and one decision stands for
     all. Of a compaction whose commit was taken back the plan stays, and is executed again, for one
     more decision of the same instant. Raises InvalidRequestError if the timeline has no such plan,
-    WriteConflictError if it was given up or is rolled back.
+    WriteConflictError if it was given up or is rolled back, UnavailableError while another engine
+    takes completed writes back.
     """
     refuse_lost(ctx)
     tail = _tail_of_plan(ctx, instant.time)
@@ -72,14 +73,17 @@ def _resumed(ctx: TableContext, instant: Instant, timeline: Timeline, tail: Chai
             base_path=ctx.base_path,
             instant=instant.time,
         )
+    undone = open_rollbacks(ctx, timeline)
     # A commit that could not be published just now is being taken back, too.
-    if kind is Kind.COMMIT or instant.time in open_rollbacks(ctx, timeline):
+    if kind is Kind.COMMIT or instant.time in undone:
         after = "execute it once the rollback has ended" if stays else "once the rollback has ended, schedule a new one"
         raise WriteConflictError(
             f"another engine rolls {instant.time} back: its plan cannot be executed; {after}",
             base_path=ctx.base_path,
             instant=instant.time,
         )
+    _refuse_what_goes(ctx, instant, timeline, undone)
+    _refuse_what_goes(ctx, instant, timeline, undone)
     right = right_of(ctx, instant.time, requested.file_name, tail)
     right.is_shared = True
     return Transaction(
@@ -94,3 +98,16 @@ def _name_of_before(ctx: TableContext, instant: Instant, tail: ChainTail) -> str
     another name a second one could appear beside it, by who slept before he created it."""
     commits = (entry for _, entry in chain.entries_of(ctx, instant.time, tail.sequence) if entry.kind is Kind.COMMIT)
     return next((entry.name for entry in commits), "")
+
+
+def _refuse_what_goes(ctx: TableContext, instant: Instant, timeline: Timeline, undone: Iterable[str]) -> None:
+    """Raise UnavailableError while another engine has begun to take back a write that the timeline
+    shows as completed: its rows would be rewritten, and come back."""
+    going = sorted(time for time in undone if timeline.is_completed(time) and time < instant.time)
+    if going:
+        raise UnavailableError(
+            f"another engine has begun to take {going[0]} back, whose rows {instant.time} would rewrite: execute it when the rollback "
+            "has ended; one whose engine died is ended by the next write of that engine",
+            base_path=ctx.base_path,
+            instant=instant.time,
+        )

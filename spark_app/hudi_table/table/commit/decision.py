@@ -114,7 +114,8 @@ class Decider:
                 continue
             if (occupant.instant, occupant.attempt, occupant.kind) == (self.time, self.attempt, kind):
                 self._remember(sequence + 1, occupant)
-                return occupant, self.ctx.clock.boot_seconds() if requested_at is None else requested_at
+                # Another executor of the plan decided it, who knows when, and it may have been given up behind that.
+                return occupant, float("-inf") if requested_at is None else requested_at
             self._check(occupant, claimed)
             if requested_at is not None:
                 # The slot is another's for ever, so what was asked of it is answered; and it was there just now.

@@ -105,6 +105,9 @@ def _unpublished(
     """
     decision = chain.find_decision(ctx, entry.instant, upto)
     own = decision[0] if decision is not None else 0
+    if decision is not None and decision[1].kind is entry.kind is Kind.COMMIT:
+        # A plan whose execution was given up has been executed again.
+        entry = decision[1]
     given_up: set[str] = set()
     found: list[tuple[int | None, ChainEntry]] = []
     for number in range(upto if own else 0, 0, -1):
@@ -140,7 +143,7 @@ def _appears(
     is_void = entry.kind is Kind.COMMIT and _was_taken_back(ctx, entry, timeline)
     is_late = entry.name not in timeline.files and came_late(ctx, entry.name, timeline)
     if is_void or is_late or (ctx.lock is not None and is_overtaken(ctx, entry, timeline, tail.sequence)):
-        return False if chain.append_abort(ctx, tail, entry.instant) else None
+        return False if chain.append_abort(ctx, tail, entry.instant, _by(entry)) else None
     stands = create_file_of(ctx, entry, listed)
     if stands and entry.kind is Kind.PLAN:
         drop_claim(ctx, entry.instant)
@@ -209,13 +212,18 @@ def _came_too_late(ctx: TableContext, entry: ChainEntry) -> bool:
         created = timeline.files[entry.name]
         if not is_overtaken(ctx, entry, narrowed(timeline, partial(ge, created)), tail.sequence):
             return False
-        if chain.append_abort(ctx, tail, entry.instant):
+        if chain.append_abort(ctx, tail, entry.instant, _by(entry)):
             return True
     raise UnavailableError(
         f"{entry.name} came when the lock was lost, and {ATTEMPTS_MAX} times another writer was faster than who was to say whether it "
         "stands; try again",
         base_path=ctx.base_path,
     )
+
+
+def _by(entry: ChainEntry) -> str:
+    """Who gives an entry up: of one that executes a plan the plan is left."""
+    return chain.OVERTAKEN if entry.kind is Kind.COMMIT else "recovery"
 
 
 def withdraw_if_late(
