@@ -3,9 +3,10 @@ ahead of the clock until its file is there (section 2.6).
 
 A clock ticks. The other engine draws an instant by it, or by one that is a tick ahead, reads, and
 puts a log to the slice that it has read. Then it takes the lock, looks for pending plans later than
-itself, and publishes, in one step. The window from our look at the clock until the plan's file is
-there is left out; that, too, is a guard. Instants are ticks times `TICK`, so that there is room
-between.
+itself, and publishes, in one step. A planner may sleep between its look at the clock and the plan's
+file: then the executor waits for a write of a later instant, and does not execute the plan beside
+its log. The model knows no ages, so it waits for one that has seen the plan, too. Instants are
+ticks times `TICK`, so that there is room between.
 """
 
 from __future__ import annotations
@@ -34,8 +35,7 @@ class Ticking(Process):
         return ("idle",)
 
     def at_idle(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        pairs = zip(env.processes, env.locations, strict=True)
-        if store[NOW] < TICKS_MAX and not any(process.in_window(place) for process, place in pairs):
+        if store[NOW] < TICKS_MAX:
             yield Step(f"it is {store[NOW] + 1}", at, ((NOW, store[NOW] + 1),))
 
 
@@ -88,9 +88,6 @@ class Ahead(Compactor):
 
     mortal = False
 
-    def in_window(self, at: Location) -> bool:
-        return at[0] == "show" and "window of a plan's file" not in self.without
-
     def at_draw(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         instant = max(newest(store), chain_max(store), TICK * store[NOW]) + 1
         yield Step(f"LIST chain: tail {tail(store)}; draw {instant}", ("claim", instant, tail(store)))
@@ -127,6 +124,15 @@ class Ahead(Compactor):
 
     def at_show(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         yield from super().at_publish_plan(at, store, env)
+
+    def at_file(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        instant, looks = at[1], "late writes are looked for" not in self.without
+        if looks and any(k[0] == "r" and k[1] > instant and ("c", k[1]) not in store for k in store):
+            return
+        if looks and any(k[0] == "l" and k[2] < instant < k[3] and ("c", k[3]) in store for k in store):
+            yield Step(f"LIST: a later log lies beside the plan of {instant}", ("failed", instant))
+            return
+        yield from super().at_file(at, store, env)
 
     def at_unclaim(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         for step in super().at_unclaim(at, store, env):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hudi_table.api import HudiTable
-from hudi_table.errors import WriteConflictError
+from hudi_table.errors import UnavailableError, WriteConflictError
 from hudi_table.services import late_plans, planning
 from hudi_table.table.commit.beside import ahead
 from hudi_table.table.commit.recovery import recover_planner
@@ -187,4 +187,46 @@ def test_the_clock_has_caught_up_when_the_lock_is_given_back(table: HudiTable, c
     assert ahead.AHEAD_SECONDS <= clock.passed < ahead.AHEAD_SECONDS + 1
     process(table, clock).upsert(row("b", 7))
     table.compact()
+    assert values(table) == [2, 7]
+
+
+def published_late(table: HudiTable, clock: Standing) -> Theirs:
+    """A plan whose planner slept between its last look and the create of the plan's file, and what
+    another engine has begun meanwhile."""
+    planner, begun = asleep(table, clock, 30.0, is_plan)
+    assert planner.schedule_compaction(force=True) is not None
+    assert not finds(begun[0], table)
+    return begun[0]
+
+
+def test_the_plan_of_a_planner_that_slept_right_before_its_file_is_not_executed_while_a_write_that_missed_it_goes_on(
+    table: HudiTable, clock: Standing
+) -> None:
+    theirs = published_late(table, clock)
+    with pytest.raises(UnavailableError, match=f"another engine's write of {theirs.time} began before the plan"):
+        table.compact()
+    table.context.storage.delete(f".hoodie/.heartbeat/{theirs.time}")
+    table.compact()
+    assert (plans(table), values(table)) == ([], [2])
+
+
+def test_nor_once_that_has_completed_until_it_is_taken_back(table: HudiTable, clock: Standing) -> None:
+    theirs = published_late(table, clock)
+    theirs.commits()
+    assert values(table) == [2, 7]
+    with pytest.raises(WriteConflictError, match=f"the write of {theirs.time} has put .* beside the plan"):
+        table.compact()
+    assert values(table) == [2, 7]
+    table.rollback(theirs.time, writers_stopped=True)
+    table.compact()
+    process(table, clock).upsert(row("b", 7))
+    assert (plans(table), values(table)) == ([], [2, 7])
+
+
+def test_a_write_that_began_behind_the_plans_file_holds_no_execution_up(table: HudiTable, clock: Standing) -> None:
+    assert process(table, clock).schedule_compaction(force=True) is not None
+    clock.passed += 2
+    theirs = Theirs(process(table, clock), row("b", 7), clock)
+    table.compact()
+    theirs.commits()
     assert values(table) == [2, 7]

@@ -18,6 +18,7 @@ from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Action, Instant, State
+from hudi_table.services.compaction.late_writes import refuse_late_writes
 from hudi_table.services.file_filters import options_of_rewrite
 from hudi_table.services.rewriting.run import Rewrite, Task, run_rewrite
 from hudi_table.services.rewriting.sources import SliceSources, commit_of, service_metadata
@@ -107,6 +108,7 @@ class _Compaction(Rewrite):
             lambda: never_counted(ctx, past, planned, what),
             lambda: fetch_bodies(ctx, past.commits[-1:]),
         )
+        refuse_late_writes(ctx, txn.timeline, txn.instant, found)
         sources = SliceSources(ctx, txn, options, memory=self._memory)
         of_logs = txn.instant.action is Action.LOG_COMPACTION
         return [
