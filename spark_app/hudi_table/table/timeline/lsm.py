@@ -34,6 +34,7 @@ _LISTINGS_MAX = 10
 _SECOND = 14
 """Moments are compared with the bounds of a file by their seconds: they may have milliseconds, or
 not."""
+_NEVER = "99991231235959999"
 _SAME_MAX = 3
 """So many newest manifests that name a file which is not there prove damage: what was merged
 meanwhile a newer one leaves out."""
@@ -82,6 +83,11 @@ class Asked:
     since: str = ""
     until: str = ""
     times: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, times: frozenset[str]) -> Asked:
+        """Who asks for these times alone."""
+        return cls(_NEVER, times=times)
 
     def may_be_in(self, footer: LsmFooter) -> bool:
         """Whether a file with this footer may hold one."""
