@@ -1,7 +1,8 @@
 """When archived instants completed, as far as the slices of listed files depend on it.
 
 Where logs are named by the instants that wrote them, a log of an archived one lies before or behind
-a base file that began after it (`file_groups.py`). Of the archive only those files are read whose footers may hold one of these instants.
+a base file that began after it (`file_groups.py`). Of the archive only those files are read whose
+footers may hold one of these instants.
 """
 
 from __future__ import annotations
