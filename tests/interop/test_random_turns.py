@@ -2,11 +2,12 @@
 
 Matrix, drawn from a seed: {0.15.0 on version 6; 1.0.2 on 8; 1.1.1 and 1.2.0 on 8 and 9} ×
 {copy-on-write, merge-on-read} × {bucket, consistent hashing, simple, bloom, record index, record
-index by partition} × {flat, partitioned, hive style} × {with the metadata table, without} × {made
-by us, by Hudi}; then twelve steps, each by one of the two: writes, compaction and clustering or
-their plans alone, clean, rollback, savepoint, restore, archive. We and hudi-rs read after each
-step, Hudi at the end and at two random places. By a record index both find keys, in the metadata
-table that both keep.
+index by partition} × {flat, partitioned, hive style} × {with the metadata table, without} × {by
+event time, by commit time} × {made by us, by Hudi}; then twelve steps, each by one of the two:
+writes, compaction and clustering or their plans alone, clean, rollback, savepoint, restore,
+archive. Of the rows of an upsert some are late and some are flagged deletes (`disorder.py`). We and
+hudi-rs read after each step, Hudi at the end and at two random places. By a record index both find
+keys, in the metadata table that both keep.
 
 `make test` takes three histories, each long shard fifteen of its own (`HUDI_TURNS_SHARD`). A
 failure prints the steps and its seed: `HUDI_TURNS=17` with `-k 1.1.1` takes that history alone.
