@@ -74,7 +74,7 @@ class Kind:
     layout: str
     metadata: bool
     maker: str
-    merging: str
+    merging: str = "event time"
 
     @property
     def partitioned(self) -> bool:
