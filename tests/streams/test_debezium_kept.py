@@ -54,6 +54,7 @@ def test_a_large_value_that_a_change_leaves_alone_stays_in_the_table(feed: Feed)
     assert orders(feed) == BEFORE_TRUNCATE
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("cut", [None, CREATED, DELETED], ids=["in one commit", "between delete and create", "before"])
 def test_a_large_value_goes_along_with_a_row_whose_key_changes(feed: Feed, cut: int | None) -> None:
     feed.broker.produce(feed.topic, [SAMPLE[0], with_large(1, "kept"), *SAMPLE[2:DELETED]])
@@ -80,6 +81,7 @@ def key_changes(feed: Feed, place: int) -> None:
         feed.broker.produce(feed.topic, [with_large(CREATED, UNAVAILABLE)], headers=OLD_KEY)
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("behind", ["a change", "another key"])
 def test_what_follows_a_key_change_that_comes_again_has_the_value_of_the_row_that_stands(
     feed: Feed, behind: str
@@ -181,6 +183,7 @@ def test_a_value_that_is_nowhere_is_refused_by_the_name_of_its_column(feed: Feed
     assert (done.outcome, done.figures["recordsRefused"]) == ("Succeeded", 1), done.message
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("mode", ["Once", "Continuous"])
 @pytest.mark.parametrize("behind", [8, 30], ids=["in the next batch", "far behind"])
 def test_what_a_repeated_change_lacks_is_found_behind_the_end_of_its_batch(
@@ -228,6 +231,7 @@ def test_a_key_that_changes_waits_for_the_delete_of_the_key_before(broker: Broke
     assert large(feed)[20] == "kept"
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("engine", ["Local", pytest.param("Spark", marks=pytest.mark.spark)])
 @pytest.mark.parametrize(
     "more", [{}, {"onUndecodable": "Quarantine", "maxErrorRatio": 1.0}], ids=["fail", "quarantine"]

@@ -39,6 +39,7 @@ def commits(feed: Feed) -> int:
     return len(feed.open().history())
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("cut", [0, 5, PLACE])
 def test_all_rows_of_before_are_gone_with_the_commit_that_takes_the_truncate(feed: Feed, cut: int) -> None:
     feed.broker.produce(feed.topic, SAMPLE[:cut])

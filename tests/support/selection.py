@@ -1,10 +1,28 @@
-"""Tests that a run leaves out, told to pytest so that its summary counts them."""
+"""Tests that a run leaves out, told to pytest so that its summary counts them; and which cases of a
+matrix stand for all of it in `make test`.
+
+`@pytest.mark.thinned("pairs")`: as many cases that each value of an axis meets each value of each
+other axis that it meets in the whole product. `"values"`: as many that each value is met, and all
+values of an axis about equally often. The other cases are for a larger scale, as those of
+`at_scale(2)`. An axis is an argument of the test or of its fixtures. Of a case that is named alone
+there is nothing to leave out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import pytest
+
+STRENGTHS = {"values": 1, "pairs": 2}
+"""How many axes have to be met with each other."""
+FULL = 2
+"""The scale from which on all cases run."""
+Met = tuple[tuple[str, Hashable], ...]
+SEEN = pytest.StashKey[bool]()
+"""Of a case that was chosen or left already."""
 
 
 def deselect(config: pytest.Config, items: list[pytest.Item], left: Iterable[pytest.Item]) -> None:
@@ -13,3 +31,63 @@ def deselect(config: pytest.Config, items: list[pytest.Item], left: Iterable[pyt
     if gone:
         config.hook.pytest_deselected(items=list(gone))
         items[:] = [item for item in items if item not in gone]
+
+
+def mark_thinned(items: Iterable[pytest.Item]) -> None:
+    """Mark the cases that are for a larger scale alone; once, and no case that is so already."""
+    by_test: dict[tuple[str, str], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        mark = item.get_closest_marker("thinned")
+        if mark is None or SEEN in item.stash:
+            continue
+        item.stash[SEEN] = True
+        if not any(each.args[0] >= FULL for each in item.iter_markers("at_scale")):
+            by_test[item.nodeid.partition("[")[0], mark.args[0]].append(item)
+    for (_, strength), cases in by_test.items():
+        kept = covering([_axes_of(item) for item in cases], STRENGTHS[strength])
+        for number, item in enumerate(cases):
+            if number not in kept:
+                item.add_marker(pytest.mark.at_scale(FULL))
+
+
+def covering(cases: Sequence[Mapping[str, Hashable]], strength: int) -> set[int]:
+    """Numbers of cases, each the values by their axes, that together meet all combinations of values
+    of `strength` axes that the cases hold. The same cases give the same numbers: each the first of
+    those that add most, and, for single values, of those that were chosen least."""
+    axes = [axis for axis in (cases[0] if cases else ()) if len({case[axis] for case in cases}) > 1]
+    together = min(strength, len(axes))
+    met = [{tuple((axis, case[axis]) for axis in some) for some in itertools.combinations(axes, together)}
+           for case in cases]  # fmt: skip
+    missing: set[Met] = set().union(*met)
+    if not axes:
+        return set(range(len(cases)))
+    chosen: set[int] = set()
+    used: Counter[tuple[str, Hashable]] = Counter()
+    while missing:
+        best = min(
+            (number for number in range(len(cases)) if met[number] & missing),
+            key=lambda number: (
+                -len(met[number] & missing),
+                sum(used[axis, cases[number][axis]] for axis in axes) if together == 1 else 0,
+                number,
+            ),
+        )
+        chosen.add(best)
+        missing -= met[best]
+        used.update((axis, cases[best][axis]) for axis in axes)
+    return chosen
+
+
+def _axes_of(item: pytest.Item) -> dict[str, Hashable]:
+    """The values of a case: what has no hash is itself alone."""
+    found = getattr(item, "callspec", None)
+    values: dict[str, object] = dict(found.params) if found is not None else {}
+    return {axis: value if _is_hashable(value) else id(value) for axis, value in values.items()}
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True

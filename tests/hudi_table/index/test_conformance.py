@@ -75,6 +75,7 @@ def test_inserted_keys_are_found_again(case: Case) -> None:
     assert contents(table) == [("a", "x", 11), ("b", "x", 12), ("c", "y", 13), ("d", "x", 14), ("e", "z", 15)]
 
 
+@pytest.mark.thinned("pairs")
 @pytest.mark.parametrize(
     "ends", [("upsert",), ("delete", "upsert"), ("delete", "insert", "delete", "upsert", "upsert")], ids=" ".join
 )
@@ -179,6 +180,7 @@ WRITES: dict[str, tuple[Row, ...]] = {
 }
 
 
+@pytest.mark.thinned("pairs")
 @pytest.mark.parametrize("operation", WRITES)
 def test_a_fault_at_a_storage_call_leaves_the_old_or_the_new_rows_and_an_index_that_finds_them(
     case: Case, operation: str, figure: Callable[[int, str], None]
@@ -238,6 +240,7 @@ SERVICES = ("compact", "cluster", "clean", "archive")
 KEPT = {"hoodie.clean.commits.retained": "2", "hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4"}
 
 
+@pytest.mark.thinned("pairs")
 @pytest.mark.parametrize("partitioned", [True, False], ids=["parts", "flat"])
 def test_random_steps_agree_with_a_dictionary(
     case: Case, partitioned: bool, figure: Callable[[int, str], None]

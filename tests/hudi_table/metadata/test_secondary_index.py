@@ -99,6 +99,7 @@ def test_a_pair_is_taken_apart_as_it_was_put_together() -> None:
     assert secondary_keys(pa.array([None], pa.string()), pa.array(["k"])).to_pylist() == ["\0$k"]
 
 
+@pytest.mark.thinned("values")
 @TYPES
 def test_every_operation_keeps_the_pairs(tmp_path: Path, version: int, kind: str) -> None:
     base = tmp_path / "t"
@@ -127,6 +128,7 @@ def test_every_operation_keeps_the_pairs(tmp_path: Path, version: int, kind: str
     assert_kept(base)
 
 
+@pytest.mark.thinned("values")
 @TYPES
 def test_random_writes_keep_the_pairs(tmp_path: Path, version: int, kind: str) -> None:
     chosen = random.Random(f"{version}{kind}")
@@ -143,6 +145,7 @@ def test_random_writes_keep_the_pairs(tmp_path: Path, version: int, kind: str) -
         assert_kept(base)
 
 
+@pytest.mark.thinned("pairs")
 @TYPES
 @pytest.mark.parametrize("values", [["a$b"], ["\\", "plain"], ["nobody"], ["x\0y", "é中", ""]], ids=repr)
 def test_a_filter_opens_the_files_alone_that_have_rows_with_the_values(
