@@ -44,6 +44,7 @@ def large(feed: Feed) -> dict[int, Any]:
     return {each["id"]: each["big"] for each in feed.rows("id", "big")}
 
 
+@pytest.mark.thinned("values")
 def test_a_large_value_that_a_change_leaves_alone_stays_in_the_table(feed: Feed) -> None:
     for number, message in enumerate(SAMPLE):
         feed.broker.produce(feed.topic, [message])
@@ -134,6 +135,7 @@ def later(place: int, op: str, key: int) -> tuple[bytes, bytes]:
     return json.dumps(told).encode(), json.dumps(text).encode()
 
 
+@pytest.mark.thinned("values")
 def test_a_delete_whose_create_does_not_come_waits_and_ends_the_run(feed: Feed) -> None:
     feed.broker.produce(feed.topic, SAMPLE[:DELETED])
     assert run(feed, source=WIDE).outcome == "Succeeded"
@@ -145,6 +147,7 @@ def test_a_delete_whose_create_does_not_come_waits_and_ends_the_run(feed: Feed) 
     assert large(feed).keys() == {1}
 
 
+@pytest.mark.thinned("values")
 def test_a_change_that_comes_again_behind_the_delete_of_its_row_has_the_value_of_before(feed: Feed) -> None:
     created, deleted = SAMPLE[2], SAMPLE[8]
     change = json.loads(created[1] or b"")
@@ -169,6 +172,7 @@ def test_a_change_that_comes_again_behind_the_delete_of_its_row_has_the_value_of
     assert large(feed) == {}
 
 
+@pytest.mark.thinned("values")
 def test_a_value_that_is_nowhere_is_refused_by_the_name_of_its_column(feed: Feed) -> None:
     feed.broker.produce(feed.topic, [SAMPLE[0]])
     assert run(feed, source=WIDE).outcome == "Succeeded"

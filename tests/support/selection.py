@@ -4,7 +4,8 @@ matrix stand for all of it in `make test`.
 `@pytest.mark.thinned("pairs")`: as many cases that each value of an axis meets each value of each
 other axis that it meets in the whole product. `"values"`: as many that each value is met, and all
 values of an axis about equally often. The other cases are for a larger scale, as those of
-`at_scale(2)`. An axis is an argument of the test or of its fixtures. Of a case that is named alone
+`at_scale(2)`. An axis is an argument of the test or of its fixtures, or a part of one that is a
+tuple. Of a case that is named alone
 there is nothing to leave out.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -20,7 +22,7 @@ STRENGTHS = {"values": 1, "pairs": 2}
 """How many axes have to be met with each other."""
 FULL = 2
 """The scale from which on all cases run."""
-Met = tuple[tuple[str, Hashable], ...]
+Met = tuple[tuple[Hashable, Hashable], ...]
 SEEN = pytest.StashKey[bool]()
 """Of a case that was chosen or left already."""
 
@@ -50,39 +52,45 @@ def mark_thinned(items: Iterable[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.at_scale(FULL))
 
 
-def covering(cases: Sequence[Mapping[str, Hashable]], strength: int) -> set[int]:
+def covering(cases: Sequence[Mapping[Any, Hashable]], strength: int) -> set[int]:
     """Numbers of cases, each the values by their axes, that together meet all combinations of values
     of `strength` axes that the cases hold. The same cases give the same numbers: each the first of
     those that add most, and, for single values, of those that were chosen least."""
-    axes = [axis for axis in (cases[0] if cases else ()) if len({case[axis] for case in cases}) > 1]
+    axes = [axis for axis in dict.fromkeys(axis for case in cases for axis in case)
+            if len({case.get(axis) for case in cases}) > 1]  # fmt: skip
     together = min(strength, len(axes))
-    met = [{tuple((axis, case[axis]) for axis in some) for some in itertools.combinations(axes, together)}
+    met = [{tuple((axis, case.get(axis)) for axis in some) for some in itertools.combinations(axes, together)}
            for case in cases]  # fmt: skip
     missing: set[Met] = set().union(*met)
     if not axes:
         return set(range(len(cases)))
     chosen: set[int] = set()
-    used: Counter[tuple[str, Hashable]] = Counter()
+    used: Counter[tuple[Hashable, Hashable]] = Counter()
     while missing:
         best = min(
             (number for number in range(len(cases)) if met[number] & missing),
             key=lambda number: (
                 -len(met[number] & missing),
-                sum(used[axis, cases[number][axis]] for axis in axes) if together == 1 else 0,
+                sum(used[axis, cases[number].get(axis)] for axis in axes) if together == 1 else 0,
                 number,
             ),
         )
         chosen.add(best)
         missing -= met[best]
-        used.update((axis, cases[best][axis]) for axis in axes)
+        used.update((axis, cases[best].get(axis)) for axis in axes)
     return chosen
 
 
-def _axes_of(item: pytest.Item) -> dict[str, Hashable]:
-    """The values of a case: what has no hash is itself alone."""
+def _axes_of(item: pytest.Item) -> dict[Hashable, Hashable]:
+    """The values of a case; of a tuple each of its parts. What has no hash is itself alone."""
     found = getattr(item, "callspec", None)
     values: dict[str, object] = dict(found.params) if found is not None else {}
-    return {axis: value if _is_hashable(value) else id(value) for axis, value in values.items()}
+    axes = {
+        (axis, place): part
+        for axis, value in values.items()
+        for place, part in enumerate(value if isinstance(value, tuple) else (value,))
+    }
+    return {axis: part if _is_hashable(part) else id(part) for axis, part in axes.items()}
 
 
 def _is_hashable(value: object) -> bool:

@@ -93,6 +93,7 @@ def test_deletes_that_an_attempt_has_taken_before_it_failed_are_taken_again_with
     assert ordered.shown(ordered.below) == ordered.shown(ordered.above) == [("a", "x", 1), ("b", "x", 2)]
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("seed", range(scaled(2, quick=1)))
 def test_after_any_history_whose_rows_grow_until_they_are_deleted_both_tables_hold_the_same(
     ordered: Chain, seed: int
