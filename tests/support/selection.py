@@ -12,6 +12,7 @@ there is nothing to leave out.
 from __future__ import annotations
 
 import itertools
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -45,17 +46,19 @@ def mark_thinned(items: Iterable[pytest.Item]) -> None:
         item.stash[SEEN] = True
         if not any(each.args[0] >= FULL for each in item.iter_markers("at_scale")):
             by_test[item.nodeid.partition("[")[0], mark.args[0]].append(item)
-    for (_, strength), cases in by_test.items():
-        kept = covering([_axes_of(item) for item in cases], STRENGTHS[strength])
+    for (name, how), cases in by_test.items():
+        # Each test begins elsewhere: of two that are alike one meets an index with logs, one without.
+        first = zlib.crc32(name.encode()) % len(cases) if how == "values" else 0
+        kept = covering([_axes_of(item) for item in cases], STRENGTHS[how], first=first)
         for number, item in enumerate(cases):
             if number not in kept:
                 item.add_marker(pytest.mark.at_scale(FULL))
 
 
-def covering(cases: Sequence[Mapping[Any, Hashable]], strength: int) -> set[int]:
+def covering(cases: Sequence[Mapping[Any, Hashable]], strength: int, *, first: int = 0) -> set[int]:
     """Numbers of cases, each the values by their axes, that together meet all combinations of values
-    of `strength` axes that the cases hold. The same cases give the same numbers: each the first of
-    those that add most, and, for single values, of those that were chosen least."""
+    of `strength` axes that the cases hold. The same cases give the same numbers: each the first,
+    from case `first` on, of those that add most, and, for single values, were chosen least."""
     axes = [axis for axis in dict.fromkeys(axis for case in cases for axis in case)
             if len({case.get(axis) for case in cases}) > 1]  # fmt: skip
     together = min(strength, len(axes))
@@ -72,7 +75,7 @@ def covering(cases: Sequence[Mapping[Any, Hashable]], strength: int) -> set[int]
             key=lambda number: (
                 -len(met[number] & missing),
                 sum(used[axis, cases[number].get(axis)] for axis in axes) if together == 1 else 0,
-                number,
+                (number - first) % len(cases),
             ),
         )
         chosen.add(best)

@@ -28,6 +28,8 @@ def test_the_fewest_cases_meet_all_that_the_product_meets(how: str, cases: int) 
 
     assert met(kept) == met(set(range(len(PRODUCT))))
     assert covering(PRODUCT, STRENGTHS[how]) == kept, "another choice in each process"
+    elsewhere = covering(PRODUCT, STRENGTHS[how], first=4)
+    assert (elsewhere != kept, met(elsewhere)) == (True, met(kept)), "another test begins with another case"
 
 
 def test_values_of_an_axis_are_chosen_about_equally_often() -> None:
