@@ -36,13 +36,13 @@ pytestmark = [
 
 
 def seeds(release: str) -> list[int]:
-    """Those of this run. At a scale of 1 they are 36 without a metadata table, which Hudi is slow
+    """Those of this run. At a scale of 1 they are 24 without a metadata table, which Hudi is slow
     to build; `make test` takes a twelfth of them."""
     if alone := os.environ.get("HUDI_TURNS"):
         return [int(alone)]
     if scale() == 1:
         quick = (seed for seed in count() if not drawn_kind(chance_of(release, seed), release).metadata)
-        return list(islice(quick, 36))
+        return list(islice(quick, 24))
     first = 1000 * int(os.environ.get("HUDI_TURNS_SHARD", "0"))
     return list(range(first, first + round(7.5 * scale())))
 
