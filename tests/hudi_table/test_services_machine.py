@@ -310,7 +310,6 @@ def read(table: HudiTable) -> Rows:
     return {(row["id"], row["city"]): row["value"] for row in found}
 
 
-@pytest.mark.thinned("pairs")
 @pytest.mark.parametrize("logs", [False, True], ids=["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("buckets", [False, True], ids=["simple", "bucket"])
 @pytest.mark.parametrize("version", [6, 9])

@@ -48,7 +48,7 @@ def test_pairs_that_the_cases_do_not_hold_are_not_asked_for() -> None:
 
 @pytest.mark.parametrize("case", [{}, {"index": 1, "kind": "CopyOnWrite"}], ids=["no axis", "named alone"])
 def test_there_is_nothing_to_leave_out_of_one_case(case: dict[str, object]) -> None:
-    assert covering([case], STRENGTHS["values"]) == {0}  # type: ignore[list-item]
+    assert covering([case], STRENGTHS["values"]) == {0}
 
 
 def test_a_larger_scale_runs_the_whole_product() -> None:
