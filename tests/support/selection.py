@@ -5,8 +5,7 @@ matrix stand for all of it in `make test`.
 other axis that it meets in the whole product. `"values"`: as many that each value is met, and all
 values of an axis about equally often. The other cases are for a larger scale, as those of
 `at_scale(2)`. An axis is an argument of the test or of its fixtures, or a part of one that is a
-tuple. Of a case that is named alone
-there is nothing to leave out.
+tuple. Of a case that is named alone there is nothing to leave out.
 """
 
 from __future__ import annotations
