@@ -16,8 +16,6 @@ from hudi_table.metadata.table import MetadataTable
 from hudi_table.metadata.validate import differences
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.table.cdc import CDC_ENABLED
-from hudi_table.table.commit.decision import Decider
-from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from tests.interop import ours
 from tests.interop.conftest import Hudis
@@ -26,7 +24,6 @@ from tests.interop.test_change_data import HISTORY, SCHEMA, by_hudi, by_us
 from tests.interop.test_later_versions import LOGS, ORACLE, upsert
 from tests.support.hudi_oracle import HudiFailedError, HudiOracle
 from tests.support.rows import META, assert_same_rows
-from tests.support.taken_back import aged
 
 pytestmark = [pytest.mark.interop]
 
@@ -149,27 +146,6 @@ def test_hudi_executes_our_plan_of_a_compaction_and_we_execute_its(hudis: Hudis,
     life.write("upsert", range(4, 8))
     life.table.run_compaction(theirs)
     life.check()
-    life.write("upsert", range(2, 22), by_them=True)
-
-
-@VERSIONS
-def test_hudi_reads_a_compaction_of_ours_that_was_taken_back_and_is_executed_again(
-    hudis: Hudis, tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    life = Life(tmp_path / "table", hudis[ORACLE], version, "bucket", "MergeOnRead")
-    life.write("insert", range(20))
-    life.write("upsert", range(5, 15))
-    table = life.table
-    plan = table.schedule_compaction(force=True)
-    assert plan is not None
-    with monkeypatch.context() as changes:
-        changes.setattr(Decider, "publish", lambda *_: None)
-        table.run_compaction(plan.instant)
-    assert chain.append_abort(table.context, chain.read_tail(table.context), plan.instant)
-    life.write("upsert", range(12, 18))
-    aged(life.table).run_compaction(plan.instant)
-    life.check()
-    assert not load_timeline(life.table.context).pending
     life.write("upsert", range(2, 22), by_them=True)
 
 

@@ -329,8 +329,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
     findings = [_ready(judgement)]
     if judgement.busy is not None:
         findings.append(Finding("Reconciling", "True", *judgement.busy))
-    standstill = judgement.standstill
-    if standstill is not None:
+    if (standstill := judgement.standstill) is not None:
         findings.append(Finding("Stalled", "True", standstill.reason, standstill.message))
     # What cannot be seen now is not forgotten: the last figures stay, the conditions say how old they are.
     unseen = table is None and (observed.problem is not None or observed.refused is not None)
