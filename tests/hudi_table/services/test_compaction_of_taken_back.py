@@ -4,6 +4,7 @@ comes back by the compacted base file, and the plan can be executed still."""
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import pytest
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.codec.log.blocks import rollback_block
 from hudi_table.errors import UnavailableError, WriteConflictError
+from hudi_table.metadata.port import open_context
 from hudi_table.model.names import LogFileName, join, parse_log_file
 from hudi_table.model.timeline.instants import Action, Instant, State, parse_instant
 from hudi_table.table.commit import rollback
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.context import TxnSettings
 from hudi_table.table.timeline.instants import draw_instant
 from hudi_table.table.timeline.layout import encode_record
 from tests.hudi_table.services.test_late_plans import LOCK, SCHEMA, row, values
@@ -111,7 +114,10 @@ def goes_on(table: HudiTable, *there: int) -> None:
     writer.upsert(row("c", 9))
     there = tuple({*there} - {9})
     assert values(table) == sorted([*there, 9])
-    writer.compact()
+    # Behind an abort a plan is executed again when nobody can still write its files.
+    later = open_context(table.context.storage, settings=TxnSettings(1.0, 900.0))
+    later.clock.sleep(1.1)
+    HudiTable(replace(later, lock=writer.context.lock)).compact()
     assert not [i for i in load_timeline(table.context).pending if i.action is Action.COMPACTION]
     assert values(table) == sorted([*there, 9])
     writer.upsert(row("b", 8))
