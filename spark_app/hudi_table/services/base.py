@@ -25,8 +25,8 @@ from hudi_table.model.service.services import (
     ServiceType,
 )
 from hudi_table.model.timeline.instants import Action
-from hudi_table.services.left_to_writes import left_to_writes
 from hudi_table.services.planning import Choose, Look, looked, preview, publish, publish_approved, published_as
+from hudi_table.table.commit.beside.left_to_writes import left_to_writes
 from hudi_table.table.commit.beside.locking import locked
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.progress import reporting

@@ -24,8 +24,8 @@ from hudi_table.model.timeline.conflict_keys import (
     partition_conflict_key,
 )
 from hudi_table.model.timeline.instants import format_instant_time
-from hudi_table.services import left_to_writes
 from hudi_table.services.compaction.service import CompactionService, DeletesCompaction, LogCompactionService
+from hudi_table.table.commit.beside import left_to_writes
 from hudi_table.table.commit.beside.turns import LIFE_SECONDS_MAX
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
