@@ -56,9 +56,7 @@ class CompactionService(WhenDue):
 @dataclass(frozen=True)
 class DeletesCompaction(CompactionService):
     """The slices whose logs hold deletes. Until then a row that is written behind a delete loses to
-    the one of the base file, if event time decides and that one is newer. So it leaves none out."""
-
-    yields: ClassVar[bool] = False
+    the one of the base file, if event time decides and that one is newer."""
 
     def choice(self, ctx: TableContext, *, force: bool) -> Choose:  # noqa: ARG002 - it is due whenever there are some
         """Those slices."""
