@@ -12,7 +12,7 @@ import pytest
 from tests.support.ci_skips import pytest_make_collect_report, pytest_runtest_makereport
 from tests.support.processors import pytest_sessionfinish, pytest_testnodedown, told
 from tests.support.scale import scale
-from tests.support.selection import deselect
+from tests.support.selection import deselect, mark_thinned
 from tests.support.sharing import pytest_xdist_make_scheduler
 
 __all__ = [
@@ -42,7 +42,15 @@ def pytest_collection() -> Iterator[None]:
         gc.freeze()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "thinned(how): cases that hold all pairs, or all values, of its axes stand for all in `make test`"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    mark_thinned(items)
     long = [item for item in items if any(scale() < mark.args[0] for mark in item.iter_markers("at_scale"))]
     deselect(config, items, long)
 

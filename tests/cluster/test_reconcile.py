@@ -290,6 +290,7 @@ def test_jobs_do_what_is_asked_for(life: str, server: ApiServer, namespace: str,
     lived(LIVES[life], server, namespace, tmp_path, KilledRest(server))
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("points_tried", POINTS)
 @pytest.mark.parametrize("moment", ["before", "after"])

@@ -26,6 +26,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize(("version", "kind", "index"), KINDS)
 def test_rows_are_found_by_keys_that_are_not_stored(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: Any, kind: Any, index: str

@@ -85,6 +85,7 @@ STEPS: dict[str, tuple[Callable[[HudiTable], None] | None, Callable[[HudiTable],
 }
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_completes_it(

@@ -83,6 +83,7 @@ STARTS: dict[str, tuple[Callable[[Layout], Storage], Callable[[HudiTable], None]
 }
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("step", STARTS)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_ends_the_plan(

@@ -65,6 +65,7 @@ STARTS: dict[str, tuple[Callable[[Layout], Storage], Callable[[HudiTable], None]
 }
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("step", STARTS)
 @pytest.mark.parametrize("layout", [*LOG_LAYOUTS, LATER_LOGS, MADE_KEYS], ids=str)
 def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_completes_the_plan(

@@ -116,6 +116,7 @@ def operations(data: pa.Table, options: dict[str, str]) -> dict[str, tuple[Calla
     }
 
 
+@pytest.mark.thinned("pairs")
 @pytest.mark.parametrize("operation", ["upsert", "delete", "insert_overwrite", "rewrite"])
 @pytest.mark.parametrize("metadata", TABLES)
 @pytest.mark.parametrize("half", [0, 1], ids=["even", "odd"])

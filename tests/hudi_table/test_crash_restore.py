@@ -68,6 +68,7 @@ STEPS: dict[str, tuple[Callable[[str, str, HudiTable], None], Rows]] = {
 }
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_a_fault_at_any_storage_call_leaves_the_rows_of_before_or_after(

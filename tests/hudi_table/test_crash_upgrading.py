@@ -137,6 +137,7 @@ PARAMETERS = [
 ]
 
 
+@pytest.mark.thinned("pairs")
 @pytest.mark.parametrize(("kind", "source", "target"), PARAMETERS)
 def test_a_fault_at_any_storage_call_leaves_the_table_whole_and_the_next_run_ends_it(
     kind: str, source: int, target: int, tmp_path: Path, figure: Callable[[int, str], None]
@@ -169,6 +170,7 @@ def test_a_fault_at_any_storage_call_leaves_the_table_whole_and_the_next_run_end
     figure(len(foreign), "layouts read by hudi-rs")
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize(("source", "target"), [(6, 9), (9, 6)])
 @pytest.mark.parametrize("kind", ["copy-on-write", "logs"])
 def test_a_write_between_any_two_calls_is_refused_by_name_or_counts(

@@ -106,6 +106,7 @@ class FollowedTable(MovedTable):
         assert self.followed == (held or [self.followed])[-1], f"at {self.before.instant}"
 
 
+@pytest.mark.thinned("pairs")
 @pytest.mark.parametrize("logs", [False, True], ids=["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("buckets", [False, True], ids=["keys", "bucket"])
 @pytest.mark.parametrize("moves", [False, True], ids=["stays", "moves"])

@@ -187,6 +187,7 @@ CASES = [
 ]
 
 
+@pytest.mark.thinned("pairs")
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize(("layout", "operation"), CASES, ids=str)
 def test_who_asks_for_the_newest_state_goes_on_by_itself(

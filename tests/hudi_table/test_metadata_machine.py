@@ -59,6 +59,7 @@ class Indexed(ServedTable):
             self.metadata_agrees()
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("logs", [False, True], ids=["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("buckets", [False, True], ids=["simple", "bucket"])
 @pytest.mark.timeout(1800)

@@ -133,6 +133,7 @@ def _shown(row: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("id", "city", "value", "_hoodie_commit_time"))
 
 
+@pytest.mark.thinned("pairs")
 @pytest.mark.parametrize("logs", [False, True], ids=["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("buckets", [False, True], ids=["keys", "bucket"])
 @pytest.mark.parametrize("version", [6, 9])

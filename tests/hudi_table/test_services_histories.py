@@ -126,6 +126,7 @@ def test_files_of_archived_writes_stay_though_a_savepoint_keeps_all_writes_that_
     machine.teardown()
 
 
+@pytest.mark.thinned("pairs")
 @pytest.mark.parametrize("clean", [
     {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"},
     {"hoodie.clean.policy": "KEEP_LATEST_COMMITS", "hoodie.cleaner.commits.retained": "1"},

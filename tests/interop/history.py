@@ -4,15 +4,18 @@ dictionary."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import ExpiredError, WriteConflictError
+from hudi_table.model.names import IS_DELETED
 from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.table.timeline.active import load_timeline
 from tests.interop import ours
+from tests.interop.disorder import disordered, unflagged, with_flags
 from tests.interop.looking_back import assert_past
 from tests.interop.model import Model, rows
 from tests.interop.turns import Kind, Them, Us, Writer, batch, chance_of, drawn_kind, schema_for
@@ -37,9 +40,9 @@ class History:
         self._chance = chance_of(oracle.version, seed)
         self._base, self._release, self._seed = base, oracle.version, seed
         self.kind: Kind = drawn_kind(self._chance, oracle.version)
-        self._schema = schema_for(oracle.version)
+        self._schema = with_flags(schema_for(oracle.version))
         self._us, self._them = Us(base, self.kind), Them(base, self.kind, oracle)
-        self._model = Model(partitioned=self.kind.partitioned)
+        self._model = Model(partitioned=self.kind.partitioned, by_event_time=self.kind.merging == "event time")
         self._past: list[tuple[str, Model]] = []
         self._saved: list[tuple[str, Model]] = []
         self._left: set[str] = set()  # plans of what a restore of Hudi's took back
@@ -148,7 +151,10 @@ class History:
         self._written += 1
         first = self._written == 1
         data = rows(numbers, 1, self._schema) if first else batch(self._chance, numbers, self._written, self._schema)
-        self._say(by, f"{operation} {', '.join(data['id'].to_pylist())}")
+        data = unflagged(data)
+        if operation == "upsert":
+            data = disordered(self._chance, data, self._model, self.kind)
+        self._say(by, f"{operation} {', '.join(map(_told, data.to_pylist()))}")
         by.write(operation, data)
         self._model.apply(operation, data)
         self._past.append((self._newest(), self._model.copy()))
@@ -265,3 +271,7 @@ class History:
 
     def _say(self, by: Writer, what: str) -> None:
         self.steps.append(f"{by.name}: {what}")
+
+
+def _told(row: dict[str, Any]) -> str:
+    return f"{row['id']}@{row['ts']}{'-' if row[IS_DELETED] else ''}"

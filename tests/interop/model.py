@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_table.model.names import IS_DELETED
+
 CITIES = ("nyc", "par", "sf")
 SCHEMA = pa.schema(
     [
@@ -42,15 +44,16 @@ def _row(number: int, version: int) -> dict[str, Any]:
 
 class Model:
     """Rows by `id`, changed by the same operations as the table. Without `partitioned` all rows are
-    one partition."""
+    one partition. `by_event_time`: whether a row of an upsert that has a lower ordering value than
+    the stored one does nothing."""
 
-    def __init__(self, *, partitioned: bool) -> None:
-        self.partitioned = partitioned
+    def __init__(self, *, partitioned: bool, by_event_time: bool = False) -> None:
+        self.partitioned, self.by_event_time = partitioned, by_event_time
         self.found: dict[str, dict[str, Any]] = {}
 
     def copy(self) -> Model:
         """Another model with the same rows."""
-        other = Model(partitioned=self.partitioned)
+        other = Model(partitioned=self.partitioned, by_event_time=self.by_event_time)
         other.found = dict(self.found)
         return other
 
@@ -67,6 +70,9 @@ class Model:
                 for key in given:
                     self.found.pop(key, None)
                 return
+            case "upsert":
+                self._merge(given)
+                return
             case "insert_overwrite" | "delete_partition":
                 replaced = {self._partition(row) for row in given.values()}
                 self.found = {k: row for k, row in self.found.items() if self._partition(row) not in replaced}
@@ -74,6 +80,16 @@ class Model:
                 self.found = {}
         if operation != "delete_partition":
             self.found |= given
+
+    def _merge(self, given: dict[str, dict[str, Any]]) -> None:
+        for key, row in given.items():
+            stored = self.found.get(key)
+            if self.by_event_time and stored is not None and row["ts"] < stored["ts"]:
+                continue
+            if row.get(IS_DELETED):
+                self.found.pop(key, None)
+            else:
+                self.found[key] = row
 
     def _partition(self, row: dict[str, Any]) -> str:
         return row["city"] if self.partitioned else ""

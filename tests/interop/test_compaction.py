@@ -12,7 +12,9 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.model.timeline.instants import planner_claim
+from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.lost_files import compaction_at
+from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.compaction_plans import planned_slices
 from tests.interop import ours
@@ -22,6 +24,7 @@ from tests.interop.test_matrix import upsert
 from tests.interop.test_merge_on_read import COMPACTING, LOGS
 from tests.support.hudi_oracle import HudiOracle
 from tests.support.rows import META, assert_same_rows
+from tests.support.taken_back import aged
 
 pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
@@ -105,6 +108,35 @@ def test_every_engine_reads_beside_our_pending_plan_and_hudi_executes_it(
         assert not pending(open_table(str(copy)))
         assert_all_queries(copy, oracle, expected, since, moment)
         go_on(copy, expected, (("upsert", range(3, 30, 4), 6),))
+        open_table(str(copy)).compact(force=True)
+        assert_all_queries(copy, oracle, expected, since, moment)
+
+    hudis.each_on_a_copy(base, each)
+
+
+@tables
+def test_every_engine_reads_a_compaction_of_ours_that_was_taken_back_and_is_executed_again(
+    hudis: Hudis, tmp_path: Path, index: str, partitioned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "table"
+    table, model, since, moment = written(base, index, partitioned)
+    plan = table.schedule_compaction(force=True)
+    assert plan is not None
+    with monkeypatch.context() as changes:
+        changes.setattr(Decider, "publish", lambda *_: None)
+        table.run_compaction(plan.instant)
+    assert chain.append_abort(table.context, chain.read_tail(table.context), plan.instant)
+    go_on(base, model, LATER)
+
+    def each(oracle: HudiOracle, copy: Path) -> None:
+        expected = model.copy()
+        assert pending(open_table(str(copy))) == [plan.instant]
+        assert_all_queries(copy, oracle, expected, since, moment)
+        aged(open_table(str(copy))).run_compaction(plan.instant)
+        assert not pending(open_table(str(copy)))
+        assert_all_queries(copy, oracle, expected, since, moment)
+        upsert(oracle, copy, data := rows([6, 7, 11, 60, 61], 6), **LOGS)
+        expected.apply("upsert", data)
         open_table(str(copy)).compact(force=True)
         assert_all_queries(copy, oracle, expected, since, moment)
 

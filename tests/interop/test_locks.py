@@ -25,6 +25,7 @@ from tests.support.zookeeper import running_zookeeper
 
 pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.at_scale(2), pytest.mark.timeout(3_000)]
 FILE, ZOOKEEPER = "FileSystemBasedLockProvider", "ZookeeperBasedLockProvider"
+BY_PATH = "ZookeeperBasedImplicitBasePathLockProvider"
 PIECES = pytest.mark.parametrize("piece", [f"piece{number}" for number in range(1, 6)])
 """So that no shard takes long; one is a test of its own."""
 ROUNDS = min(500, scaled(50))
@@ -99,6 +100,18 @@ def test_the_lock_of_zookeeper_excludes_hudis_client_and_ours(oracle: HudiOracle
     with running_zookeeper(tmp_path / "server") as server:
         excluded(oracle, ZOOKEEPER, zookeeper_properties(server.address), tmp_path)
     figure(2 * ROUNDS, "acquisitions of a lock of ZooKeeper beside Apache Hudi")
+
+
+@pytest.mark.parametrize("oracle", [each for each in VERSIONS if not each.startswith("0.")], indirect=True)
+def test_the_lock_of_zookeeper_that_goes_by_the_tables_path_excludes_hudis_client_and_ours(
+    oracle: HudiOracle, tmp_path: Path, figure
+):
+    """Releases before 1.0 have no such provider."""
+    with running_zookeeper(tmp_path / "server") as server:
+        properties = zookeeper_properties(server.address) | {"hoodie.base.path": str(tmp_path)}
+        properties = {key: text for key, text in properties.items() if not key.endswith((".base_path", ".lock_key"))}
+        excluded(oracle, BY_PATH, properties, tmp_path)
+    figure(2 * ROUNDS, "acquisitions of a lock of ZooKeeper by the table's path beside Apache Hudi")
 
 
 def test_a_client_of_hudi_that_gives_up_deletes_the_lock_file_and_ours_sees_that(oracle: HudiOracle, tmp_path: Path):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import pyarrow as pa
 
@@ -36,6 +36,23 @@ INDEX_OPTIONS = {
         "hoodie.metadata.record.level.index.enable": "true",
     },
 }
+MERGES: dict[str, tuple[Literal["EventTime", "CommitTime"], dict[str, str]]] = {
+    "event time": (
+        "EventTime",
+        {
+            "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+            "hoodie.write.record.merge.mode": "EVENT_TIME_ORDERING",
+        },
+    ),
+    "commit time": (
+        "CommitTime",
+        {
+            "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+            "hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING",
+        },
+    ),
+}
+"""How rows of one key become one, as we and as Hudi are told."""
 RETAINED = 2
 LIMITS = {
     "hoodie.clean.commits.retained": str(RETAINED),
@@ -57,6 +74,7 @@ class Kind:
     layout: str
     metadata: bool
     maker: str
+    merging: str = "event time"
 
     @property
     def partitioned(self) -> bool:
@@ -73,7 +91,7 @@ class Kind:
 
     def __str__(self) -> str:
         metadata = "metadata table" if self.metadata else "no metadata table"
-        return f"version {self.version}, {self.type}, {self.index}, {self.layout}, {metadata}, made by {self.maker}"
+        return f"version {self.version}, {self.type}, {self.index}, {self.layout}, {metadata}, by {self.merging}, made by {self.maker}"
 
 
 def chance_of(release: str, seed: int) -> random.Random:
@@ -91,7 +109,12 @@ def drawn_kind(chance: random.Random, release: str) -> Kind:
     maker = chance.choice(["us", "them"])
     kind = "MergeOnRead" if index == "consistent" else chance.choice(["CopyOnWrite", "MergeOnRead"])
     layout = chance.choice(LAYOUTS[1:] if index == "partitioned-record" else LAYOUTS)
-    return Kind(version, kind, index, layout, record or chance.random() < 0.25, maker)
+    metadata = record or chance.random() < 0.25
+    merging = chance.choice(list(MERGES))
+    if version == 6 and kind == "CopyOnWrite" and maker == "them":
+        # 0.15.0 stores no payload class of such a table: each write would have to tell it (case 2).
+        merging = "commit time"
+    return Kind(version, kind, index, layout, metadata, maker, merging)
 
 
 def schema_for(release: str) -> pa.Schema:
@@ -144,6 +167,7 @@ class Us:
             version=kind.version,
             type=kind.type,
             hive_style=kind.layout == "hive",
+            merge_mode=MERGES[kind.merging][0],
         )
 
     def write(self, operation: str, data: pa.Table) -> None:
@@ -219,6 +243,10 @@ class Them:
             "hoodie.datasource.write.hive_style_partitioning": str(kind.layout == "hive").lower(),
             "hoodie.compact.inline": "false",
         }
+        if not (self._base / ".hoodie").is_dir():
+            # Of a table that is there its properties tell.
+            payload, mode = MERGES[kind.merging][1].items()
+            told |= dict([payload if kind.version == 6 else mode])
         self._oracle.write(self._base, data, told | self._told() | INDEX_OPTIONS[kind.index])
 
     def plan(self, service: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tests.model.ahead import AHEAD
 from tests.model.beside import FOREIGN
 from tests.model.compaction import Compactor, Executor, SecondAttempt
 from tests.model.completion_cases import COMPLETIONS
@@ -234,7 +235,7 @@ INSTANCES |= METADATA | TIMED_METADATA
 INSTANCES |= ROLLBACKS
 INSTANCES |= FOREIGN
 INSTANCES |= TAKEN_BACK
-INSTANCES |= LOCKED | LATE
+INSTANCES |= LOCKED | LATE | AHEAD
 INSTANCES |= COMPLETIONS
 INSTANCES |= UPGRADES | TURNS
 

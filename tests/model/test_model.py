@@ -9,10 +9,11 @@ a recovery alone, finish; (4) the simpler protocols of section 6 fail; (5) the m
 (7) where completed files tell when they completed (K12, instances V), slices are the same for every
 reader; (8) beside another engine (instances F) no update is lost outside two windows, and what it
 takes back stays away, though the writer goes on; (9) under a lock that is lost (instances L) no
-update is lost outside two windows, and who sleeps in the second finds its name taken (L4, L5); (10)
-in turns (instances T) a write beside `w` others loses no more than 1 + w attempts, and a turn of
-the dead holds nobody up. The small instances run always, all of them with HUDI_TEST_SCALE of 10 or
-more.
+update is lost outside two windows, who sleeps in the second finds its name taken (L4, L5), and no
+log is compacted away that began beside a plan (L6); (10) in turns (instances T) a write beside `w`
+others loses no more than 1 + w attempts, and a turn of the dead holds nobody up. The small
+instances run always, all of them with HUDI_TEST_SCALE of 10
+or more.
 """
 
 from __future__ import annotations
@@ -45,8 +46,10 @@ STATES = {
     "F3": 5_658,
     "L1": 3_712,
     "L4": 36_812,
+    "L6": 3_670,
     "T1": 5_418,
     "T2": 10_856,
+    "T3": 22_964,
     "R2": 1_795,
     "R2n": 851,
     "R5": 1_206,

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tests.model.compaction import Compactor
 from tests.model.engine import OVER, Env, Instance, Location, Step
 from tests.model.parts import FIRST, ROWS, Maker, Parts
 from tests.model.store import Key, Store
@@ -76,6 +77,31 @@ class InTurn(Writer):
         yield from super().at_decide(at, store, env)
 
 
+class Leaving(Compactor):
+    """A planner, and executor of its plan, that leaves out the group that a live turn touches.
+    `behind` as of a writer."""
+
+    def __init__(self, *arguments: Any, behind: int | None = None):
+        super().__init__(*arguments)
+        self.behind = behind
+
+    def begin(self) -> Location:
+        return super().begin() if self.behind is None else ("rest",)
+
+    def at_rest(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        assert self.behind is not None
+        if env.locations[self.behind][0] in OVER:
+            yield Step("begins", ("draw",))
+
+    def at_listing(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        leaves = "plans leave out turns" not in self.without and any(key[0] == "turn" for key in store)
+        for step in super().at_listing(at, store, env):
+            if step.to[0] == "plan" and leaves:
+                yield Step("LIST: a turn is there, drop the claim", ("done", at[1]), ((("q", at[1]), None),))
+            else:
+                yield step
+
+
 def t1(p: Parts) -> Instance:
     chain = [InTurn(f"S{n}", 1 + n, ("f",), p.without, others=1, behind=n - 1 if n > 1 else None) for n in (1, 2, 3)]
     return Instance("an upsert beside another writer's three, of one group, in turns",
@@ -90,4 +116,11 @@ def t2(p: Parts) -> Instance:
                     alone=(0, 1, 2))  # fmt: skip
 
 
-TURNS: dict[str, Maker] = {"T1": t1, "T2": t2}
+def t3(p: Parts) -> Instance:
+    """A planner counts as one other, however often it comes back."""
+    chain = [Leaving(f"C{n}", p.without, behind=n - 1 if n > 1 else None) for n in (1, 2, 3)]
+    return Instance("a delta beside a planner and executor that comes back twice, of one group, in turns",
+                    [InTurn("W", 1, ("f",), p.without, others=1, logs=True), *chain], FIRST, {0: 1, 1: 1}, lost_replies=0)  # fmt: skip
+
+
+TURNS: dict[str, Maker] = {"T1": t1, "T2": t2, "T3": t3}

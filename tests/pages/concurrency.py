@@ -17,6 +17,8 @@ MARKED = "<!-- cases, by python -m tests.pages.concurrency -->", "<!-- end of ca
 _COMMIT = "tests/hudi_table/table/commit"
 _BESIDE = f"{_COMMIT}/test_foreign_writers.py"
 _LOCKED = f"{_COMMIT}/test_locking.py"
+_AHEAD = "tests/hudi_table/services/test_plans_ahead.py"
+_TAKEN = "tests/hudi_table/services/test_compaction_of_taken_back.py"
 _PERMIT = f"{_COMMIT}/test_write_permit.py"
 
 FOREIGN = (
@@ -76,6 +78,7 @@ LOCKED = (
         (
             "tests/interop/test_locks.py::test_the_lock_file_excludes_hudis_client_and_ours",
             "tests/interop/test_locks.py::test_the_lock_of_zookeeper_excludes_hudis_client_and_ours",
+            "tests/interop/test_locks.py::test_the_lock_of_zookeeper_that_goes_by_the_tables_path_excludes_hudis_client_and_ours",
         ),
     ),
     Case(
@@ -92,6 +95,25 @@ LOCKED = (
             f"{_LOCKED}::test_a_decision_that_comes_when_the_lock_is_lost_does_not_hide_what_another_engine_wrote_before_it",
             f"{_LOCKED}::test_a_publication_that_comes_when_the_lock_is_lost_is_taken_back_if_another_engine_came_before",
             f"{_COMMIT}/test_lock_crashes.py::test_a_fault_at_any_storage_call_of_a_write_under_a_lock_loses_nothing_that_was_acknowledged",
+        ),
+    ),
+    Case(
+        "who executes a compaction", "Apache Hudi, which takes back a write that the plan names", "the lock; rollbacks that came since the plan are listed",
+        "no row of it comes back: the execution ends with `WriteConflict`, or `Unavailable` while the rollback goes on, and the plan can be executed again",
+        (
+            f"{_TAKEN}::test_before_the_decision",
+            f"{_TAKEN}::test_behind_the_decision_of_an_executor_that_died",
+            f"{_TAKEN}::test_while_an_executor_sleeps_before_the_create_of_its_file",
+            f"{_TAKEN}::test_a_rollback_that_began_before_the_executor_read",
+            f"{_TAKEN}::test_of_a_write_that_has_not_completed_a_compaction_holds_no_row",
+        ),
+    ),
+    Case(
+        "who executes a compaction, version 6", "a write of Apache Hudi that began while the planner slept before its plan's file", "two listings before the execution",
+        "the plan waits for that write, and is not executed once it has completed, until it is taken back: readers show its rows meanwhile. **Not promised** if Apache Hudi executes the plan",
+        (
+            f"{_AHEAD}::test_the_plan_of_a_planner_that_slept_right_before_its_file_is_not_executed_while_a_write_that_missed_it_goes_on",
+            f"{_AHEAD}::test_nor_once_that_has_completed_until_it_is_taken_back",
         ),
     ),
     Case(

@@ -24,6 +24,7 @@ class Case:
 
 
 _TURNS = f"{_COMMIT}/test_turns.py"
+_LEFT = "tests/hudi_table/services/test_left_to_writes.py"
 
 WRITERS = (
     Case(
@@ -32,6 +33,14 @@ WRITERS = (
         (
             f"{_TURNS}::test_one_that_began_later_waits_until_it_has_committed",
             "tests/simulation/test_fairness.py::test_beside_others_no_write_takes_more_attempts_than_two_and_one_for_each",
+        ),
+    ),
+    Case(
+        "a write that has lost an attempt, and tries again", "planners of compactions, log compactions and clusterings", "its turn; the chain besides",
+        "they leave its file groups out, but for logs that had waited 6 hours when it began; after a day they plan all the same",
+        (
+            f"{_LEFT}::test_a_write_that_has_lost_an_attempt_loses_none_to_a_compaction_that_is_planned_in_the_next",
+            f"{_LEFT}::test_logs_that_waited_for_long_when_the_write_began_go_before_it",
         ),
     ),
     Case(

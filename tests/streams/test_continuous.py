@@ -161,7 +161,7 @@ def test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing(
     feed.work["operation"] = "Insert"
     feed.table |= UNFOUND
     draw = random.Random(f"driver {os.environ.get('HUDI_STREAMS_PASS', '')}")
-    kills, sent = scaled(4), 0
+    kills, sent = scaled(4, quick=2), 0
     for _ in range(kills):
         driver = feed.start()
         feed.broker.produce(feed.topic, [row(i) for i in range(sent, sent + 40)])
@@ -200,7 +200,7 @@ def test_rows_of_a_key_keep_their_order_under_a_driver_that_is_killed_again_and_
     """The table has no ordering field: the latest offset of each key wins, and no look at the table
     finds an earlier one than the look before."""
     draw = random.Random(f"order {os.environ.get('HUDI_STREAMS_PASS', '')}")
-    kills, sent, seen = scaled(4), 0, dict[str, int]()
+    kills, sent, seen = scaled(4, quick=2), 0, dict[str, int]()
     for _ in range(kills):
         driver = feed.start()
         feed.broker.produce(feed.topic, keyed(sent, 40))
@@ -262,7 +262,7 @@ def test_a_driver_with_a_key_state_that_is_killed_leaves_each_key_once_where_it_
     table = LOGS | {"index": {"type": "KeyState"}, "partitionBy": [{"field": "city"}], "options": options}
     feed = Feed(tmp_path, broker, broker.topic(partitions=1), table, dict(FOLLOWING))
     draw = random.Random(f"state {outlives} {os.environ.get('HUDI_STREAMS_PASS', '')}")
-    kills, sent, last = scaled(4), 0, dict[str, tuple[str, int]]()
+    kills, sent, last = scaled(4, quick=2), 0, dict[str, tuple[str, int]]()
     for round_number in range(kills + 1):
         driver = feed.start()
         wait_until_it_follows(feed)

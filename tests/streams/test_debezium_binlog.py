@@ -36,6 +36,7 @@ def values(feed: Feed, *names: str) -> dict[int, Any]:
     return {key: row[0] if len(row) == 1 else row for key, row in found.items()}
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("step", [3, 100])
 def test_the_table_is_what_the_database_was_and_events_that_come_again_change_nothing(

@@ -44,6 +44,7 @@ def large(feed: Feed) -> dict[int, Any]:
     return {each["id"]: each["big"] for each in feed.rows("id", "big")}
 
 
+@pytest.mark.thinned("values")
 def test_a_large_value_that_a_change_leaves_alone_stays_in_the_table(feed: Feed) -> None:
     for number, message in enumerate(SAMPLE):
         feed.broker.produce(feed.topic, [message])
@@ -54,6 +55,7 @@ def test_a_large_value_that_a_change_leaves_alone_stays_in_the_table(feed: Feed)
     assert orders(feed) == BEFORE_TRUNCATE
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("cut", [None, CREATED, DELETED], ids=["in one commit", "between delete and create", "before"])
 def test_a_large_value_goes_along_with_a_row_whose_key_changes(feed: Feed, cut: int | None) -> None:
     feed.broker.produce(feed.topic, [SAMPLE[0], with_large(1, "kept"), *SAMPLE[2:DELETED]])
@@ -80,6 +82,7 @@ def key_changes(feed: Feed, place: int) -> None:
         feed.broker.produce(feed.topic, [with_large(CREATED, UNAVAILABLE)], headers=OLD_KEY)
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("behind", ["a change", "another key"])
 def test_what_follows_a_key_change_that_comes_again_has_the_value_of_the_row_that_stands(
     feed: Feed, behind: str
@@ -132,6 +135,7 @@ def later(place: int, op: str, key: int) -> tuple[bytes, bytes]:
     return json.dumps(told).encode(), json.dumps(text).encode()
 
 
+@pytest.mark.thinned("values")
 def test_a_delete_whose_create_does_not_come_waits_and_ends_the_run(feed: Feed) -> None:
     feed.broker.produce(feed.topic, SAMPLE[:DELETED])
     assert run(feed, source=WIDE).outcome == "Succeeded"
@@ -143,6 +147,7 @@ def test_a_delete_whose_create_does_not_come_waits_and_ends_the_run(feed: Feed) 
     assert large(feed).keys() == {1}
 
 
+@pytest.mark.thinned("values")
 def test_a_change_that_comes_again_behind_the_delete_of_its_row_has_the_value_of_before(feed: Feed) -> None:
     created, deleted = SAMPLE[2], SAMPLE[8]
     change = json.loads(created[1] or b"")
@@ -167,6 +172,7 @@ def test_a_change_that_comes_again_behind_the_delete_of_its_row_has_the_value_of
     assert large(feed) == {}
 
 
+@pytest.mark.thinned("values")
 def test_a_value_that_is_nowhere_is_refused_by_the_name_of_its_column(feed: Feed) -> None:
     feed.broker.produce(feed.topic, [SAMPLE[0]])
     assert run(feed, source=WIDE).outcome == "Succeeded"
@@ -181,6 +187,7 @@ def test_a_value_that_is_nowhere_is_refused_by_the_name_of_its_column(feed: Feed
     assert (done.outcome, done.figures["recordsRefused"]) == ("Succeeded", 1), done.message
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("mode", ["Once", "Continuous"])
 @pytest.mark.parametrize("behind", [8, 30], ids=["in the next batch", "far behind"])
 def test_what_a_repeated_change_lacks_is_found_behind_the_end_of_its_batch(
@@ -228,6 +235,7 @@ def test_a_key_that_changes_waits_for_the_delete_of_the_key_before(broker: Broke
     assert large(feed)[20] == "kept"
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("engine", ["Local", pytest.param("Spark", marks=pytest.mark.spark)])
 @pytest.mark.parametrize(
     "more", [{}, {"onUndecodable": "Quarantine", "maxErrorRatio": 1.0}], ids=["fail", "quarantine"]

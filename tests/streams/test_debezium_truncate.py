@@ -39,6 +39,7 @@ def commits(feed: Feed) -> int:
     return len(feed.open().history())
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("cut", [0, 5, PLACE])
 def test_all_rows_of_before_are_gone_with_the_commit_that_takes_the_truncate(feed: Feed, cut: int) -> None:
     feed.broker.produce(feed.topic, SAMPLE[:cut])
@@ -55,6 +56,7 @@ def test_all_rows_of_before_are_gone_with_the_commit_that_takes_the_truncate(fee
     assert set(orders(feed)) == {6}
 
 
+@pytest.mark.thinned("values")
 def test_a_row_that_comes_back_behind_a_truncate_is_there(feed: Feed) -> None:
     feed.broker.produce(feed.topic, SAMPLE[:PLACE])
     assert taken(feed, "Delete").outcome == "Succeeded"
@@ -66,6 +68,7 @@ def test_a_row_that_comes_back_behind_a_truncate_is_there(feed: Feed) -> None:
     assert set(orders(feed)) == {5}
 
 
+@pytest.mark.thinned("values")
 def test_rows_of_before_go_by_as_a_stream_in_a_commit_of_their_own_which_a_further_attempt_does_not_repeat(
     feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +94,7 @@ def test_rows_of_before_go_by_as_a_stream_in_a_commit_of_their_own_which_a_furth
     assert (set(orders(feed)), commits(feed)) == ({6}, before + 2)
 
 
+@pytest.mark.thinned("values")
 def test_it_is_passed_over_where_that_is_asked(feed: Feed) -> None:
     feed.broker.produce(feed.topic, SAMPLE)
     done = taken(feed, "Ignore")
@@ -101,6 +105,7 @@ def test_it_is_passed_over_where_that_is_asked(feed: Feed) -> None:
     assert set(orders(feed)) == {1, 20, 5, 6}
 
 
+@pytest.mark.thinned("values")
 def test_it_ends_the_ingest_or_goes_to_the_error_table_unless_something_is_asked(feed: Feed) -> None:
     feed.broker.produce(feed.topic, SAMPLE)
     failed = run(feed)

@@ -197,7 +197,7 @@ def test_the_table_is_the_database_after_any_history_of_inserts_and_updates(data
     database.do("create table $t (id int primary key, at $time, n int)")
     chance, clock, alive = random.Random(7), 0, 0
     how: dict[str, Any] = {"incremental": {"column": "at", "lag": 3}, "split": {"column": "id", "parts": 2}}
-    for step in range(scaled(12)):
+    for step in range(scaled(12, quick=6)):
         changes = []
         for _ in range(chance.randint(0, 6)):
             clock += chance.choice((0, 0, 1, 5))  # many of one time

@@ -98,12 +98,12 @@ def test_after_random_transactions_the_table_is_what_the_database_is(
         shop.trade(20)
         topic = f"{prefix}.{shop.SCHEMA}.orders"
         feed = Feed(tmp_path, broker, topic, {"orderingFields": [shop.ORDER], "type": table})
-        work, total = work_of(shop, feed), scaled(200)
+        work, total, rounds = work_of(shop, feed), scaled(200), scaled(8, quick=len(STEPS))
         with following(broker, shop.database, f"{shop.SCHEMA}.orders", **{"topic.prefix": prefix}):
             drivers: list[subprocess.Popen[bytes]] = []
-            for number in range(8):
+            for number in range(rounds):
                 shop.change_columns(STEPS[number % 4], number)
-                shop.trade(total // 8)
+                shop.trade(total // rounds)
                 for driver in drivers[-1:]:
                     assert driver.poll() is None, feed.log()
                     end(driver)

@@ -148,7 +148,7 @@ def test_two_drivers_of_one_ingest_do_not_double_a_row(made: Callable[[str], Pol
     started = [feed.start(), feed.start()]
     for run in (1, 2):
         wait_for(lambda run=run: FOLLOWS in feed.log(run), lambda run=run: feed.log(run))  # type: ignore[misc]
-    total = 20 * scaled(6)
+    total = 20 * scaled(6, quick=3)
     for first in range(0, total, 20):
         feed.put(range(first, first + 20))
         time.sleep(0.2)
@@ -165,7 +165,7 @@ def test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing(
     """Rows are inserted, where the source takes that, without a look for their keys: one that is
     taken twice is there twice."""
     feed, draw = made(kind), random.Random(f"polled {kind}")
-    kills, sent = scaled(4), 0
+    kills, sent = scaled(4, quick=2), 0
     for _ in range(kills):
         driver = feed.start()
         for _ in range(4):

@@ -51,6 +51,7 @@ def test_rows_of_the_columns_of_the_table_are_made_once(broker: Broker, tmp_path
         times.clear()
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("work", [{}, SOUND], ids=["plain", "expectations"])
 @pytest.mark.parametrize("more", [{"city": "x"}, {"deep": {"a": [1], "b": 2}}], ids=["column", "field"])
 def test_a_column_that_one_range_has_alone_is_null_in_the_rows_of_the_others(

@@ -24,11 +24,13 @@ ACCOUNT, CONTAINER, PAGE = "lakeaccount", "lake", 100
 
 @dataclass
 class BlobService:
-    """A running service: its blobs, and the requests as they came (method, blob, range)."""
+    """A running service: its blobs, the requests as they came (method, blob, range), and the
+    tags of conditions."""
 
     endpoint: str = ""
     blobs: dict[str, tuple[bytes, str]] = field(default_factory=dict)
     requests: list[tuple[str, str, str]] = field(default_factory=list)
+    conditions: list[str] = field(default_factory=list)
     refuse: tuple[int, str] | None = None
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -121,6 +123,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _put(self, name: str, body: bytes, kept: tuple[bytes, str] | None) -> None:
         wanted = self.headers.get("If-Match")
+        self.service.conditions += [wanted] if wanted else []
         if self.headers.get("If-None-Match") == "*" and kept:
             self._refuse(409, "BlobAlreadyExists")
         elif wanted is not None and (kept is None or wanted.strip('"') != kept[1]):

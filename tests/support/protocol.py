@@ -151,6 +151,7 @@ class ProtocolMonitor:
         elif step.call == "list_dir" and step.key == HOODIE:
             for attempt in known.attempts.values():
                 attempt.listed = attempt.looked = True
+                attempt.claims_seen += attempt.claim in step.keys
             instants = (parse_instant(path.rpartition("/")[2]) for path in step.keys)
             known.completed = {i.time for i in instants if i is not None and i.completed and i.action in WRITE_ACTIONS}
             self.shown |= known.completed

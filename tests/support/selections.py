@@ -22,6 +22,8 @@ import pytest
 from _pytest.mark import KeywordMatcher
 from _pytest.mark.expression import Expression
 
+from tests.support.selection import mark_thinned
+
 ROOT = Path(__file__).resolve().parents[2]
 _FOUND = "HUDI_SELECTIONS"
 
@@ -76,6 +78,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Before any are left out: a shard has a scale of its own."""
     if _FOUND not in os.environ:
         return
+    mark_thinned(items)
     matchers = {item.nodeid: KeywordMatcher.from_item(item) for item in items}
     least = {item.nodeid: max((m.args[0] for m in item.iter_markers("at_scale")), default=0) for item in items}
     by_path: dict[str, list[str]] = defaultdict(list)

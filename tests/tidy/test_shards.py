@@ -282,6 +282,8 @@ def test_what_the_scheduler_names_exists() -> None:
 
 def test_what_is_made_once_for_several_tests_is_made_in_one_process() -> None:
     assert piece_of("tests/interop/test_matrix.py::test_x") == piece_of("tests/interop/test_types.py::test_y")
+    assert piece_of("tests/streams/test_jdbc_both.py::test_x") == piece_of("tests/streams/test_jdbc_mysql.py::test_y")
+    assert piece_of("tests/streams/test_jdbc_both.py::test_x") != piece_of("tests/streams/test_once.py::test_y")
     assert piece_of("tests/tidy/test_limits.py::test_x") == piece_of("tests/tidy/test_words.py::test_y")
     shared, alone = "tests/hudi_table/test_installed.py", "tests/hudi_table/test_operations.py"
     assert piece_of(f"{shared}::test_x") == piece_of(f"{shared}::test_y") == shared

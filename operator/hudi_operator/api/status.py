@@ -241,6 +241,9 @@ class HudiTableStatus:
         list_key="type",
     )
     table_version: int | None = prop("Hudi's table version of the table as it is", None)
+    table_location: str | None = prop(
+        "spec.location at which the table was seen last: while the credentials fail the place stays this table's", None
+    )
     timeline: TimelineStatus | None = prop("the active timeline", None)
     data: DataStatus | None = prop("what a snapshot read sees", None)
     index: IndexStatus | None = prop("what the newest job that measured the index has found", None)

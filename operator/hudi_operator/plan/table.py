@@ -329,8 +329,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
     findings = [_ready(judgement)]
     if judgement.busy is not None:
         findings.append(Finding("Reconciling", "True", *judgement.busy))
-    standstill = judgement.standstill
-    if standstill is not None:
+    if (standstill := judgement.standstill) is not None:
         findings.append(Finding("Stalled", "True", standstill.reason, standstill.message))
     # What cannot be seen now is not forgotten: the last figures stay, the conditions say how old they are.
     unseen = table is None and (observed.problem is not None or observed.refused is not None)
@@ -363,6 +362,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         observed_generation=desired.identity.generation,
         conditions=conditions.conditions_of(findings, before.conditions, desired.identity.generation, now),
         table_version=before.table_version if unseen else table.config.version if table is not None else None,
+        table_location=report.seen_at(desired, table, unseen=unseen),
         timeline=before.timeline if unseen else report.timeline(table, before.timeline),
         data=before.data if unseen else report.data(spec, table),
         index=before.index if unseen or desired.errors else index.known(before.index, observed.measured, table),

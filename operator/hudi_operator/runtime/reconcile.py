@@ -19,12 +19,10 @@ from hudi_operator.api.resources import (
     Key,
     desired_service,
     desired_table,
-    identity_of,
 )
 from hudi_operator.api.service import RunMode
 from hudi_operator.api.status import IndexStatus, RunStatus
 from hudi_operator.api.table import DeletionPolicy
-from hudi_operator.errors import InvalidSpecError
 from hudi_operator.launchers.base import Launcher
 from hudi_operator.manifests.jobs import CREDENTIAL_VARIABLES, options_of
 from hudi_operator.manifests.services import work_of
@@ -48,6 +46,7 @@ from hudi_operator.plan.versions import holder_of
 from hudi_operator.runtime.masking import masked, masked_problem, masked_source
 from hudi_operator.runtime.observe import Observer
 from hudi_operator.runtime.observing.chains import followers, holding
+from hudi_operator.runtime.observing.claims import Claims
 from hudi_operator.runtime.parse_cache import Parsed
 from hudi_operator.runtime.ports import Cluster, Couriers, Meter, NoCouriers, NoMeter, NoSets, Sets
 from hudi_operator.runtime.turns import Turns, unlimited
@@ -76,6 +75,7 @@ class Reconciler:
     environment: Mapping[str, str] = field(default_factory=dict)
     observer: Observer = field(init=False)
     turns: Turns = field(init=False)
+    claims: Claims = field(init=False)
     _tables: Parsed[DesiredTable] = field(default_factory=lambda: Parsed(desired_table))
     _services: Parsed[DesiredService] = field(default_factory=lambda: Parsed(desired_service))
     _failures: Bounded[Key, int] = field(default_factory=lambda: Bounded(FAILURES_MAX))
@@ -83,6 +83,7 @@ class Reconciler:
     def __post_init__(self) -> None:
         self.observer = Observer(self.clock, environment=self.environment)
         self.turns = Turns(self.cluster, self.clock.boot_seconds, self.policies)
+        self.claims = Claims(self.cluster, self._tables, self._secret)
 
     def reconcile(self, key: Key) -> RequeueAfter | None:
         """Bring one resource nearer to what its manifest says."""
@@ -112,9 +113,9 @@ class Reconciler:
         secret, desired = self._secret(desired)
         siblings = self._siblings(desired.identity.key)
         attempts = self._attempts(desired.identity, desired.status.runs, [s.identity for s in siblings])
-        sharers = self._sharers(desired.identity.key)
+        sharers = self.claims.sharers(desired.identity.key)
         observed = replace(
-            self._observe(desired, secret, attempts, self._refusal(desired, sharers)),
+            self._observe(desired, secret, attempts, sharers),
             sharers=tuple(str(each.key) for each in sharers),
             followers=followers(self.cluster, self._tables, desired),
             holding=holding(self.cluster, self._tables, desired),
@@ -136,7 +137,7 @@ class Reconciler:
         identity = desired.identity
         others = [service.identity for service in self._siblings(identity.key)]
         attempts = self._attempts(identity, desired.status.runs, others)
-        sharers = self._sharers(identity.key)
+        sharers = self.claims.sharers(identity.key)
         observed = ObservedDeletion(
             attempts.runs, attempts.others, str(sharers[0].key) if sharers else None, attempts.problem
         )
@@ -157,22 +158,12 @@ class Reconciler:
         spec = desired.spec
         return spec is None or spec.deletion_policy is not DeletionPolicy.PURGE or self.cluster.may_let_go()
 
-    def _sharers(self, key: Key) -> list[Identity]:
-        """Other HudiTables that stay, and whose files lie where this one's do, above or below them;
-        the oldest first."""
-        found = [document for each in self.cluster.sharing(key) if (document := self.cluster.get(each)) is not None]
-        stay = [identity_of(document) for document in found if "deletionTimestamp" not in document["metadata"]]
-        return sorted(stay, key=_age)
-
     def _refusal(self, desired: DesiredTable, sharers: Sequence[Identity]) -> Problem | None:
-        """What keeps a table from being reconciled: its manifest, or an older table at its
-        place."""
+        """What keeps a table from being reconciled: another one at its place, or its manifest."""
         if desired.spec is None or desired.errors:
             return None
-        if sharers and _age(sharers[0]) < _age(desired.identity):
-            said = f"spec.location: {sharers[0].key}, which is older, has its table there, above or below it"
-            return Problem(InvalidSpecError.name(), f"{said}; give another location, or delete one of the two")
-        return self.launcher.objection(desired.identity, desired.spec)
+        refused = self.claims.refusal(desired, sharers, has_table=True)
+        return refused or self.launcher.objection(desired.identity, desired.spec)
 
     def _service(self, document: Mapping[str, Any]) -> RequeueAfter | None:
         desired = self._services(document)
@@ -188,8 +179,10 @@ class Reconciler:
         attempts = self._attempts(identity, desired.status.runs, [owner.identity, *siblings])
         cleaning = options_of(owner.spec) | dict(work_of(spec, owner.spec).options) if owner.spec is not None else None
         wanted = cleaning if spec.when is not None and spec.when.bytes_to_clean is not None else None
-        refused = self._refusal(owner, self._sharers(table_key))
+        refused = self._refusal(owner, self.claims.sharers(table_key))
         seen = self.observer.table(owner, secret, wanted) if not owner.errors and refused is None else None
+        if refused is not None and refused.retryable:
+            seen, refused = refused, None
         problem = masked_problem(seen, secret) if isinstance(seen, Problem) else attempts.problem
         if problem is None and isinstance(seen, TableObservation) and owner.spec is not None:
             foreseen = self.observer.service(work_of(spec, owner.spec), owner.spec, seen.config, secret)
@@ -248,13 +241,19 @@ class Reconciler:
         return usable, desired
 
     def _observe(
-        self, desired: DesiredTable, secret: Mapping[str, str], attempts: _Attempts, refused: Problem | None
+        self, desired: DesiredTable, secret: Mapping[str, str], attempts: _Attempts, sharers: Sequence[Identity]
     ) -> Observed:
-        key = desired.identity.key
+        key, refused = desired.identity.key, self._refusal(desired, sharers)
         runs = tuple(replace(run, message=masked(run.message, secret)) for run in attempts.runs)
-        if desired.spec is None or desired.errors or refused is not None:
+        if desired.spec is None or desired.errors:
+            return Observed(runs=runs)
+        seen = self.observer.table(desired, secret) if refused is None else None
+        if seen is None:
+            refused = refused or self.claims.refusal(desired, sharers, has_table=False)
+        if refused is not None and refused.retryable:
+            seen, refused = refused, None
+        if refused is not None:
             return Observed(runs=runs, refused=refused)
-        seen = self.observer.table(desired, secret)
         problem = masked_problem(seen, secret) if isinstance(seen, Problem) else attempts.problem
         table = None if isinstance(seen, Problem) else seen
         sources: tuple[SourceObservation, ...] = ()
@@ -383,10 +382,6 @@ class _NotLaunchedError(Exception):
         super().__init__(problem.message)
         self.work = work
         self.problem = problem
-
-
-def _age(identity: Identity) -> tuple[str, str]:
-    return identity.created, identity.uid
 
 
 def _keepers(services: list[DesiredService]) -> dict[ServiceType, str]:

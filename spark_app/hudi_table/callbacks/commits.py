@@ -38,13 +38,14 @@ from hudi_table.model.timeline.rewrites import is_rewrite
 from hudi_table.model.timeline.utc import utc_of
 from hudi_table.table.timeline.active import commit_metadata, fetch_bodies, load_timeline
 from hudi_table.table.timeline.archived import (
-    archived_completions,
     archived_entries,
     commit_of,
     has_archive,
     instant_of,
+    latest_archived,
 )
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.lsm import Asked
 from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
 
@@ -164,7 +165,7 @@ def _reaches_archive(ctx: TableContext, timeline: Timeline, position: Position) 
     if position.looked or not timeline.layout.tells_completions:
         return True
     # An instant that was requested long ago may have completed late.
-    return max(map(comparable_time, archived_completions(ctx).values()), default="") > position.after
+    return comparable_time(latest_archived(ctx)) > position.after
 
 
 def _archived(ctx: TableContext, timeline: Timeline, position: Position, limit: int) -> list[_Found]:
@@ -172,7 +173,7 @@ def _archived(ctx: TableContext, timeline: Timeline, position: Position, limit: 
     twice."""
     active = timeline.commit_times
     found: dict[str, _Found] = {}
-    for entries in archived_entries(ctx):
+    for entries in archived_entries(ctx, Asked(position.after, times=frozenset(position.open))):
         for instant, entry in _completed(entries):
             if instant.time not in active and position.lacks(instant):
                 found.setdefault(instant.time, _Found(instant, commit_of(entry)))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -74,6 +75,35 @@ def read_lsm_entries(data: bytes, *, path: str) -> list[Entry]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class LsmFooter:
+    """The least and the greatest instant of a file, and of the moments at which they completed;
+    None where its footer does not tell."""
+
+    instants: tuple[str, str] | None
+    completions: tuple[str, str] | None
+
+
+def read_lsm_footer(source: Any, *, path: str) -> LsmFooter:
+    """What the footer of a file tells of its rows, by the statistics of its row groups. Raises
+    CorruptTableError that names the file."""
+    footer = _footer(source, path)
+    return LsmFooter(*(_bounds(footer, name) for name in _TIMES))
+
+
+def _bounds(footer: pq.FileMetaData, name: str) -> tuple[str, str] | None:
+    names = footer.schema.names
+    ends: list[str] = []
+    for number in range(footer.num_row_groups):
+        told = footer.row_group(number).column(names.index(name)).statistics if name in names else None
+        if told is None or not told.has_min_max or not told.has_null_count or told.null_count:
+            return None
+        ends += [end.decode() if isinstance(end, bytes) else str(end) for end in (told.min, told.max)]
+    # What has no text counts by another column.
+    least, greatest = min(ends, default=""), max(ends, default="")
+    return (least, greatest) if least else None
+
+
 def lsm_file(rows: pa.Table) -> bytes:
     """A file of the archive. `rows` have LSM_SCHEMA and are in the order of time."""
     sink = io.BytesIO()
@@ -96,10 +126,7 @@ def read_lsm_rows(data: bytes, *, path: str) -> pa.Table:
 def lsm_bytes(data: bytes, *, path: str) -> int:
     """How many bytes the rows of a file take in memory, about. Raises CorruptTableError that names
     the file."""
-    try:
-        footer = pq.read_metadata(io.BytesIO(data))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise CorruptTableError(f"archive file {path} is no Parquet file of instants: {error}", path=path) from error
+    footer = _footer(io.BytesIO(data), path)
     return sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
 
 
@@ -107,6 +134,13 @@ def read_lsm_times(data: bytes, *, path: str) -> dict[str, str]:
     """When each instant of a file completed, by its time. Raises CorruptTableError that names the
     file."""
     return {str(row["instantTime"]): str(row["completionTime"]) for row in _read(data, _TIMES, path)}
+
+
+def _footer(source: Any, path: str) -> pq.FileMetaData:
+    try:
+        return pq.read_metadata(source)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CorruptTableError(f"archive file {path} is no Parquet file of instants: {error}", path=path) from error
 
 
 def _read(data: bytes, columns: list[str], path: str) -> Iterator[dict[str, Any]]:

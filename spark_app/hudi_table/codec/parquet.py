@@ -12,10 +12,10 @@ and with it dictionary columns would come back as dictionaries.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -90,6 +90,26 @@ class Stitched(ABC):
         """As `read_batches`."""
 
 
+@runtime_checkable
+class AskedAhead(Protocol):
+    """A file of which what is read next can be asked for before it is read."""
+
+    def groups_ahead(
+        self, metadata: pq.FileMetaData, groups: Sequence[int], columns: Iterable[str] | None, *, piece: int = 0
+    ) -> Iterator[int]:
+        """The row groups, each once its columns (None: all) were asked for, and those of some
+        behind it. `piece`: bytes of a column that are read at a time, 0 for all of it."""
+        ...
+
+
+def groups_ahead(
+    source: Any, metadata: pq.FileMetaData, groups: Sequence[int], columns: Iterable[str] | None, *, piece: int = 0
+) -> Iterable[int]:
+    """The row groups as an `AskedAhead` gives them; of any other source as they are: a local file
+    has no need of it."""
+    return source.groups_ahead(metadata, groups, columns, piece=piece) if isinstance(source, AskedAhead) else groups
+
+
 def read_footer(source: Any, *, path: str = "") -> BaseFileFooter:
     """The footer of a base file (a path, a seekable binary file, or `Stitched`). Raises
     CorruptTableError that names `path`."""
@@ -123,8 +143,8 @@ def read_batches(
     that read piece by piece. `columns` are top-level names in the wanted order, None for all; those
     that the file lacks are left out (see `conform`), so that a batch of no columns still counts its
     rows. Types are the file's own, but that `dictionary_columns` (None: those that the file stores
-    as small ones) are such. `metadata`: the footer, if it was read already. Raises
-    CorruptTableError that names `path`.
+    as small ones) are such. `metadata`: the footer, if it was read already. Row groups are asked
+    for as `groups_ahead` does. Raises CorruptTableError that names `path`.
     """
     if isinstance(source, Stitched):
         yield from source.batches(
@@ -135,10 +155,14 @@ def read_batches(
     assert metadata is not None
     known = _small_dictionaries(metadata) if dictionary_columns is None else list(dictionary_columns)
     buffer = _read_buffer(batch_bytes, metadata)
+    if isinstance(source, AskedAhead):
+        # As much again is on its way.
+        buffer //= 2
     with _open_file(source, path, read_dictionary=known, metadata=metadata, buffer_size=buffer) as file:
         have = file.schema_arrow.names
         wanted = have if columns is None else [name for name in columns if name in have]
-        for group in range(file.metadata.num_row_groups) if row_groups is None else row_groups:
+        groups = range(file.metadata.num_row_groups) if row_groups is None else row_groups
+        for group in groups_ahead(source, file.metadata, groups, wanted, piece=buffer):
             rows = _rows_in(batch_bytes, file.metadata.row_group(group), batch_rows)
             batches = whole_batches(file, wanted, row_groups=[group], batch_rows=rows)
             while (batch := _next(batches, path)) is not None:

@@ -113,6 +113,11 @@ def noted_secondary(ctx: TableContext, name: str) -> SecondaryNote | None:
     return SecondaryNote(str(columns[0]), note.get("version") != _PLAIN)
 
 
+def is_whole(ctx: TableContext) -> bool:
+    """Whether an index of a secondary key that is noted now is one of version 1."""
+    return STATISTICS[ctx.config.version] != _PLAIN
+
+
 def is_noted(ctx: TableContext) -> bool:
     """Whether the table's properties name a file of notes."""
     return _PROPERTY in ctx.config.extra

@@ -3,11 +3,13 @@
 Facts (Hudi 0.15.0): what completed at or before the instant is read. Hudi itself reads on when a
 cleaner has taken slices of that moment, and rows are missing without a word: we refuse instead,
 naming the clean. A clean that has not completed counts too: whatever its plan names may be gone. So
-does a rollback or restore of what had been visible.
+does a rollback or restore of what had been visible. Cleans are archived before the writes beside
+them, so those of the archive count where a moment lies before all that are on the timeline.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from hudi_table.errors import ExpiredError
@@ -18,7 +20,7 @@ from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.archived import has_archive
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
-from hudi_table.table.view.clean_plans import completed_cleans, taken_files
+from hudi_table.table.view.clean_plans import Files, archived_since, completed_cleans, taken_files
 from hudi_table.table.view.file_system_view import FileSystemView, replaced_groups
 
 
@@ -44,7 +46,10 @@ def check_retained(view: FileSystemView) -> None:
         and limit < comparable_time(oldest.time)
         and not (oldest.retains and limit >= comparable_time(oldest.retains))
     )
-    if (in_archive or (cleaned_before and not newest and as_of not in timeline.saved)) and has_archive(ctx):
+    # Of a moment that the timeline tells the archive is asked for its cleans.
+    asks = not in_archive and cleaned_before and not newest and as_of not in timeline.saved
+    archived = archived_since(ctx, limit) if asks and has_archive(ctx) else {}
+    if archived is None or (in_archive and has_archive(ctx)):
         where = (
             f"in the archived part of the timeline (the active one starts at {start})"
             if in_archive or oldest is None
@@ -64,9 +69,11 @@ def check_retained(view: FileSystemView) -> None:
             base_path=ctx.base_path,
             instant=as_of,
         )
-    clean = _missing(ctx, timeline, view)
+    taken = archived | taken_files(ctx, timeline, limit)
+    clean = _missing(ctx, timeline, view, taken)
     if clean is not None:
-        did = "deleted" if any(i.time == clean for i in timeline.completed) else "is pending, and deletes"
+        done = clean in archived or any(i.time == clean for i in timeline.completed)
+        did = "deleted" if done else "is pending, and deletes"
         raise ExpiredError(
             f"as_of {as_of} cannot be read: the clean {clean} {did} files that were current then; choose a later "
             f"instant (hudictl timeline shows them)",
@@ -92,16 +99,16 @@ def _taken_back(ctx: TableContext, timeline: Timeline, as_of: str) -> Instant | 
     return None
 
 
-def _missing(ctx: TableContext, timeline: Timeline, view: FileSystemView) -> str | None:
+def _missing(ctx: TableContext, timeline: Timeline, view: FileSystemView, taken: Mapping[str, Files]) -> str | None:
     """The clean that deleted a slice, or a part of it, which was the newest of its visible group at
-    the moment of `view`.
+    the moment of `view`. `taken`: what each clean after it deleted.
 
     Only a later clean can have: what one deletes was outdated when it was planned.
     """
     limit = comparable_time(view.as_of or "")
     deleted = [
         (partition, slice_.file_id, comparable_time(slice_.instant), clean)
-        for clean, files in taken_files(ctx, timeline, limit).items()
+        for clean, files in taken.items()
         for partition, names in files.items()
         for slice_ in map(_slice_of, names)
         if slice_ is not None and comparable_time(slice_.instant) <= limit

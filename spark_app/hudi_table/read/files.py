@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_table.codec.conform import conform
-from hudi_table.codec.parquet import Stitched, read_batches, read_footer
+from hudi_table.codec.parquet import Stitched, groups_ahead, read_batches, read_footer
 from hudi_table.errors import CorruptTableError, ExpiredError, HudiError, InvalidDataError, ObjectNotFoundError
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.timeline.instants import comparable_time
@@ -199,7 +199,8 @@ def _matching(ctx: TableContext, plan: ScanPlan, bound: Bound, file: BaseFile) -
             ):
                 yield _conformed(raw, schema, file)
 
-        for group in matching_row_groups(bound, footer.schema, metadata, plan.reads):
+        groups = matching_row_groups(bound, footer.schema, metadata, plan.reads)
+        for group in groups_ahead(source, metadata, groups, named.names):
             kept = _kept(read(named, group, BATCH_ROWS), bound, named)
             if not kept.num_rows:
                 continue

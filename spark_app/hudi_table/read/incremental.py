@@ -19,8 +19,9 @@ from hudi_table.model.timeline.instants import Instant, comparable_time
 from hudi_table.read.filter.predicates import Bound
 from hudi_table.read.moments import Span
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
-from hudi_table.table.timeline.archived import archived_completions, has_archive
+from hudi_table.table.timeline.archived import archived_completions, has_archive, latest_archived
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.lsm import Asked
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice
 
@@ -28,7 +29,8 @@ from hudi_table.table.view.file_system_view import FileSlice
 def rows_of(ctx: TableContext, timeline: Timeline, span: Span) -> Bound:
     """The rows of a span."""
     if timeline.layout.tells_completions:
-        completed = (archived_completions(ctx) if span.full_scan else {}) | timeline.completions
+        asked = Asked(span.since, span.until)
+        completed = (archived_completions(ctx, asked) if span.full_scan else {}) | timeline.completions
         times = [time for time, moment in completed.items() if moment in span]
         return Bound(pc.field(COMMIT_TIME).isin(times), (COMMIT_TIME,))
     expression = pc.scalar(True)
@@ -55,7 +57,7 @@ def check_active(ctx: TableContext, timeline: Timeline, span: Span) -> bool:
     start = timeline.start or ""
     if timeline.layout.tells_completions:
         # An instant that was requested long ago may have completed late.
-        start = max(archived_completions(ctx).values(), default="")
+        start = latest_archived(ctx)
     if (span.since and comparable_time(span.since) >= comparable_time(start)) or not has_archive(ctx):
         return True
     if span.full_scan:

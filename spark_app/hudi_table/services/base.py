@@ -9,7 +9,7 @@ partition TTL, indexing and upgrade keep none for others: they list again when t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, Protocol, Self, runtime_checkable
@@ -26,14 +26,16 @@ from hudi_table.model.service.services import (
 )
 from hudi_table.model.timeline.instants import Action
 from hudi_table.services.planning import Choose, Look, looked, preview, publish, publish_approved, published_as
+from hudi_table.table.commit.beside.left_to_writes import left_to_writes
 from hudi_table.table.commit.beside.locking import locked
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.progress import reporting
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.active import load_timeline, timeline_with
+from hudi_table.table.timeline.active import confirm, load_timeline, unconfirmed_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
+from hudi_table.table.view.file_system_view import FileSlice
 from hudi_table.write.checks.table_options import refuse_contradictions
 
 
@@ -127,6 +129,8 @@ class Planned(RequestedService, ABC):
     out."""
 
     action: ClassVar[Action]
+    yields: ClassVar[bool] = True
+    """Whether it leaves the file groups of writes that have lost an attempt to these."""
 
     @abstractmethod
     def choice(self, ctx: TableContext, *, force: bool) -> Choose:
@@ -164,17 +168,25 @@ class Planned(RequestedService, ABC):
         return self._publish(None)
 
     def _publish(self, first: Look | None) -> ServicePlan | None:
-        return publish(self.ctx, self.action, self.choice(self.ctx, force=self.request.force), first)
+        choose = self.choice(self.ctx, force=self.request.force)
+        return publish(self.ctx, self.action, choose, first, self._leaves)
+
+    def _leaves(self, timeline: Timeline) -> Callable[[FileSlice], bool] | None:
+        return left_to_writes(self.ctx, self.action, timeline) if self.yields else None
 
     def _look(self) -> tuple[list[str], Look | None]:
         """What waits; and of the same listing a first look for a new plan, if nothing does."""
 
-        def look(timeline: Timeline) -> tuple[list[str], Look | None]:
+        def look() -> tuple[list[str], Look | None]:
+            timeline = unconfirmed_timeline(self.ctx)
             waiting = self.waiting(timeline)
+            if waiting:
+                confirm(self.ctx, timeline)
+                return waiting, None
             choose = self.choice(self.ctx, force=self.request.force)
-            return waiting, None if waiting else looked(self.ctx, timeline, choose)
+            return waiting, looked(self.ctx, timeline, choose, self._leaves)
 
-        return timeline_with(self.ctx, look)[1]
+        return with_relists(self.ctx, look)
 
     def execute(
         self, plan: ServicePlan | str, *, engine: Engine | None = None, progress: ProgressFunction | None = None

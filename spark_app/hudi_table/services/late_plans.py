@@ -6,14 +6,13 @@ instant and read without the lock, and of pending plans look only at those later
 instant: an older one they believe to have read. A planner of ours claims its instant long before
 its plan is there, by a file that Hudi does not know. A writer of Hudi's that begins in between
 writes below the plan, and the compaction would leave its rows out. So the plan's instant is drawn
-under the lock, right before its decision. In versions 8 and 9 logs go by completion, and executors
-of a clustering compare.
+under the lock, right before its decision, and ahead of the clock. In versions 8 and 9 logs go by
+completion, and executors of a clustering compare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Set
 
 from hudi_table.errors import (
     ObjectExistsError,
@@ -24,7 +23,16 @@ from hudi_table.errors import (
 )
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.timeline import conflict_keys
-from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, planner_claim
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Instant, State, planner_claim
+from hudi_table.table.commit.beside.ahead import (
+    AHEAD_SECONDS,
+    AHEAD_SECONDS_MAX,
+    CameLate,
+    floor_ahead,
+    late,
+    needs_to_be_ahead,
+    wait_until_passed,
+)
 from hudi_table.table.commit.beside.first_reads import LOOK_SECONDS, WAIT_SECONDS_MAX, is_theirs_and_alive
 from hudi_table.table.commit.beside.locking import section
 from hudi_table.table.commit.conflicts import group_conflict_keys
@@ -37,26 +45,34 @@ from hudi_table.table.timeline.instants import draw_instant
 from hudi_table.table.timeline.timeline import Timeline
 
 
-@contextmanager
-def section_of_plan(txn: Transaction, touches: Iterable[str]) -> Iterator[None]:
-    """The lock, held while a planner decides and publishes, whose claim may have another instant
-    inside. `touches`: the conflict keys of its plan.
+def decide_late(txn: Transaction, touches: Iterable[str], decide: Callable[[], None]) -> None:
+    """Let `decide` decide and publish a plan, which touches these conflict keys: where that is
+    needed under the lock, and under another claim, whose instant is later than all that was begun
+    and lies ahead of the clock.
 
     A live write of another engine that may write to the planned groups goes first, for some
-    seconds. Raises WriteConflictError if one goes on then.
+    seconds. Raises WriteConflictError if one goes on then, and what `decide` raises.
     """
     ctx, keys = txn.ctx, tuple(touches)
-    if ctx.lock is None or ctx.layout.tells_completions or txn.instant.action is not Action.COMPACTION:
-        yield
+    if not needs_to_be_ahead(ctx, txn.instant):
+        decide()
         return
     end = ctx.clock.boot_seconds() + WAIT_SECONDS_MAX
+    ahead = AHEAD_SECONDS
     while True:
         with section(ctx):
             listed = list_timeline(ctx)
             writing = _writing(ctx, listed, keys)
             if writing is None:
-                _claim_anew(txn, listed)
-                yield
+                _claim_anew(txn, listed, ahead)
+                try:
+                    decide()
+                except CameLate:
+                    if ahead >= AHEAD_SECONDS_MAX:
+                        raise late(ctx, txn.time) from None
+                    ahead *= 2
+                    continue
+                wait_until_passed(ctx, txn.time, ahead)
                 return
         if ctx.clock.boot_seconds() >= end:
             raise WriteConflictError(
@@ -68,12 +84,13 @@ def section_of_plan(txn: Transaction, touches: Iterable[str]) -> Iterator[None]:
         ctx.clock.sleep(LOOK_SECONDS)
 
 
-def _claim_anew(txn: Transaction, listed: Timeline) -> None:
-    """Claim an instant that is later than all that was listed, for the one that the planner has."""
+def _claim_anew(txn: Transaction, listed: Timeline, ahead: float) -> None:
+    """Claim an instant that is later than all that was listed and so many seconds ahead of the
+    clock, for the one that the planner has."""
     ctx, before = txn.ctx, txn.right.claim_path
     time = max(listed.newest_time, txn.tail.max_instant)
     for _ in range(CLAIM_ATTEMPTS_MAX):
-        time = draw_instant(ctx, time)
+        time = draw_instant(ctx, max(time, floor_ahead(ctx, ahead)))
         claim = planner_claim(time)
         path = ctx.layout.timeline_path(claim)
         try:

@@ -20,17 +20,17 @@ from hudi_table.errors import AccessDeniedError, HudiError, ObjectNotFoundError,
 from hudi_table.model.names import CHAIN, join
 from hudi_table.model.service.services import ServicePlan
 from hudi_table.model.timeline.instants import Action, Instant
-from hudi_table.services.late_plans import section_of_plan
+from hudi_table.services.late_plans import decide_late
 from hudi_table.table.commit.transaction import Transaction, planning
 from hudi_table.table.store import threads
 from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.ports import Names, Objects, Storage
 from hudi_table.table.timeline import chain
-from hudi_table.table.timeline.active import load_timeline, timeline_with
+from hudi_table.table.timeline.active import confirm, load_timeline, unconfirmed_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import Listings, relists
 from hudi_table.table.timeline.timeline import Timeline
-from hudi_table.table.view.file_system_view import FileSystemView
+from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 
 _LOG = logging.getLogger("hudi_table.planning")
 
@@ -59,6 +59,14 @@ Choose = Callable[[FileSystemView], Draft | None]
 """Makes a plan of a snapshot; None if there is nothing to do. Called again on a newer one if the
 plan was overtaken."""
 
+Leaves = Callable[[Timeline], Callable[[FileSlice], bool] | None]
+"""Which slices a plan leaves to others, by a listing of the timeline: `FileSystemView.leaves`."""
+
+
+def leaves_nothing(_: Timeline) -> None:
+    """Of most plans."""
+    return
+
 
 @dataclass(frozen=True, slots=True)
 class Look:
@@ -68,11 +76,18 @@ class Look:
     is_due: bool
 
 
-def looked(ctx: TableContext, timeline: Timeline, choose: Choose) -> Look:
-    """A first look by a timeline. While the folders are listed, which is not done for nothing, the
-    end of the chain is read: a claim needs it next."""
+def looked(
+    ctx: TableContext, timeline: Timeline, choose: Choose, leaves: Leaves = leaves_nothing, *, is_whole: bool = False
+) -> Look:
+    """A first look by a timeline, which need not be confirmed (`is_whole`: it is). While the
+    folders are listed, which is not done for nothing, it is, and the end of the chain is read: a
+    claim needs it next. Where there is nothing to do, nobody needs either.
+
+    Raises ObjectNotFoundError if the table was archived meanwhile: list again.
+    """
     listing, known = threads.event(), threads.event()
-    view = FileSystemView(replace(ctx, storage=_Telling(ctx.storage, listing, known)), timeline)
+    telling = replace(ctx, storage=_Telling(ctx.storage, listing, known))
+    view = FileSystemView(telling, timeline, leaves=leaves(timeline))
 
     def chosen() -> bool:
         try:
@@ -80,18 +95,29 @@ def looked(ctx: TableContext, timeline: Timeline, choose: Choose) -> Look:
         finally:
             known.set()
 
+    def whole() -> None:
+        if not is_whole:
+            confirm(ctx, timeline)
+
     def tail() -> None:
-        known.wait()
         # What fails is asked again by the claim.
         with suppress(HudiError):
-            if listing.is_set():
-                chain.known_tail(ctx)
+            chain.known_tail(ctx)
 
-    is_due, _ = at_once(ctx.storage, chosen, tail)
+    def ahead() -> None:
+        known.wait()
+        if listing.is_set():
+            at_once(ctx.storage, whole, tail)
+
+    is_due, _ = at_once(ctx.storage, chosen, ahead)
+    if is_due and not listing.is_set():
+        whole()
     return Look(replace(view, ctx=ctx), is_due)
 
 
-def publish(ctx: TableContext, action: Action, choose: Choose, first: Look | None = None) -> ServicePlan | None:
+def publish(
+    ctx: TableContext, action: Action, choose: Choose, first: Look | None = None, leaves: Leaves = leaves_nothing
+) -> ServicePlan | None:
     """Publish a plan as `T.<action>.requested`, by an entry of the chain. None, and no claim, if
     there is nothing to do. `first`: a `Look` that was taken just now.
 
@@ -101,9 +127,9 @@ def publish(ctx: TableContext, action: Action, choose: Choose, first: Look | Non
     listings, left = Listings(ctx), ATTEMPTS_MAX
     while True:
         try:
-            look = first or timeline_with(ctx, lambda timeline: looked(ctx, timeline, choose))[1]
+            look = first or looked(ctx, unconfirmed_timeline(ctx), choose, leaves)
             first = None
-            planned = _attempt(ctx, action, choose, look.view) if look.is_due else None
+            planned = _attempt(ctx, action, choose, look.view, leaves) if look.is_due else None
             _LOG.debug("%s: %s", action.value, f"planned at {planned.instant}" if planned else "nothing to plan")
             return planned
         except ObjectNotFoundError as missing:
@@ -226,14 +252,20 @@ class _Telling:
         return self._storage.list_dir(prefix)
 
 
-def _attempt(ctx: TableContext, action: Action, choose: Choose, seen: FileSystemView) -> ServicePlan | None:
+def _attempt(
+    ctx: TableContext, action: Action, choose: Choose, seen: FileSystemView, leaves: Leaves
+) -> ServicePlan | None:
     with planning(ctx, ctx.layout.planned_as(action)) as txn:
-        draft = choose(_under(seen, txn))
+        draft = choose(replace(_under(seen, txn), leaves=leaves(txn.timeline)))
         if draft is None:
             txn.withdraw()
             return None
-        with section_of_plan(txn, draft.conflict_keys):
-            txn.plan(draft.body, draft.conflict_keys | {f"instant:{txn.time}"}, draft.completes)
+        made = draft
+
+        def decide() -> None:
+            txn.plan(made.body, made.conflict_keys | {f"instant:{txn.time}"}, made.completes)
+
+        decide_late(txn, draft.conflict_keys, decide)
     return replace(draft.plan, instant=txn.time, digest=digest_of(draft.body))
 
 

@@ -37,7 +37,7 @@ def test_the_older_goes_on_and_both_say_so(tmp_path: Path, below: str) -> None:
     older, younger = conditions(found["flights"]), conditions(found["other"])
     assert "Stalled" not in older
     assert younger["Stalled"][:2] == ("True", "InvalidSpec")
-    assert "spec.location: HudiTable default/flights, which is older, has its table there" in younger["Stalled"][2]
+    assert "spec.location: HudiTable default/flights, which is older, lies there, too" in younger["Stalled"][2]
     assert (older["SharedLocation"][0], younger["SharedLocation"][0]) == ("True", "True")
     assert "HudiTable default/other" in older["SharedLocation"][2]
     assert place.attempts() == []

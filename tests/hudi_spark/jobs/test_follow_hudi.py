@@ -164,7 +164,7 @@ def test_two_drivers_of_one_ingest_do_not_double_a_row(chain: Chain) -> None:
 def test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing(chain: Chain) -> None:
     """Rows are inserted without a look for their keys: one that is taken twice is there twice."""
     draw, number = random.Random(7), 0
-    for kill in range(scaled(4)):
+    for kill in range(scaled(4, quick=2)):
         driver = chain.start(f"run-{kill}", operation="Insert", **FOLLOWING)
         until = time.monotonic() + draw.uniform(0.8, 3.0)
         while time.monotonic() < until:

@@ -42,6 +42,7 @@ def follow(chain: Chain, attempt: str, engine: str) -> JobResult:
     return result
 
 
+@pytest.mark.thinned("values")
 def test_a_key_that_came_back_smaller_within_one_reading_is_as_it_is_there(ordered: Chain, engine: str) -> None:
     write_hudi(ordered.above, rows_of(("a", "x", 5), ("b", "x", 1)))
     follow(ordered, "one", engine)
@@ -51,6 +52,7 @@ def test_a_key_that_came_back_smaller_within_one_reading_is_as_it_is_there(order
     assert ordered.shown(ordered.below) == ordered.shown(ordered.above) == [("a", "x", 3), ("b", "x", 1)]
 
 
+@pytest.mark.thinned("values")
 def test_a_key_that_came_back_smaller_after_its_delete_was_taken_is_as_it_is_there(ordered: Chain, engine: str) -> None:
     write_hudi(ordered.above, rows_of(("a", "x", 5), ("b", "x", 1)))
     follow(ordered, "one", engine)
@@ -62,6 +64,7 @@ def test_a_key_that_came_back_smaller_after_its_delete_was_taken_is_as_it_is_the
     assert ordered.shown(ordered.below) == ordered.shown(ordered.above) == [("a", "x", 3), ("b", "x", 1)]
 
 
+@pytest.mark.thinned("values")
 def test_a_delete_takes_away_the_larger_row_that_was_kept_here(ordered: Chain, engine: str) -> None:
     write_hudi(ordered.above, rows_of(("a", "x", 5), ("b", "x", 1)))
     follow(ordered, "one", engine)
@@ -73,6 +76,7 @@ def test_a_delete_takes_away_the_larger_row_that_was_kept_here(ordered: Chain, e
     assert ordered.shown(ordered.below) == ordered.shown(ordered.above) == [("b", "x", 1)]
 
 
+@pytest.mark.thinned("values")
 def test_deletes_that_an_attempt_has_taken_before_it_failed_are_taken_again_with_those_behind_them(
     ordered: Chain, engine: str
 ) -> None:
@@ -89,6 +93,7 @@ def test_deletes_that_an_attempt_has_taken_before_it_failed_are_taken_again_with
     assert ordered.shown(ordered.below) == ordered.shown(ordered.above) == [("a", "x", 1), ("b", "x", 2)]
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("seed", range(scaled(2, quick=1)))
 def test_after_any_history_whose_rows_grow_until_they_are_deleted_both_tables_hold_the_same(
     ordered: Chain, seed: int
@@ -113,6 +118,7 @@ def test_after_any_history_whose_rows_grow_until_they_are_deleted_both_tables_ho
             assert ordered.shown(ordered.below) == ordered.shown(ordered.above), f"step {step}"
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("merge_mode", ["EventTime", "CommitTime"])
 def test_a_delete_takes_no_row_with_it_that_moved_to_another_partition(
     tmp_path: Path, merge_mode: str, engine: str
@@ -126,6 +132,7 @@ def test_a_delete_takes_no_row_with_it_that_moved_to_another_partition(
     assert chain.shown(chain.below) == chain.shown(chain.above) == [("a", "y", 3), ("b", "x", 1)]
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("index", ["Simple", "GlobalSimple"])
 def test_without_an_order_a_row_without_a_partition_value_that_came_back_is_there(
     tmp_path: Path, index: str, engine: str

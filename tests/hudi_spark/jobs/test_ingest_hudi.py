@@ -294,6 +294,7 @@ def test_another_source_does_not_take_the_checkpoint_for_its_own(plain: Chain) -
     assert "is of another table, and its source is of type Files now" in result.message
 
 
+@pytest.mark.thinned("pairs")
 @pytest.mark.parametrize("seed", range(scaled(2, quick=2)))
 @pytest.mark.parametrize(("kind", "version"), KINDS)
 def test_after_any_history_both_tables_hold_the_same(

@@ -163,7 +163,7 @@ def test_a_shard_that_was_split_is_read_before_what_came_of_it(feed: KinesisFeed
 
 def test_no_record_is_passed_over_or_doubled_while_shards_are_split_and_merged(feed: KinesisFeed) -> None:
     draw, sent, stream = random.Random(5), 0, feed.stream
-    for _ in range(scaled(6)):
+    for _ in range(scaled(6, quick=3)):
         stream.put([row(i) for i in range(sent, sent + 40)])
         sent += 40
         name = draw.choice(stream.open_shards())

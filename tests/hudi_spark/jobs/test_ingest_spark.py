@@ -207,6 +207,7 @@ def upstream_spec(folder: Path, attempt: str, **table: Any) -> JobSpec:
     return JobSpec(attempt, told, work, engine="Spark", progress=str(folder / "progress.jsonl"))
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
 @pytest.mark.parametrize("by", [[{"field": "city", "type": "Simple"}], []], ids=["partitioned", "flat"])
 def test_another_table_is_followed_with_its_deletes_and_its_moves(

@@ -284,7 +284,7 @@ def test_two_drivers_of_one_ingest_do_not_double_a_record(feed: KinesisFeed) -> 
 
 def test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing(feed: KinesisFeed) -> None:
     draw, sent = random.Random(3), 0
-    for kill in range(scaled(5)):
+    for kill in range(scaled(5, quick=2)):
         driver = feed.start(work=FOLLOWING)
         feed.stream.put([row(i) for i in range(sent, sent + 40)])
         sent += 40

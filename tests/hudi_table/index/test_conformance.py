@@ -4,7 +4,7 @@ alone.
 Matrix: {each index of `tests/support/indexes.py`} × {copy-on-write, merge-on-read}: insert, update,
 delete, a key that changes its partition, duplicate keys of one batch, an empty batch, odd keys, a
 fault at storage calls, and random steps beside a dictionary, partitioned or not, with table
-services between them.
+services between them. In `make test` each index with a part of that (`thinned`).
 
 Omitted: event time (`test_simple.py`, `tests/hudi_table/write/test_merge_modes.py`), several
 writers (`tests/hudi_table/write/test_conflicts.py`), inserts of known keys, which keep both rows
@@ -68,6 +68,7 @@ def begun(case: Case, *items: Row) -> HudiTable:
     return table
 
 
+@pytest.mark.thinned("values")
 def test_inserted_keys_are_found_again(case: Case) -> None:
     table = begun(case)
     case.write(table, "insert", ("d", "x", 4), ("e", "z", 5))
@@ -75,6 +76,7 @@ def test_inserted_keys_are_found_again(case: Case) -> None:
     assert contents(table) == [("a", "x", 11), ("b", "x", 12), ("c", "y", 13), ("d", "x", 14), ("e", "z", 15)]
 
 
+@pytest.mark.thinned("pairs")
 @pytest.mark.parametrize(
     "ends", [("upsert",), ("delete", "upsert"), ("delete", "insert", "delete", "upsert", "upsert")], ids=" ".join
 )
@@ -89,6 +91,7 @@ def test_a_key_that_comes_back_after_its_deletion_comes_back_once(case: Case, en
         assert contents(table) == [*there, ("b", "x", 2), ("c", "y", 3)]
 
 
+@pytest.mark.thinned("values")
 def test_keys_of_several_files_are_found_in_theirs(case: Case) -> None:
     table = case.new_table()
     apart = {"hoodie.parquet.small.file.limit": "0"}
@@ -100,6 +103,7 @@ def test_keys_of_several_files_are_found_in_theirs(case: Case) -> None:
     assert contents(table) == [(f"k{number}", "x", number) for number in range(1, 10, 2)]
 
 
+@pytest.mark.thinned("values")
 def test_an_update_changes_the_rows_of_its_keys_alone(case: Case) -> None:
     table = begun(case)
     case.write(table, "upsert", ("b", "x", 20))
@@ -108,6 +112,7 @@ def test_an_update_changes_the_rows_of_its_keys_alone(case: Case) -> None:
     assert contents(table) == [FIRST[0], ("b", "x", 21), FIRST[2], ("new", "y", 4)]
 
 
+@pytest.mark.thinned("values")
 def test_a_deleted_key_is_gone_and_may_come_again(case: Case) -> None:
     table = begun(case)
     case.write(table, "delete", ("b", "x", 0), ("nobody", "x", 0))
@@ -116,6 +121,7 @@ def test_a_deleted_key_is_gone_and_may_come_again(case: Case) -> None:
     assert contents(table) == [("a", "x", 11), ("b", "x", 22), FIRST[2]]
 
 
+@pytest.mark.thinned("values")
 def test_a_key_that_changes_its_partition_moves_if_the_index_is_global_and_else_lives_in_both(case: Case) -> None:
     table = begun(case)
     case.write(table, "upsert", ("a", "y", 10))
@@ -128,12 +134,14 @@ def test_a_key_that_changes_its_partition_moves_if_the_index_is_global_and_else_
     assert contents(table) == sorted([*([("a", "new", 11), *also] if also else []), ("a", "x", 12), *FIRST[1:]])
 
 
+@pytest.mark.thinned("values")
 def test_a_delete_that_names_another_partition_deletes_only_if_the_index_is_global(case: Case) -> None:
     table = begun(case)
     case.write(table, "delete", ("a", "y", 0))
     assert contents(table) == list(FIRST[1:] if case.subject.is_global else FIRST)
 
 
+@pytest.mark.thinned("values")
 def test_of_duplicate_keys_in_one_batch_the_last_stays(case: Case) -> None:
     table = begun(case)
     case.write(
@@ -142,6 +150,7 @@ def test_of_duplicate_keys_in_one_batch_the_last_stays(case: Case) -> None:
     assert contents(table) == [("a", "x", 4), *FIRST[1:], ("n", "x", 3)]
 
 
+@pytest.mark.thinned("values")
 def test_of_a_key_in_several_partitions_of_one_batch_the_last_stays_if_the_index_is_global(case: Case) -> None:
     table = begun(case)
     case.write(table, "upsert", ("n", "x", 1), ("a", "y", 5), ("n", "y", 2), ("a", "z", 6))
@@ -151,6 +160,7 @@ def test_of_a_key_in_several_partitions_of_one_batch_the_last_stays_if_the_index
         assert contents(table) == sorted([*FIRST, ("a", "y", 5), ("a", "z", 6), ("n", "x", 1), ("n", "y", 2)])
 
 
+@pytest.mark.thinned("values")
 def test_an_empty_batch_changes_nothing(case: Case) -> None:
     table = case.new_table()
     for operation in EMPTY:
@@ -164,6 +174,7 @@ def test_an_empty_batch_changes_nothing(case: Case) -> None:
     assert contents(table) == [("a", "x", 7), *FIRST[1:]]
 
 
+@pytest.mark.thinned("values")
 def test_keys_of_any_characters_are_kept_apart_and_found_again(case: Case) -> None:
     table = begun(case, *((key, "x", 0) for key in ODD_KEYS))
     apart = {"hoodie.parquet.small.file.limit": "0"}
@@ -179,6 +190,7 @@ WRITES: dict[str, tuple[Row, ...]] = {
 }
 
 
+@pytest.mark.thinned("pairs")
 @pytest.mark.parametrize("operation", WRITES)
 def test_a_fault_at_a_storage_call_leaves_the_old_or_the_new_rows_and_an_index_that_finds_them(
     case: Case, operation: str, figure: Callable[[int, str], None]
@@ -238,6 +250,7 @@ SERVICES = ("compact", "cluster", "clean", "archive")
 KEPT = {"hoodie.clean.commits.retained": "2", "hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4"}
 
 
+@pytest.mark.thinned("pairs")
 @pytest.mark.parametrize("partitioned", [True, False], ids=["parts", "flat"])
 def test_random_steps_agree_with_a_dictionary(
     case: Case, partitioned: bool, figure: Callable[[int, str], None]

@@ -114,6 +114,7 @@ def assert_kept(base: Path) -> HudiTable:
     return table
 
 
+@pytest.mark.thinned("values")
 @TYPES
 def test_every_operation_keeps_the_bounds_and_the_filters(tmp_path: Path, version: int, kind: str) -> None:
     base = tmp_path / "t"
@@ -154,6 +155,7 @@ def test_every_operation_keeps_the_bounds_and_the_filters(tmp_path: Path, versio
         assert all(BloomFilter.parse(each["filter"], each["type"]).row_count == 1 for each in filters)
 
 
+@pytest.mark.thinned("values")
 @TYPES
 def test_a_rollback_or_restore_drops_them_with_the_metadata_table_and_they_are_built_again(
     tmp_path: Path, version: int, kind: str

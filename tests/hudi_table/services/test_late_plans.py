@@ -17,8 +17,9 @@ from hudi_table.model.timeline.instants import parse_instant
 from hudi_table.services import late_plans, planning
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.ports import Clock
 from hudi_table.table.timeline.active import load_timeline
-from tests.support.beside import carry_over, on_a_copy, seen_anew
+from tests.support.beside import OWN, carry_over, on_a_copy, seen_anew
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("v", pa.int64())])
 LOCK = {
@@ -49,13 +50,15 @@ def table(tmp_path: Path) -> HudiTable:
 class Theirs:
     """A write of another engine, which reads now and commits later. It takes the lock for that."""
 
-    def __init__(self, table: HudiTable, rows: pa.Table) -> None:
+    def __init__(self, table: HudiTable, rows: pa.Table, clock: Clock | None = None) -> None:
         self.store = table.context.storage
-        # A planner's claim is nothing to it.
+        # A planner's claim is nothing to it, nor is the chain.
         self.before = {
-            info.path: self.store.get(info.path) for info in self.store.list() if not info.path.endswith(".claim")
+            info.path: self.store.get(info.path)
+            for info in self.store.list()
+            if not info.path.endswith(".claim") and not (info.path.startswith(OWN) and info.path.endswith(".json"))
         }
-        self.after = on_a_copy(self.before, lambda other: other.upsert(rows))
+        self.after = on_a_copy(self.before, lambda other: other.upsert(rows), clock)
         names = [path.rpartition("/")[2] for path in sorted(self.after.keys() - self.before.keys())]
         (self.requested,) = [name for name in names if name.endswith(".deltacommit.requested")]
         self.time = self.requested.partition(".")[0]
@@ -88,14 +91,14 @@ def planned_at(table: HudiTable) -> str:
 
 def while_planning(monkeypatch: pytest.MonkeyPatch, happen) -> None:
     """Behind the claim and the choice of file groups."""
-    section = late_plans.section_of_plan
+    decide_late = late_plans.decide_late
 
-    def late(txn: Transaction, touches):
-        monkeypatch.setattr(planning, "section_of_plan", section)
+    def late(txn: Transaction, touches, decide) -> None:
+        monkeypatch.setattr(planning, "decide_late", decide_late)
         happen(txn)
-        return section(txn, touches)
+        decide_late(txn, touches, decide)
 
-    monkeypatch.setattr(planning, "section_of_plan", late)
+    monkeypatch.setattr(planning, "decide_late", late)
 
 
 def test_a_write_that_began_behind_the_planners_claim_and_goes_on_is_not_compacted_away(

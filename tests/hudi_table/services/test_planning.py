@@ -231,8 +231,7 @@ def test_a_compaction_of_which_another_engine_takes_an_attempt_back_keeps_its_pl
     plan = logs.schedule_compaction(force=True)
     assert plan is not None
     foreign_rollback(logs, Instant(plan.instant, Action.COMPACTION, State.REQUESTED))
-    later = aged(logs).context
-    recovery.recover(later, load_timeline(later), eager=True)
+    recovery.recover(logs.context, load_timeline(logs.context), eager=True)
     assert plan_names(logs) == [f"{plan.instant}.compaction.requested"]
     with pytest.raises(WriteConflictError, match="another engine rolls"):
         logs.run_compaction(plan.instant)

@@ -102,6 +102,7 @@ def edited(base: Path, changes: Mapping[str, str | None]) -> None:
     path.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("payload", NAMES)
 def test_rows_stay_in_version_9_and_back_and_merge_there_as_in_a_table_that_was_born_in_it(

@@ -42,6 +42,7 @@ OTHER_COUNT = asking(Kind.INEQUALITY, "select count(*) from <TABLE_NAME>")
 NO_NEGATIVE = asking(Kind.SINGLE_VALUE, "select count(*) from <TABLE_NAME> where value < 0#0")
 
 
+@pytest.mark.thinned("pairs")
 @KINDS
 @VERSIONS
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ def refused(part: Part, error: str, *words: str, times: int = 2, **how: Any) -> 
         assert part.rows() == before
 
 
+@pytest.mark.thinned("pairs")
 @pytest.mark.parametrize("first", [True, False], ids=["first commit", "later commit"])
 @pytest.mark.parametrize("fails", [False, True], ids=["dies", "fails"])
 @pytest.mark.parametrize("part", applies("restart"), indirect=True)

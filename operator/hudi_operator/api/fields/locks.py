@@ -19,11 +19,16 @@ class LockProvider(StrEnum):
     FILE_SYSTEM = "FileSystem"
     ZOOKEEPER = "ZooKeeper"
     DYNAMODB = "DynamoDB"
+    ZOOKEEPER_BY_PATH = "ZooKeeperImplicitBasePath"
+    DYNAMODB_BY_PATH = "DynamoDBImplicitPartitionKey"
 
     @property
     def hudi_name(self) -> str:
         """Hudi's class, without its package."""
-        return f"{'Zookeeper' if self is LockProvider.ZOOKEEPER else self.value}BasedLockProvider"
+        for service, name in (("ZooKeeper", "Zookeeper"), ("DynamoDB", "DynamoDB")):
+            if self.startswith(service):
+                return f"{name}Based{self.removeprefix(service)}LockProvider"
+        return f"{self.value}BasedLockProvider"
 
 
 def _needs(provider: LockProvider, *keys: str) -> Rule:
@@ -50,9 +55,14 @@ class LockSpec:
         ),
         _needs(LockProvider.ZOOKEEPER, "zookeeper.url", "zookeeper.base_path"),
         _needs(LockProvider.DYNAMODB, "dynamodb.table"),
+        _needs(LockProvider.ZOOKEEPER_BY_PATH, "zookeeper.url"),
+        _needs(LockProvider.DYNAMODB_BY_PATH, "dynamodb.table"),
     )
 
-    provider: LockProvider = prop("which one; DynamoDB is asked with the credentials of the store")
+    provider: LockProvider = prop(
+        "which one; DynamoDB is asked with the credentials of the store. The two Implicit ones are of Hudi 1.x: their "
+        "lock goes by the table's path"
+    )
     options: dict[str, str] = prop(
         "Hudi's options of it, hoodie.write.lock.*, as its other writers have them; an unknown one is refused by name",
         dict,

@@ -289,7 +289,7 @@ def shared(sharers: Sequence[str]) -> tuple[Finding, ...]:
     """That other resources have their table where this one has, above or below it: both say so."""
     if not sharers:
         return ()
-    message = f"{', '.join(sharers)} lie there, too, above or below it: the oldest of them goes on, the others wait; delete all but one"
+    message = f"{', '.join(sharers)} lie there, too, above or below it: the one whose table exists goes on, else the oldest, and the others wait; delete all but one"
     return (Finding(SHARED, "True", "SharedLocation", one_line(message, CONDITION_LENGTH_MAX)),)
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from hudi_operator.api.ingests.source import SourceType
 from hudi_operator.api.options import ignored
+from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.status import (
     NOTE_LENGTH_MAX,
     RUNS_MAX,
@@ -33,10 +34,29 @@ from hudi_table.model.job.shards import StreamLag
 from hudi_table.model.job.upstream import Upstream, UpstreamExtent
 from hudi_table.model.options.write_options import COLON_RULE
 
-__all__ = ["RUNS_MAX", "data", "human_duration", "ingests", "notes", "services", "summary", "timeline", "worst_lag"]
+__all__ = [
+    "RUNS_MAX",
+    "data",
+    "human_duration",
+    "ingests",
+    "notes",
+    "seen_at",
+    "services",
+    "summary",
+    "timeline",
+    "worst_lag",
+]
 
 YEARS = 100 * 365 * 86_400.0
 """What is kept for longer is kept for so many seconds, in words."""
+
+
+def seen_at(desired: DesiredTable, table: TableObservation | None, *, unseen: bool) -> str | None:
+    """The location at which the table was seen last. What is `unseen`, and a manifest that nothing
+    is asked for, as one without its Secret, tell nothing new."""
+    if unseen or desired.spec is None or desired.errors:
+        return desired.status.table_location
+    return desired.spec.location if table is not None else None
 
 
 def timeline(table: TableObservation | None, before: TimelineStatus | None = None) -> TimelineStatus | None:

@@ -4,8 +4,7 @@ them.
 Facts (measured on Hudi 0.15.0, 1.0.2 and 1.1.1). A string's hash is `h = 31 * h + unit` over its
 UTF-16 code units, wrapped to 32 bits; a list's starts at 1 and adds 0 for null. Bucket = `(listHash
 & 0x7fffffff) mod N`. A metadata table key goes to file group `abs(hash) mod N`; those keys are made
-of ids: of partitions and columns xxHash64 of the name, seeded with 0xdabadaba extended by its sign
-to 64 bits, of files MD5 of the name.
+of ids: of partitions and columns `name_hash` of the name, of files MD5 of the name.
 
 How: the hash of units c[s..e) is sum(c[i] * 31^(e-1-i)). As 31 is odd it has an inverse modulo
 2^32, so with prefix sums P of c[i] * 31^-i it is (P[e] - P[s]) * 31^(e-1): no loop over rows or
@@ -29,7 +28,7 @@ import pyarrow.types as pt
 
 from hudi_table.codec.text.utf8 import Offsets, Utf8, chunks_of, utf8_of
 from hudi_table.errors import InvalidDataError, InvalidOptionError
-from hudi_table.model.names import EMPTY_KEY, NULL_KEY
+from hudi_table.model.names import EMPTY_KEY, NULL_KEY, name_hash
 
 Hashes = npt.NDArray[np.int32]
 Units = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
@@ -38,9 +37,6 @@ _PRIME: Final = 31
 _INVERSE: Final = pow(_PRIME, -1, 1 << 32)
 _BLOCK_UNITS: Final = 64 * 1024
 _BUCKET_MASK: Final = np.int32(0x7FFFFFFF)
-_ID_SEED: Final = 0xFFFFFFFFDABADABA
-_MASK64: Final = (1 << 64) - 1
-_XX: Final = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 COLON_RULES: Final = ("0.15", "1.x")
 
 
@@ -94,7 +90,7 @@ def file_group_index(keys: pa.Array | pa.ChunkedArray, groups: int | Hashes) -> 
 @functools.lru_cache(maxsize=65_536)
 def name_id(name: str) -> str:
     """Base64 id of a partition path (`.` for a table without partitions) or of a column."""
-    return base64.b64encode(_xxhash64(name.encode(), _ID_SEED).to_bytes(8, "big")).decode("ascii")
+    return base64.b64encode(name_hash(name).to_bytes(8, "big")).decode("ascii")
 
 
 def file_id_hash(file_name: str) -> str:
@@ -304,44 +300,3 @@ def _piece_values(pieces: pa.Array, fields: list[str]) -> _Pieces:
         placeholder[rows] = pc.is_in(values, pa.array([NULL_KEY, EMPTY_KEY])).to_numpy(zero_copy_only=False)
         kept[rows] = True
     return _Pieces(hashes.view(np.uint32), lengths, kept, colon, placeholder)
-
-
-def _xxhash64(data: bytes, seed: int) -> int:
-    """xxHash64 as an unsigned number: names are few and short, a compiled library would be one more
-    dependency."""
-    size = len(data)
-    at = 0
-    if size >= 32:
-        lanes = [seed + _XX[0] + _XX[1], seed + _XX[1], seed, seed - _XX[0]]
-        while at <= size - 32:
-            words = (int.from_bytes(data[at + 8 * i : at + 8 * i + 8], "little") for i in range(4))
-            lanes = [_round(lane, word) for lane, word in zip(lanes, words, strict=True)]
-            at += 32
-        result = sum(_rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK64
-        for lane in lanes:
-            result = ((result ^ _round(0, lane)) * _XX[0] + _XX[3]) & _MASK64
-    else:
-        result = (seed + _XX[4]) & _MASK64
-    result = (result + size) & _MASK64
-    while at <= size - 8:
-        result = (
-            _rotate(result ^ _round(0, int.from_bytes(data[at : at + 8], "little")), 27) * _XX[0] + _XX[3]
-        ) & _MASK64
-        at += 8
-    if at <= size - 4:
-        word = int.from_bytes(data[at : at + 4], "little")
-        result = (_rotate(result ^ (word * _XX[0] & _MASK64), 23) * _XX[1] + _XX[2]) & _MASK64
-        at += 4
-    for byte in data[at:]:
-        result = (_rotate(result ^ (byte * _XX[4] & _MASK64), 11) * _XX[0]) & _MASK64
-    result = (result ^ (result >> 33)) * _XX[1] & _MASK64
-    result = (result ^ (result >> 29)) * _XX[2] & _MASK64
-    return result ^ (result >> 32)
-
-
-def _round(lane: int, word: int) -> int:
-    return _rotate((lane + word * _XX[1]) & _MASK64, 31) * _XX[0] & _MASK64
-
-
-def _rotate(value: int, bits: int) -> int:
-    return ((value << bits) | ((value & _MASK64) >> (64 - bits))) & _MASK64

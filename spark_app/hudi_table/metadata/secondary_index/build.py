@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from hudi_table.codec.metadata.entries import secondary_entries
-from hudi_table.metadata.definitions import define_secondary, defined_by_users
+from hudi_table.metadata.definitions import define_secondary, defined_by_users, is_whole
 from hudi_table.metadata.records import UnkeptError, group_numbers
 from hudi_table.metadata.secondary_index.pairs import Pairs, note_of
 from hudi_table.model.metadata_table import SecondaryPartition, group_file_id, is_secondary
@@ -23,10 +23,11 @@ PAIRS_BYTES = 256 << 20
 """Pairs that are held in memory before they go to disk."""
 
 
-def is_kept(ctx: TableContext, timeline: Timeline, name: SecondaryPartition) -> bool:
-    """Whether commits keep the index, by its column."""
+def is_kept(ctx: TableContext, timeline: Timeline, name: SecondaryPartition, *, whole: bool | None = None) -> bool:
+    """Whether commits keep the index, by its column. `whole`: as one of version 1, or not; None as
+    it is defined."""
     try:
-        Pairs(ctx, timeline, name)
+        Pairs(ctx, timeline, name, whole=whole)
     except UnkeptError:
         return False
     return True
@@ -38,7 +39,7 @@ def built_again(ctx: TableContext, timeline: Timeline, *, indexed: bool) -> list
     found: list[SecondaryPartition] = []
     for name in filter(is_secondary, defined_by_users(ctx)):
         partition = SecondaryPartition(name)
-        if indexed and is_kept(ctx, timeline, partition):
+        if indexed and is_kept(ctx, timeline, partition, whole=is_whole(ctx)):
             # In the version of the index that the table's version has now.
             define_secondary(ctx, partition, note_of(ctx, partition).column)
             found.append(partition)

@@ -8,11 +8,13 @@ Hudi takes ZooKeeper where no provider is named, we ask for the name.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.names import name_hash
 from hudi_table.model.options import values
 
 PREFIX = "hoodie.write.lock."
@@ -41,12 +43,11 @@ _BEATS_MIN = 4
 """Beats within the time that others wait: some may be late, or lost."""
 _LOOK = 60.0
 """Seconds between two looks at a lock file that nobody takes for stale."""
-_TAKEN = (
-    "StorageBasedLockProvider",
-    "FileSystemBasedLockProvider",
-    "ZookeeperBasedLockProvider",
-    "DynamoDBBasedLockProvider",
-)
+_STORAGE, _FILE_SYSTEM = "StorageBasedLockProvider", "FileSystemBasedLockProvider"
+_ZOOKEEPER, _DYNAMODB = "ZookeeperBasedLockProvider", "DynamoDBBasedLockProvider"
+_ZOOKEEPER_BY_PATH = "ZookeeperBasedImplicitBasePathLockProvider"
+_DYNAMODB_BY_PATH = "DynamoDBBasedImplicitPartitionKeyLockProvider"
+_TAKEN = (_STORAGE, _FILE_SYSTEM, _ZOOKEEPER, _ZOOKEEPER_BY_PATH, _DYNAMODB, _DYNAMODB_BY_PATH)
 _LEFT_OUT = {
     "HiveMetastoreBasedLockProvider": "it has not been shown to exclude anybody here",
     "NoopLockProvider": "it excludes nobody",
@@ -72,8 +73,8 @@ class FileLockSettings:
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperLockSettings:
-    """`ZookeeperBasedLockProvider`: nodes below `path` of the servers `hosts`; timeouts in
-    seconds."""
+    """`ZookeeperBasedLockProvider`, and the one that derives `path` from the table's: nodes below
+    `path` of the servers `hosts`; timeouts in seconds."""
 
     hosts: str
     path: str
@@ -83,7 +84,8 @@ class ZooKeeperLockSettings:
 
 @dataclass(frozen=True, slots=True)
 class DynamoLockSettings:
-    """`DynamoDBBasedLockProvider`: one item of a table of DynamoDB, leased for so many seconds."""
+    """`DynamoDBBasedLockProvider`, and the one that derives `key` from the table's path: one item
+    of a table of DynamoDB, leased for so many seconds."""
 
     table: str
     key: str
@@ -161,7 +163,7 @@ def check_provider(provider: str) -> None:
     """Raise InvalidOptionError for one that we do not have, with the reason."""
     short = provider.strip().rpartition(".")[2]
     if short and short not in _TAKEN and short != IN_PROCESS:
-        known = "StorageBased-, FileSystemBased-, ZookeeperBased- or DynamoDBBasedLockProvider"
+        known = "StorageBased-, FileSystemBased-, ZookeeperBased[ImplicitBasePath]- or DynamoDBBased[ImplicitPartitionKey]LockProvider"
         raise InvalidOptionError(
             f"option {PROVIDER!r}: {values.shown(PROVIDER, provider)} is a lock that we do not take, for "
             f"{_LEFT_OUT.get(short, 'it is not known here')}: use {known}, or let one engine write at a time"
@@ -206,16 +208,37 @@ def _provider(
     name: str, given: _Given, wait: float, base_path: str, table_name: str, environment: Mapping[str, str]
 ) -> ProviderSettings:
     short = name.rpartition(".")[2]
-    if short == "StorageBasedLockProvider":
+    if short == _STORAGE:
         return _storage(given)
-    if short == "FileSystemBasedLockProvider":
+    if short == _FILE_SYSTEM:
         folder = given.text("filesystem.path") or f"{base_path.rstrip('/')}/.hoodie"
         return FileLockSettings(folder, given.whole("filesystem.expire", 0))
-    if short == "ZookeeperBasedLockProvider":
+    if short == _ZOOKEEPER:
         return _zookeeper(given, given.needed("zookeeper.base_path"), given.text("zookeeper.lock_key") or table_name)
+    if short == _ZOOKEEPER_BY_PATH:
+        given.refuse_derived("zookeeper.base_path", "zookeeper.lock_key")
+        return _zookeeper(given, f"/tmp/{path_name(base_path)}", "lock_key")  # noqa: S108 - a node of ZooKeeper
+    if short == _DYNAMODB_BY_PATH:
+        given.refuse_derived("dynamodb.partition_key")
+        return _dynamodb(given, path_name(base_path), wait, environment)
+    return _dynamodb(given, given.text("dynamodb.partition_key") or table_name, wait, environment)
+
+
+def path_name(base_path: str) -> str:
+    """What Hudi's two implicit providers name a table's lock by: `HashID` of its base path, 64
+    bits, as 16 hexadecimal digits (measured on 1.1.1 and 1.2.0).
+
+    Hudi takes the path as its writer was given it, but for `s3a`, which is `s3`. Ours has no slash
+    at its end, and on local disk no scheme.
+    """
+    path = re.sub("^s3a://", "s3://", re.sub("^file://", "", base_path), flags=re.IGNORECASE)
+    return f"{name_hash(path.rstrip('/') if '://' in path else os.path.abspath(path)):016X}"
+
+
+def _dynamodb(given: _Given, key: str, wait: float, environment: Mapping[str, str]) -> DynamoLockSettings:
     return DynamoLockSettings(
         given.needed("dynamodb.table"),
-        given.text("dynamodb.partition_key") or table_name,
+        key,
         region=given.text("dynamodb.region") or environment.get("AWS_REGION") or "us-east-1",
         endpoint=given.text("dynamodb.endpoint_url"),
         lease=wait,
@@ -294,6 +317,14 @@ class _Given:
         if found is None:
             raise InvalidOptionError(f"option {PREFIX + name!r} is missing: this provider cannot do without it")
         return found
+
+    def refuse_derived(self, *names: str) -> None:
+        """Hudi reads none of them with this provider: whoever gives one means another lock."""
+        for name in names:
+            if self.text(name) is not None:
+                raise InvalidOptionError(
+                    f"option {PREFIX + name!r}: this provider derives it from the table's path, and Apache Hudi does not read it: leave it out"
+                )
 
     def whole(self, name: str, default: int, least: int = 0) -> int:
         return values.whole(PREFIX + name, self._options.get(name, str(default)), least)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from itertools import chain
 
 import pyarrow as pa
 
@@ -32,11 +32,11 @@ from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
-from hudi_table.table.timeline.archived import archived_completions
 from hudi_table.table.timeline.column_history import load_column_history
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
+from hudi_table.table.view.archived_times import archived_times
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView, LogFile, groups_of
 from hudi_table.table.view.listing import list_data_files
 
@@ -189,13 +189,13 @@ class _Planner:
     archived: Callable[[], Mapping[str, str]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.archived = cache(partial(archived_completions, self.ctx))
         for info in list_data_files(self.ctx.storage):
             partition, _, name = info.path.rpartition("/")
             parsed = parse_data_file(name) or parse_other_format(name)
             if parsed is not None:
                 self.paths.add(info.path)
                 self.files.setdefault((partition, parsed.file_id), []).append(info)
+        self.archived = archived_times(self.ctx, self.timeline, chain.from_iterable(self.files.values()))
 
     def steps(self, instant: Instant, metadata: CommitMetadata) -> list[Step]:
         """What the commit did, replaced groups first. Raises _GoneError."""

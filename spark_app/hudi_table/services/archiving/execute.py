@@ -32,7 +32,7 @@ from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.commit.undo import decided_undos
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.store import retry
-from hudi_table.table.timeline.active import load_timeline, records_if_there
+from hudi_table.table.timeline.active import confirm, load_timeline, records_if_there, unconfirmed_timeline
 from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import store_now
@@ -63,9 +63,10 @@ def archive(
     """
     refuse_unsupported(ctx.config)
     policy = ArchivePolicy.parse(options or {})
-    timeline = load_timeline(ctx)
+    timeline = unconfirmed_timeline(ctx, exact=True)
     if not _planned(ctx, timeline, policy, ctx.clock.now(), force=force, ageless=True).due:
         return None
+    confirm(ctx, timeline)
     # Hudi's writers archive under the lock that they share, too.
     with section(ctx):
         return _archived(ctx, timeline if ctx.lock is None else load_timeline(ctx), policy, force=force)

@@ -12,7 +12,7 @@ from hudi_table.services.cleaning.execute import pending_instants, run_clean
 from hudi_table.services.cleaning.plan import approved_clean, clean_choice, prepare_clean
 from hudi_table.services.planning import Choose, Look, looked
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.active import confirm, load_timeline, unconfirmed_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
@@ -37,15 +37,19 @@ class CleaningService(WhenDue):
         return pending_instants(timeline)
 
     def _look(self) -> tuple[list[str], Look | None]:
-        """As of every service, but that failed writes are taken back first: by a timeline that is
-        known to be whole."""
+        """As of every service, but that failed writes are taken back first: what is pending is
+        judged by a timeline that is known to be whole."""
 
         def look() -> tuple[list[str], Look | None]:
-            timeline = load_timeline(self.ctx)
+            timeline = unconfirmed_timeline(self.ctx, exact=True)
             waiting = self.waiting(timeline)
+            if is_whole := bool(timeline.pending or timeline.planner_claims):
+                confirm(self.ctx, timeline)
             if waiting or prepare_clean(self.ctx, timeline, self.request.options):
                 return waiting, None
-            return waiting, looked(self.ctx, timeline, self.choice(self.ctx, force=self.request.force))
+            return waiting, looked(
+                self.ctx, timeline, self.choice(self.ctx, force=self.request.force), is_whole=is_whole
+            )
 
         return with_relists(self.ctx, look)
 

@@ -22,7 +22,7 @@ from hudi_table.model.timeline.instants import Action
 from hudi_table.services.compaction.strategy import Candidate, candidates, strategy_of
 from hudi_table.services.compaction.trigger import Trigger
 from hudi_table.table.commit.lost_files import waits
-from hudi_table.table.commit.pending_plans import given_up_log_compactions, held_groups
+from hudi_table.table.commit.pending_plans import compactions_taken_back, given_up_log_compactions, held_groups
 from hudi_table.table.rows.log_scan import VisibleInstants, rows_of
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.context import TableContext
@@ -50,13 +50,15 @@ def compaction_debt(view: FileSystemView, options: Mapping[str, str]) -> Compact
 
 
 def pending_instants(ctx: TableContext, timeline: Timeline, action: Action = Action.COMPACTION) -> list[str]:
-    """The instants of published plans that can be executed, oldest first: none that was given up,
-    or of which files were a moment ago."""
+    """The instants of published plans that can be executed, oldest first: none that is given up or
+    being taken back, and none whose commit was taken back, or whose files were given up, a moment
+    ago."""
     found = [instant for instant in timeline.pending if instant.action is action]
     if action is Action.LOG_COMPACTION:
         gone = given_up_log_compactions(ctx, timeline)
         return [instant.time for instant in found if instant not in gone]
-    return [instant.time for instant in found if not waits(ctx, instant.time)]
+    held = compactions_taken_back(ctx, timeline)
+    return [instant.time for instant in found if instant not in held and not waits(ctx, instant.time)]
 
 
 def free_candidates(view: FileSystemView, options: Mapping[str, str]) -> list[Candidate]:
@@ -66,10 +68,12 @@ def free_candidates(view: FileSystemView, options: Mapping[str, str]) -> list[Ca
 
 def free_slices(view: FileSystemView) -> list[FileSlice]:
     """The slices that no plan holds, with those of their logs that a reader sees. One with a log of
-    which a reader sees some rows, and others not yet, is left for later."""
+    which a reader sees some rows, and others not yet, is left for later, and so is what the view
+    leaves to others."""
     held = held_groups(view.ctx, view.timeline)
     free = (item for item in view.latest_slices() if (item.partition, item.file_id) not in held)
-    return [item for item, decided in counted_slices(view, free) if decided]
+    leaves = view.leaves
+    return [item for item, decided in counted_slices(view, free) if decided and (leaves is None or not leaves(item))]
 
 
 class Seen(Enum):

@@ -18,6 +18,7 @@ from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Action, Instant, State
+from hudi_table.services.compaction.late_writes import refuse_late_writes
 from hudi_table.services.file_filters import options_of_rewrite
 from hudi_table.services.rewriting.run import Rewrite, Task, run_rewrite
 from hudi_table.services.rewriting.sources import SliceSources, commit_of, service_metadata
@@ -51,7 +52,8 @@ def run_compaction(
     """Execute the plan of `instant`, a compaction's or a log compaction's, or find it executed.
     `writers_stopped`: no process is left that began before files of the plan were given up.
 
-    Raises InvalidRequestError if there is no such plan, or files of it were given up a moment ago,
+    Raises InvalidRequestError if there is no such plan, or files of it were given up, or its commit
+    taken back, a moment ago, WriteConflictError while another engine takes it back,
     CorruptTableError that names a file whose rows count and that is gone, CommitStateUnknownError
     if the store stopped answering: run it again. Whatever it raises, the plan stays, and may be
     executed again.
@@ -106,6 +108,7 @@ class _Compaction(Rewrite):
             lambda: never_counted(ctx, past, planned, what),
             lambda: fetch_bodies(ctx, past.commits[-1:]),
         )
+        refuse_late_writes(ctx, txn.timeline, txn.instant, found)
         sources = SliceSources(ctx, txn, options, memory=self._memory)
         of_logs = txn.instant.action is Action.LOG_COMPACTION
         return [
@@ -130,9 +133,9 @@ def _check_quarantine_over(ctx: TableContext, txn: Transaction) -> None:
     left = seconds_left(ctx, txn.time, txn.tail.sequence)
     if left > 0:
         raise InvalidRequestError(
-            f"files of the compaction planned at {txn.time} were given up, and a process that began before could still write what they "
-            f"held: execute it in {left:.0f} s, or end all processes that write the table and give the files up again with that word "
-            "(writers_stopped=True, --writers-stopped)",
+            f"the commit of the compaction planned at {txn.time} was taken back, or files of it were given up, and a process that began "
+            f"before could still write: execute it in {left:.0f} s; after files were given up it can be at once, if all processes that write "
+            "the table have ended and the files are given up again with that word (writers_stopped=True, --writers-stopped)",
             base_path=ctx.base_path,
             instant=txn.time,
         )

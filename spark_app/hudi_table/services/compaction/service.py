@@ -56,7 +56,9 @@ class CompactionService(WhenDue):
 @dataclass(frozen=True)
 class DeletesCompaction(CompactionService):
     """The slices whose logs hold deletes. Until then a row that is written behind a delete loses to
-    the one of the base file, if event time decides and that one is newer."""
+    the one of the base file, if event time decides and that one is newer. So it leaves none out."""
+
+    yields: ClassVar[bool] = False
 
     def choice(self, ctx: TableContext, *, force: bool) -> Choose:  # noqa: ARG002 - it is due whenever there are some
         """Those slices."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from hudi_table.errors import InvalidRequestError, UnsupportedTableError
-from hudi_table.metadata.definitions import noted_by_partition, noted_secondary
+from hudi_table.metadata.definitions import is_whole, noted_by_partition, noted_secondary
 from hudi_table.metadata.lifecycle import has_defined
 from hudi_table.metadata.secondary_index.pairs import KINDS, is_kind
 from hudi_table.metadata.table import read_partitions
@@ -71,9 +71,15 @@ def _refuse_column(ctx: TableContext, partition: SecondaryPartition, column: str
     names = [] if schema is None else schema.names
     if schema is None or column not in names or column in META_COLUMNS:
         raise InvalidRequestError(f"the table has no column {column!r}; there are {', '.join(names)}")
-    if not is_kind(schema.field(column).type):
+    kind = schema.field(column).type
+    if not is_kind(kind, whole=is_whole(ctx)):
+        instead = (
+            f"upgrade the table first, which has version {ctx.config.version} (hudictl upgrade BASE --to 9)"
+            if is_kind(kind, whole=False)
+            else "name another column, or let filters go by column_stats (hudictl metadata BASE --build --index column_stats --yes)"
+        )
         raise UnsupportedTableError(
-            f"column {column!r} has the type {schema.field(column).type}: an index of a secondary key is kept of {KINDS}",
+            f"column {column!r} has the type {kind}: an index of a secondary key is kept of {KINDS}; {instead}",
             base_path=ctx.base_path,
         )
     if load_column_history(ctx, timeline) is not None:

@@ -98,7 +98,7 @@ def parquet_batches(
     """Batches of a Parquet file, or of some of its row groups; of `columns` those that it has."""
     import pyarrow.parquet as pq
 
-    from hudi_table.codec.parquet import whole_batches
+    from hudi_table.codec.parquet import groups_ahead, whole_batches
 
     with (
         _named(path),
@@ -106,7 +106,9 @@ def parquet_batches(
         pq.ParquetFile(source, page_checksum_verification=True) as file,
     ):
         wanted = None if columns is None else [name for name in file.schema_arrow.names if name in columns]
-        yield from whole_batches(file, wanted, row_groups=row_groups, batch_rows=BATCH_ROWS)
+        groups = range(file.num_row_groups) if row_groups is None else row_groups
+        for group in groups_ahead(source, file.metadata, groups, wanted):
+            yield from whole_batches(file, wanted, row_groups=[group], batch_rows=BATCH_ROWS)
 
 
 def _csv(source: Any, csv: Mapping[str, object], types: pa.Schema | None) -> Iterator[pa.RecordBatch]:

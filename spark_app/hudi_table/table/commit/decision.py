@@ -23,6 +23,7 @@ from hudi_table.errors import (
 )
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.instants import Instant
+from hudi_table.table.commit.beside.ahead import came_late, late, refuse_late
 from hudi_table.table.commit.beside.heartbeat import Heartbeat
 from hudi_table.table.commit.beside.locking import lock_lost, may_decide, refuse_if_lost
 from hudi_table.table.commit.beside.outcome import counts, taken_back_meanwhile
@@ -70,6 +71,7 @@ class Decider:
     place: Place | None = None
     heartbeat: Heartbeat | None = None
     passed: list[ChainEntry] = field(default_factory=list, init=False)
+    _plan: str = field(default="", init=False, repr=False)
     _free: int = field(default=0, init=False, repr=False)
     _width: int = field(default=0, init=False, repr=False)
 
@@ -82,6 +84,7 @@ class Decider:
         H/2 from then on.
         """
         refuse_if_lost(self.ctx)
+        self._plan = file if kind is Kind.PLAN and isinstance(file, str) else ""
         sequence, newest = self.tail.sequence, self.tail.max_instant
         seen = self.tail.seen_boot_seconds
         requested_at: float | None = None
@@ -111,7 +114,8 @@ class Decider:
                 continue
             if (occupant.instant, occupant.attempt, occupant.kind) == (self.time, self.attempt, kind):
                 self._remember(sequence + 1, occupant)
-                return occupant, self.ctx.clock.boot_seconds() if requested_at is None else requested_at
+                # Another executor of the plan decided it, who knows when, and it may have been given up behind that.
+                return occupant, float("-inf") if requested_at is None else requested_at
             self._check(occupant, claimed)
             if requested_at is not None:
                 # The slot is another's for ever, so what was asked of it is answered; and it was there just now.
@@ -202,14 +206,14 @@ class Decider:
         try:
             self.publish_passed()
             slept = self.ctx.clock.boot_seconds() - requested_at
-            if slept <= self.ctx.settings.quarantine_seconds / 2 and self._was_alive():
+            if slept <= self.ctx.settings.quarantine_seconds / 2 and self._is_timely(entry):
                 stands = create_file_of(self.ctx, entry, requested_at)
                 # No process can look at a clock and send in one step.
                 is_certain = stands and self._was_alive()
             else:
                 stands, is_certain = materialise(self.ctx, entry), False
             if not stands and self.ctx.lock is not None and self._is_over(entry):
-                raise overtaken(self.ctx, self.time)
+                raise (late if entry.kind is Kind.PLAN else overtaken)(self.ctx, self.time)
             if not is_certain and entry.kind is Kind.COMMIT and not counts(self.ctx, entry):
                 raise taken_back_meanwhile(self.ctx, self.time)
         except (UnavailableError, ObjectNotFoundError) as error:
@@ -219,6 +223,10 @@ class Decider:
                 base_path=self.ctx.base_path,
                 instant=self.time,
             ) from error
+
+    def _is_timely(self, entry: ChainEntry) -> bool:
+        """Whether its file may be created with no other look."""
+        return self._was_alive() and not came_late(self.ctx, entry.name)
 
     def _was_alive(self) -> bool:
         """Whether no other engine can have taken the attempt for dead, nor have had the lock."""
@@ -266,6 +274,7 @@ class Decider:
     def _in_turn(self, now: Timeline) -> None:
         if self.place is not None:
             self.place.refuse_before_others(now)
+        refuse_late(self.ctx, self._plan, now)
 
     def _confirm_tail(self, seen: float, requested_at: float | None) -> float:
         """When the known tail was last seen: a tail may be trimmed, and then its next slot would be

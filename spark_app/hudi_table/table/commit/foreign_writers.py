@@ -12,14 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from hudi_table.errors import CorruptTableError, WriteAbortedError, WriteConflictError
 from hudi_table.model.names import BOOTSTRAPS, METADATA_TABLE, parse_log_file
 from hudi_table.model.table.properties import METADATA_PARTITIONS
 from hudi_table.model.timeline import conflict_keys
-from hudi_table.model.timeline.chain import ChainEntry, Kind
+from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.commits import CommitMetadata
-from hudi_table.model.timeline.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State, parse_instant
+from hudi_table.model.timeline.instants import (
+    PLANNED_ACTIONS,
+    WRITE_ACTIONS,
+    Action,
+    Instant,
+    State,
+    comparable_time,
+    parse_instant,
+)
 from hudi_table.table.commit.conflicts import CLUSTER, Claimed, group_conflict_keys
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.commit.undo import planned_undo
@@ -64,6 +73,9 @@ class Neighbours:
     """A listing under the lock that the decision holds, behind which nothing else was done."""
     since: str = ""
     """Where the second and later listings begin."""
+    counted: Callable[[Instant], bool] | None = field(default=None, repr=False)
+    """Whether what another engine takes back may have been in the snapshot, where that does not
+    tell: it was made of a listing behind it."""
 
     def passed(self, entry: ChainEntry) -> None:
         """A decision of the chain, which is not another engine's."""
@@ -129,12 +141,7 @@ class Neighbours:
         Raises WriteConflictError, WriteAbortedError and CorruptTableError.
         """
         if self.claim not in now.files or self.time in open_rollbacks(self.ctx, now):
-            raise WriteAbortedError(
-                f"another engine takes the instant {self.time} back, as it does with writes that it holds for failed; nothing of it is "
-                "visible, write again",
-                base_path=self.ctx.base_path,
-                instant=self.time,
-            )
+            raise self._taken_back()
         if claimed.metadata is not None and self._metadata_appeared(now) and self._metadata_is_ready():
             raise self._conflict("a metadata table was built by another engine, which knows nothing of this write")
         for entry in self._entries(now, upto):
@@ -170,7 +177,7 @@ class Neighbours:
             kind, metadata = Kind.COMMIT, commit_metadata(self.ctx, instant)
             keys, data = self._conflict_keys_of_commit(metadata, now), encode_commit(self.ctx.layout, metadata)
         else:
-            kind, keys, data = Kind.PLAN, self._conflict_keys_of_plan(instant), b""
+            kind, keys, data = Kind.PLAN, self._conflict_keys_of_plan(instant, now), b""
         return ChainEntry.of(kind, instant.time, "", tuple(sorted(keys)), instant.file_name, data)
 
     def _conflict_keys_of_commit(self, metadata: CommitMetadata, now: Timeline) -> set[str]:
@@ -192,7 +199,7 @@ class Neighbours:
             keys |= {conflict_keys.record_conflict_keys(conflict_keys.GLOBAL_KEYS)} if filled else set()
         return keys
 
-    def _conflict_keys_of_plan(self, instant: Instant) -> set[str]:
+    def _conflict_keys_of_plan(self, instant: Instant, now: Timeline) -> set[str]:
         if instant.action in PLANNED_ACTIONS:
             return set(group_conflict_keys((i.partition, i.file_id) for i in planned_slices(self.ctx, instant)))
         if instant.grouped_action is Action.REPLACE_COMMIT:
@@ -200,8 +207,20 @@ class Neighbours:
             return set(group_conflict_keys((i.partition, i.file_id) for i in plan.slices)) if plan else set()
         if instant.action in (Action.CLEAN, Action.SAVEPOINT):
             return {conflict_keys.CLEANING}
-        taken_back = planned_undo(self.ctx, instant).times
-        return {conflict_keys.TABLE} if any(self.snapshot.is_completed(time) for time in taken_back) else set()
+        undo = planned_undo(self.ctx, instant)
+        if self.time in undo.times and now.ended(instant) is not None:
+            # The plan of a compaction stays behind its rollback, though the files are gone.
+            raise self._taken_back()
+        counted = self.counted or (lambda target: self.snapshot.is_completed(target.time))
+        return {conflict_keys.TABLE} if any(map(counted, undo.targets)) else set()
+
+    def _taken_back(self) -> WriteAbortedError:
+        return WriteAbortedError(
+            f"another engine takes the instant {self.time} back, as it does with writes that it holds for failed; nothing of it is "
+            "visible, write again",
+            base_path=self.ctx.base_path,
+            instant=self.time,
+        )
 
     def _conflict(self, why: str) -> WriteConflictError:
         return WriteConflictError(
@@ -224,15 +243,35 @@ def is_overtaken(ctx: TableContext, entry: ChainEntry, timeline: Timeline, upto:
     """
     claims = timeline.claim_names(entry.instant)
     claimed_at = min(timeline.files[name] for name in claims)
+    aborted = next((n for n, e in chain.entries_of(ctx, entry.instant, upto) if e.kind is Kind.ABORT), None)
+    if aborted is not None:
+        # Of a compaction that was taken back and executed again: who did so has begun behind the abort.
+        claimed_at = max(claimed_at, ctx.storage.head(entry_path(aborted)).modified)
     known = narrowed(timeline, lambda age: age < claimed_at)
     claimed = Claimed(entry.conflict_keys)
     if entry.kind is Kind.COMMIT:
         claimed = Claimed.of_commit(entry.conflict_keys, decode_commit(entry.data))
+    counted = partial(_may_have_counted, ctx, entry, upto)
     try:
-        Neighbours(ctx, entry.instant, next(iter(claims)), known).check(timeline, claimed, upto)
+        Neighbours(ctx, entry.instant, next(iter(claims)), known, counted=counted).check(timeline, claimed, upto)
     except (WriteConflictError, WriteAbortedError):
         return True
     return False
+
+
+def _may_have_counted(ctx: TableContext, entry: ChainEntry, upto: int, target: Instant) -> bool:
+    """Whether a write that another engine has taken back may have completed before an entry was
+    decided, which then may hold its rows.
+
+    No file of it is left to tell. Of ours the chain does; of another engine's nothing does, and to
+    give up an entry that nobody has heard of costs an attempt alone.
+    """
+    if comparable_time(target.time) > comparable_time(entry.instant):
+        return False
+    decision = chain.find_decision(ctx, target.time, upto)
+    if decision is None or decision[1].kind is not Kind.ABORT:
+        return True
+    return chain.find_commit(ctx, target, upto) is not None
 
 
 def narrowed(timeline: Timeline, has_come: Callable[[datetime], bool]) -> Timeline:

@@ -39,25 +39,25 @@ _GIVEN_UP = "given-up-"
 def last_plan(ctx: TableContext, instant: Instant, upto: int) -> list[PlannedSlice]:
     """The operations of a compaction as the chain's entries up to number `upto` plan it, or as the
     requested file does if they do not."""
-    found = chain.find_decision(ctx, instant.time, upto)
-    if found is None or found[1].kind is not Kind.PLAN:
+    found = next(iter(_plans(ctx, instant.time, upto)), None)
+    if found is None:
         return planned_slices(ctx, instant)
-    return parse_plan(found[1].data, instant.with_state(State.REQUESTED).file_name)
+    return parse_plan(found.data, instant.with_state(State.REQUESTED).file_name)
 
 
 def seconds_left(ctx: TableContext, time: str, upto: int) -> float:
     """For how many more seconds nobody executes the plan of an instant, because it was written
-    again; 0 if anybody may."""
-    found = chain.find_decision(ctx, time, upto)
-    if found is None or not _written_again(found[1]):
+    again, or its commit was taken back; 0 if anybody may."""
+    found = next(chain.entries_of(ctx, time, upto), None)
+    if found is None or not (found[1].kind is Kind.ABORT or _written_again(found[1])):
         return 0.0
     age = (store_now(ctx) - ctx.storage.head(entry_path(found[0])).modified).total_seconds()
     return max(0.0, ctx.settings.quarantine_seconds - age)
 
 
 def waits(ctx: TableContext, time: str) -> bool:
-    """Whether the plan of an instant was written again, and executors of the earlier one may still
-    be at work."""
+    """Whether the plan of an instant was written again, or its commit was taken back, and executors
+    of before may still be at work."""
     return seconds_left(ctx, time, chain.read_tail(ctx).sequence) > 0
 
 
@@ -73,7 +73,7 @@ def lost_files(
     lost_paths = frozenset(paths)
     slices = last_plan(ctx, instant, upto)
     gone = lost_of(ctx, timeline.until(instant.time), slices)
-    before = _named(parse_plan(entry.data) for _, entry in _plans(ctx, instant.time, upto)) - _named([slices])
+    before = _named(parse_plan(entry.data) for entry in _plans(ctx, instant.time, upto)) - _named([slices])
     wrong, more = lost_paths - gone - before, gone - lost_paths
     if wrong:
         raise InvalidRequestError(
@@ -131,13 +131,9 @@ def _show(ctx: TableContext, instant: Instant, tail: ChainTail, begun: float) ->
     Who slept since his listing leaves it: the plan may have been executed and archived, and its
     file would be a new claim.
     """
-    found = chain.find_decision(ctx, instant.time, tail.sequence)
-    if (
-        found is not None
-        and _written_again(found[1])
-        and ctx.clock.boot_seconds() - begun <= ctx.settings.fresh_seconds
-    ):
-        retry.put(ctx.storage, ctx.layout.timeline_path(instant.file_name), found[1].data)
+    found = next(iter(_plans(ctx, instant.time, tail.sequence)), None)
+    if found is not None and _written_again(found) and ctx.clock.boot_seconds() - begun <= ctx.settings.fresh_seconds:
+        retry.put(ctx.storage, ctx.layout.timeline_path(instant.file_name), found.data)
     return True
 
 
@@ -145,18 +141,9 @@ def _written_again(entry: ChainEntry) -> bool:
     return entry.kind is Kind.PLAN and entry.attempt.startswith(_GIVEN_UP)
 
 
-def _plans(ctx: TableContext, time: str, upto: int) -> list[tuple[int, ChainEntry]]:
-    """The plans of an instant in the chain."""
-    found = []
-    for number in range(upto, 0, -1):
-        entry = chain.get_entry(ctx, number)
-        if entry is None:
-            break
-        if entry.instant == time and entry.kind is Kind.PLAN:
-            found.append((number, entry))
-        if entry.max_instant < time:
-            break
-    return found
+def _plans(ctx: TableContext, time: str, upto: int) -> list[ChainEntry]:
+    """The plans of an instant in the chain, the newest first."""
+    return [entry for _, entry in chain.entries_of(ctx, time, upto) if entry.kind is Kind.PLAN]
 
 
 def _named(plans: Iterable[Iterable[PlannedSlice]]) -> frozenset[str]:

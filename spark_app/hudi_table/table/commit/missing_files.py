@@ -25,10 +25,12 @@ from hudi_table.table.view.listing import list_partitions
 @dataclass(frozen=True, slots=True)
 class PlannedFiles:
     """The files of a plan as they are listed: the `sizes` of those that are there, in bytes; the
-    paths of those that are `gone`."""
+    paths of those that are `gone`; those of logs that lie `beside` them, of the planned slices and
+    not planned."""
 
     sizes: Mapping[str, int]
     gone: tuple[str, ...]
+    beside: tuple[str, ...] = ()
 
 
 def never_counted(ctx: TableContext, timeline: Timeline, slices: Iterable[PlannedSlice], what: str) -> PlannedFiles:
@@ -61,7 +63,16 @@ def _listed(ctx: TableContext, slices: Iterable[PlannedSlice]) -> PlannedFiles:
     there = {info.path: info.size for infos in listed.values() for info in infos}
     paths = [path for item in items for path in item.paths]
     sizes = {path: there[path] for path in paths if path in there}
-    return PlannedFiles(sizes, tuple(path for path in paths if path not in there))
+    slices_planned = {(item.partition, item.file_id, item.base_instant) for item in items}
+    beside = tuple(sorted(path for path in there.keys() - sizes.keys() if _slice_of(path) in slices_planned))
+    return PlannedFiles(sizes, tuple(path for path in paths if path not in there), beside)
+
+
+def _slice_of(path: str) -> tuple[str, str, str] | None:
+    """Partition, file id and base instant of a log, as its name says; None of another file."""
+    partition, _, name = path.rpartition("/")
+    log = parse_log_file(name)
+    return None if log is None else (partition, log.file_id, log.base_instant)
 
 
 def counted_log(ctx: TableContext, timeline: Timeline, path: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from hudi_table.errors import WriteConflictError
 from hudi_table.model.timeline.instants import Action, Instant
-from hudi_table.table.commit.rollback import open_rollbacks
+from hudi_table.table.commit.rollback import PendingRollback, open_rollbacks
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import ClusteringPlan, pending_clusterings
@@ -28,6 +28,15 @@ def given_up_log_compactions(ctx: TableContext, timeline: Timeline) -> frozenset
     found = [i for i in timeline.pending if i.action is Action.LOG_COMPACTION]
     given_up = open_rollbacks(ctx, timeline) if found else {}
     return frozenset(i for i in found if i.time in given_up)
+
+
+def compactions_taken_back(ctx: TableContext, timeline: Timeline) -> dict[Instant, PendingRollback]:
+    """Pending compactions of which another engine is taking back what it wrote, and by which
+    rollback. Their plans stay and hold their groups; until the rollback has ended nobody executes
+    them."""
+    found = [i for i in timeline.pending if i.action is Action.COMPACTION]
+    rollbacks = open_rollbacks(ctx, timeline) if found else {}
+    return {i: rollbacks[i.time] for i in found if i.time in rollbacks}
 
 
 def clustered_groups(ctx: TableContext, timeline: Timeline) -> Groups:

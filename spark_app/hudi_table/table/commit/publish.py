@@ -9,6 +9,7 @@ from operator import ge, itemgetter
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, comparable_time, parse_instant, planner_claim
+from hudi_table.table.commit.beside.ahead import came_late
 from hudi_table.table.commit.beside.locking import may_decide, under_lock
 from hudi_table.table.commit.foreign_writers import is_overtaken, narrowed
 from hudi_table.table.commit.rollback import is_closed, open_rollbacks
@@ -20,6 +21,7 @@ from hudi_table.table.timeline.layout import decode_commit
 from hudi_table.table.timeline.timeline import Timeline
 
 ATTEMPTS_MAX = 5
+_REWRITES = (Action.CLUSTERING, Action.COMPACTION)
 
 
 def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
@@ -103,6 +105,9 @@ def _unpublished(
     """
     decision = chain.find_decision(ctx, entry.instant, upto)
     own = decision[0] if decision is not None else 0
+    if decision is not None and decision[1].kind is entry.kind is Kind.COMMIT:
+        # A plan whose execution was given up has been executed again.
+        entry = decision[1]
     given_up: set[str] = set()
     found: list[tuple[int | None, ChainEntry]] = []
     for number in range(upto if own else 0, 0, -1):
@@ -136,8 +141,9 @@ def _appears(
         # Archived meanwhile, perhaps: who slept lists again.
         return None
     is_void = entry.kind is Kind.COMMIT and _was_taken_back(ctx, entry, timeline)
-    if is_void or (ctx.lock is not None and is_overtaken(ctx, entry, timeline, tail.sequence)):
-        return False if chain.append_abort(ctx, tail, entry.instant) else None
+    is_late = entry.name not in timeline.files and came_late(ctx, entry.name, timeline)
+    if is_void or is_late or (ctx.lock is not None and is_overtaken(ctx, entry, timeline, tail.sequence)):
+        return False if chain.append_abort(ctx, tail, entry.instant, _by(entry)) else None
     stands = create_file_of(ctx, entry, listed)
     if stands and entry.kind is Kind.PLAN:
         drop_claim(ctx, entry.instant)
@@ -145,28 +151,31 @@ def _appears(
 
 
 def _was_taken_back(ctx: TableContext, entry: ChainEntry, timeline: Timeline) -> bool:
-    """Whether another engine took back a clustering that had been executed and published.
+    """Whether another engine took back a clustering that had been executed and published, or a
+    compaction that had been executed.
 
-    Facts (Hudi 1.1.1 and 1.2.0, versions 8 and 9, measured): a restore to before it, or its
-    rollback, deletes its completed file and its data files, and leaves its plan and its inflight
-    file. Of any other write all files of the timeline go, of a compaction and a log compaction too.
+    Facts (Hudi 1.1.1 and 1.2.0, versions 8 and 9, measured): a restore to before a clustering, or
+    its rollback, deletes its completed file and its data files, and leaves its plan and its
+    inflight file. Of any other write all files of the timeline go, of a compaction and a log
+    compaction too. Hudi's compactor (`HoodieTable.rollbackInflightCompaction`) first rolls back
+    what was begun of a plan, whoever began it: the data files go, and the plan stays.
     """
-    if not _is_pending_clustering(timeline, entry):
+    if not _is_pending_rewrite(timeline, entry):
         return False
     for path in decode_commit(entry.data).paths:
         try:
             ctx.storage.head(path)
         except ObjectNotFoundError:
             # Or others have published it since the listing, and cleaned it: its completed file is there now.
-            return _is_pending_clustering(list_timeline(ctx), entry)
+            return _is_pending_rewrite(list_timeline(ctx), entry)
         return False
     # Nothing that it wrote tells. To give up what only removes rows that are deleted anyway loses nothing.
     later = (i for i in timeline.instants if comparable_time(i.time) > comparable_time(entry.instant))
     return any(i.action is Action.RESTORE for i in later)
 
 
-def _is_pending_clustering(timeline: Timeline, entry: ChainEntry) -> bool:
-    return any(i.time == entry.instant and i.action is Action.CLUSTERING for i in timeline.pending)
+def _is_pending_rewrite(timeline: Timeline, entry: ChainEntry) -> bool:
+    return any(i.time == entry.instant and i.action in _REWRITES for i in timeline.pending)
 
 
 def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> bool:
@@ -203,13 +212,18 @@ def _came_too_late(ctx: TableContext, entry: ChainEntry) -> bool:
         created = timeline.files[entry.name]
         if not is_overtaken(ctx, entry, narrowed(timeline, partial(ge, created)), tail.sequence):
             return False
-        if chain.append_abort(ctx, tail, entry.instant):
+        if chain.append_abort(ctx, tail, entry.instant, _by(entry)):
             return True
     raise UnavailableError(
         f"{entry.name} came when the lock was lost, and {ATTEMPTS_MAX} times another writer was faster than who was to say whether it "
         "stands; try again",
         base_path=ctx.base_path,
     )
+
+
+def _by(entry: ChainEntry) -> str:
+    """Who gives an entry up: of one that executes a plan the plan is left."""
+    return chain.OVERTAKEN if entry.kind is Kind.COMMIT else "recovery"
 
 
 def withdraw_if_late(

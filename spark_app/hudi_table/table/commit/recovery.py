@@ -19,6 +19,7 @@ from hudi_table.model.options.write_options import FailedWrites, failed_writes
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS, Action, Instant, State
 from hudi_table.table.commit.beside.locking import under_lock
+from hudi_table.table.commit.left_rollbacks import end_left
 from hudi_table.table.commit.pending_plans import given_up_log_compactions
 from hudi_table.table.commit.publish import drop_claim, is_given_up, materialise
 from hudi_table.table.commit.rollback import (
@@ -69,7 +70,8 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     now = timeline.files[own] if own is not None else store_now(ctx)
     upto = chain.read_tail(ctx).sequence
     waiting += [i for i in given_up_log_compactions(ctx, timeline) if _is_aborted(ctx, i.time, upto)]
-    # Another engine takes back what it wrote for a compaction, whose plan stays: that is left to it.
+    # Another engine takes back what it wrote for a compaction, whose plan stays: that is left to it while it may live.
+    done += end_left(ctx, timeline, rollbacks.values(), now)
     known = {mine, *(i.time for i in waiting), *(i.time for i in timeline.pending if i.action in PLANNED_ACTIONS)}
     unclaimed = [rollback for time, rollback in rollbacks.items() if time not in known]
     times = [*(i.time for i in waiting), *planners, *(rollback.target.time for rollback in unclaimed)]

@@ -67,7 +67,7 @@ most; up to twice that, by chance."""
 @dataclass(slots=True)
 class Transaction:
     """A claimed instant and the snapshot that its work is based on. Made by `begin`, ended by
-    `commit` or `abort`."""
+    `commit` or `abort`. `completes_as`: the completed file, where an earlier decision named it."""
 
     ctx: TableContext
     instant: Instant
@@ -76,6 +76,7 @@ class Transaction:
     tail: ChainTail
     right: RightToWrite
     batch: str = ""
+    completes_as: str = ""
     seed: uuid.UUID = field(default_factory=uuid.uuid4)
     heartbeat: Heartbeat = field(kw_only=True, repr=False)
 
@@ -131,9 +132,8 @@ class Transaction:
                 neighbours.under_lock = None if has_metadata else listed
                 write = delta.write_again if again else delta.write
                 touched = replace(claimed, metadata=write() if has_metadata else frozenset({METADATA}))
-                return self._decide(
-                    Kind.COMMIT, touched, self.instant, data, neighbours, delta.write_again, place=place
-                )
+                file = self.completes_as or self.instant
+                return self._decide(Kind.COMMIT, touched, file, data, neighbours, delta.write_again, place=place)
 
         entry = decide(False) if place is None else place.decide(decide)
         self._clear(marks)
@@ -359,7 +359,8 @@ def _read_ahead(
         if reads is not None:
             read = reads
             with suppress(HudiError):
-                at_once(ctx.storage, right.renew_if_due, lambda: read(timeline))
+                shown = timeline.listed_at if right.claim in timeline.files else None
+                at_once(ctx.storage, lambda: right.renew_if_due(shown), lambda: read(timeline))
 
     return ask
 

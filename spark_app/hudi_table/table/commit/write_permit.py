@@ -104,10 +104,14 @@ class RightToWrite:
         with self._lock:
             self._prove()
 
-    def _prove(self) -> None:
-        begun = self._clock.boot_seconds()
+    def _prove(self, claim_listed_at: float | None = None) -> None:
+        begun = self._clock.boot_seconds() if claim_listed_at is None else claim_listed_at
         start = entry_path(self.tail - 1) if self.tail > 1 else None
-        is_claimed, infos = at_once(self.storage, self._is_claimed, lambda: self.storage.list(CHAIN, start_after=start))
+        is_claimed, infos = at_once(
+            self.storage,
+            self._is_claimed if claim_listed_at is None else lambda: True,
+            lambda: self.storage.list(CHAIN, start_after=start),
+        )
         if not is_claimed:
             raise self._gone("its claim is gone")
         listed = (sequence_of(info.path) for info in infos)
@@ -139,12 +143,16 @@ class RightToWrite:
                 self._entries[number] = entry
         return entry
 
-    def renew_if_due(self) -> None:
-        """Prove again if the last proof is older than H/4."""
+    def renew_if_due(self, claim_listed_at: float | None = None) -> None:
+        """Prove again if the last proof is older than H/4.
+
+        `claim_listed_at`: when a listing that shows the claim began, by this process's clock. It is
+        the first read of the proof then, which dates from it.
+        """
         with self._lock:
             now = self._clock.boot_seconds()
             if self._proved_at is None or now - self._proved_at >= self.renew_seconds:
-                self.prove()
+                self._prove(claim_listed_at)
 
     def _is_claimed(self) -> bool:
         try:

@@ -39,6 +39,7 @@ from hudi_table.table.store.paths import MAX_KEY_BYTES, check_folder, check_path
 from hudi_table.table.store.ports import Names, ObjectInfo, Objects, Storage
 from hudi_table.table.store.ranged_reads import RangeFile
 from hudi_table.table.store.retry import Pace
+from hudi_table.table.store.tags import kept_tag, quoted
 
 T = TypeVar("T")
 Version = tuple[str | None, str | None]
@@ -63,6 +64,7 @@ class ObjectStorage:
         self._once = once
         self._pace = pace
         self._uri = uri
+        self._scheme = uri.partition(":")[0].lower()
         self._prefix = f"{prefix}/" if prefix else ""
         self._where = where
         self._reopen = reopen
@@ -134,7 +136,7 @@ class ObjectStorage:
     def open_read(self, path: str) -> Any:
         """A random access file: its end, where Parquet keeps the footer, comes with the opening
         request. On Azure that of a file above 64 KiB takes two."""
-        import pyarrow as pa
+        from hudi_table.table.store.object_file import ObjectFile
 
         key = self._key(path)
 
@@ -164,7 +166,7 @@ class ObjectStorage:
                     found = size, read(size - length, size)
             return found
 
-        return pa.PythonFile(RangeFile(tail, read), mode="r")
+        return ObjectFile(RangeFile(tail, read))
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace by one request."""
@@ -194,7 +196,8 @@ class ObjectStorage:
         key = self._key(path)
         mode: Any = "create"
         if over is not None:
-            known = dict(zip(("e_tag", "version"), over, strict=True))
+            tag, version = over
+            known = {"e_tag": None if tag is None else quoted(tag), "version": version}
             mode = {name: value for name, value in known.items() if value is not None}
 
         def write() -> Version:
@@ -284,15 +287,14 @@ class ObjectStorage:
         try:
             return unpanicked(request, lambda: panicked(path=path, where=self._where))
         except _FAILURES as error:
-            scheme = self._uri.partition(":")[0].lower()
-            raise translate(error, path=path, where=self._where, scheme=scheme, writes=writes) from error
+            raise translate(error, path=path, where=self._where, scheme=self._scheme, writes=writes) from error
 
     def _info(self, meta: Any) -> ObjectInfo:
         return ObjectInfo(
             str(meta["path"])[len(self._prefix) :],
             int(meta["size"]),
             meta["last_modified"],
-            meta["e_tag"],
+            kept_tag(meta["e_tag"], self._scheme),
             meta["version"],
         )
 

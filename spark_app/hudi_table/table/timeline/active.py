@@ -58,6 +58,14 @@ def timeline_with(ctx: TableContext, read: Callable[[Timeline], T], *, exact: bo
 
     `exact`: who reads rows by it asks nobody else what had completed; who writes finds in the chain
     what a long listing has missed."""
+    timeline = unconfirmed_timeline(ctx, exact=exact)
+    _, found = at_once(ctx.storage, lambda: confirm(ctx, timeline), lambda: read(timeline))
+    return timeline, found
+
+
+def unconfirmed_timeline(ctx: TableContext, *, exact: bool = False) -> Timeline:
+    """`load_timeline` but for its last step, which `confirm` takes. A look by which nothing is done
+    needs none: what the listing lacks, the next look finds. So callers relist by themselves."""
     listed = _listed_twice if exact else list_timeline
     timeline = listed(ctx)
     for _ in range(LISTINGS_MAX):
@@ -72,11 +80,14 @@ def timeline_with(ctx: TableContext, read: Callable[[Timeline], T], *, exact: bo
             f"the table was archived during each of {LISTINGS_MAX} listings of its timeline; try again",
             base_path=ctx.base_path,
         )
-    if len(timeline.commits) <= ARCHIVING_LEAVES:
-        return timeline, read(timeline)
-    oldest = ctx.layout.timeline_path(timeline.commits[0].file_name)
-    _, found = at_once(ctx.storage, lambda: ctx.storage.head(oldest), lambda: read(timeline))
-    return timeline, found
+    return timeline
+
+
+def confirm(ctx: TableContext, timeline: Timeline) -> None:
+    """Look whether the oldest commit of a listing is still there, if archiving could have taken
+    any. Raises ObjectNotFoundError if not: list again."""
+    if len(timeline.commits) > ARCHIVING_LEAVES:
+        ctx.storage.head(ctx.layout.timeline_path(timeline.commits[0].file_name))
 
 
 def _listed_twice(ctx: TableContext) -> Timeline:

@@ -26,7 +26,7 @@ from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import decode_commit, decode_records
-from hudi_table.table.timeline.lsm import lsm_completions, lsm_entries
+from hudi_table.table.timeline.lsm import Asked, lsm_completions, lsm_entries, lsm_latest
 from hudi_table.table.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -103,26 +103,34 @@ def file_number(name: str) -> int:
     return int(match[1]) if match else 0
 
 
-def archived_entries(ctx: TableContext) -> Iterator[list[Entry]]:
+def archived_entries(ctx: TableContext, asked: Asked | None = None) -> Iterator[list[Entry]]:
     """The records of each file, the newest file first. One instant may come twice, also in two
-    files.
+    files. `asked`: files that by their footers hold nothing of it are left out; those of version 6
+    have none, and all are read.
 
     A file that is merged away meanwhile is found again in the merged one. Raises CorruptTableError.
     """
-    return _READERS[ctx.layout.archive](ctx)
+    return _READERS[ctx.layout.archive](ctx, asked)
 
 
-def archived_completions(ctx: TableContext) -> dict[str, str]:
-    """When each archived instant completed, by its time, where the archive tells. Raises
-    CorruptTableError."""
-    return lsm_completions(ctx.storage, archive_folder(ctx)) if ctx.layout.tells_completions else {}
+def archived_completions(ctx: TableContext, asked: Asked | None = None) -> dict[str, str]:
+    """When each archived instant completed, by its time, where the archive tells. `asked`: as
+    `archived_entries` has it. Raises CorruptTableError."""
+    return lsm_completions(ctx.storage, archive_folder(ctx), asked=asked) if ctx.layout.tells_completions else {}
 
 
-def _of_lsm(ctx: TableContext) -> Iterator[list[Entry]]:
-    return lsm_entries(ctx.storage, archive_folder(ctx))
+def latest_archived(ctx: TableContext) -> str:
+    """The latest moment at which an archived instant completed; '' if there is none, or the archive
+    does not tell. Raises CorruptTableError."""
+    return lsm_latest(ctx.storage, archive_folder(ctx)) if ctx.layout.tells_completions else ""
 
 
-def _of_logs(ctx: TableContext) -> Iterator[list[Entry]]:
+def _of_lsm(ctx: TableContext, asked: Asked | None) -> Iterator[list[Entry]]:
+    return lsm_entries(ctx.storage, archive_folder(ctx), asked)
+
+
+def _of_logs(ctx: TableContext, asked: Asked | None) -> Iterator[list[Entry]]:
+    del asked
     read: set[str] = set()
     for _ in range(_LISTINGS_MAX):
         vanished = False

@@ -18,6 +18,9 @@ from hudi_table.table.timeline.context import TAIL_AGE_SECONDS_MAX, ChainTail, T
 
 PAGE = 1_000
 """Objects that a store lists in one request."""
+OVERTAKEN = "overtaken"
+"""The attempt of an abort of what another engine had overtaken, or taken back rows of: of one that
+executed a plan the plan stays."""
 _SLACK = 8
 _HINT = f"{CHAIN}/hint"
 
@@ -81,10 +84,11 @@ def put_entry(ctx: TableContext, sequence: int, entry: ChainEntry) -> None:
     ctx.entries[sequence] = entry
 
 
-def append_abort(ctx: TableContext, tail: ChainTail, instant: str) -> bool:
-    """Try to decide, right behind the tail, that an instant is no more. False: read the chain
-    again, the slot's content decides and not this request's reply."""
-    entry = ChainEntry(Kind.ABORT, instant, "recovery", max_instant=max(tail.max_instant, instant))
+def append_abort(ctx: TableContext, tail: ChainTail, instant: str, by: str = "recovery") -> bool:
+    """Try to decide, right behind the tail, that an instant is no more; `by` is the attempt that
+    the entry names. False: read the chain again, the slot's content decides and not this request's
+    reply."""
+    entry = ChainEntry(Kind.ABORT, instant, by, max_instant=max(tail.max_instant, instant))
     try:
         put_entry(ctx, tail.sequence + 1, entry)
     except (ObjectExistsError, OutcomeUnknownError):
@@ -143,6 +147,18 @@ def unchained(ctx: TableContext, instants: Iterable[Instant], upto: int) -> Iter
         # Of a plan of ours that another engine executes the chain has the plan alone.
         if decision is None or (decision[1].kind is Kind.PLAN and decision[1].name != instant.file_name):
             yield instant
+
+
+def entries_of(ctx: TableContext, time: str, upto: int) -> Iterator[tuple[int, ChainEntry]]:
+    """All entries of an instant up to number `upto`, the newest first."""
+    for number in range(upto, 0, -1):
+        entry = get_entry(ctx, number)
+        if entry is None:
+            return
+        if entry.instant == time:
+            yield number, entry
+        if entry.max_instant < time:
+            return
 
 
 def find_commit(ctx: TableContext, instant: Instant, upto: int) -> ChainEntry | None:

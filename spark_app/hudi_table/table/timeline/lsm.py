@@ -5,13 +5,14 @@ Facts (measured on Hudi 1.0.2 and 1.1.1): `manifest_<n>` is JSON of the files th
 the folder were merged into these. `_version_` holds the number of the newest. A manifest is created
 before `_version_` tells it, by who has put its files before; so the greatest number counts,
 whatever `_version_` says. A file is called `<min>_<max>_<level>.parquet` by its instants, after an
-upgrade `<max>_<min>_0`. Files are merged and deleted beside readers, which then begin anew.
+upgrade `<max>_<min>_0`. Files are merged and deleted beside readers, which then begin anew. Their
+footers have the bounds of each column, whoever wrote them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,15 +21,20 @@ from typing import TYPE_CHECKING
 from hudi_table.errors import CorruptTableError, ObjectExistsError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.digits import whole
 from hudi_table.model.json_text import parse_json
+from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import ObjectInfo, Storage
 
 if TYPE_CHECKING:
-    from hudi_table.codec.lsm_entries import Entry
+    from hudi_table.codec.lsm_entries import Entry, LsmFooter
 
 VERSION = "_version_"
 MANIFEST = "manifest_"
 _LISTINGS_MAX = 10
+_SECOND = 14
+"""Moments are compared with the bounds of a file by their seconds: they may have milliseconds, or
+not."""
+_NEVER = "99991231235959999"
 _SAME_MAX = 3
 """So many newest manifests that name a file which is not there prove damage: what was merged
 meanwhile a newer one leaves out."""
@@ -67,6 +73,31 @@ class Manifest:
         """The numbers of all manifests, the newest last."""
         found = (manifest_number(info.path) for info in self.listed)
         return sorted(number for number in found if number)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which archived instants somebody asks for: those that completed from `since` on and up to
+    `until` (moments; '' is open), and those whose times are `times`."""
+
+    since: str = ""
+    until: str = ""
+    times: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, times: frozenset[str]) -> Asked:
+        """Who asks for these times alone."""
+        return cls(_NEVER, times=times)
+
+    def may_be_in(self, footer: LsmFooter) -> bool:
+        """Whether a file with this footer may hold one."""
+        if footer.completions is None or footer.instants is None:
+            return True
+        first, last = footer.completions
+        below = self.until and first[:_SECOND] > self.until[:_SECOND]
+        if last[:_SECOND] >= self.since[:_SECOND] and not below:
+            return True
+        return any(footer.instants[0] <= time <= footer.instants[1] for time in self.times)
 
 
 def manifest_number(path: str) -> int:
@@ -108,35 +139,73 @@ def begin_archive(storage: Storage, folder: str) -> None:
             retry.until_confirmed(partial(storage.put_if_absent, path, data))
 
 
-def lsm_entries(storage: Storage, folder: str) -> Iterator[list[Entry]]:
-    """The entries of each file, that with the newest instant first. Raises CorruptTableError,
-    UnavailableError."""
+def lsm_entries(storage: Storage, folder: str, asked: Asked | None = None) -> Iterator[list[Entry]]:
+    """The entries of each file, that with the newest instant first; only of files that may hold
+    what is asked for. Raises CorruptTableError, UnavailableError."""
     from hudi_table.codec.lsm_entries import read_lsm_entries
 
     seen: set[str] = set()
-    for path, data in _files(storage, folder):
+    for path, data in _files(storage, folder, holds=None if asked is None else asked.may_be_in):
         entries = [entry for entry in read_lsm_entries(data, path=path) if entry["commitTime"] not in seen]
         # Of a file that was merged meanwhile its instants come again.
         seen.update(entry["commitTime"] for entry in entries)
         yield entries
 
 
-def lsm_completions(storage: Storage, folder: str, within: tuple[str, str] | None = None) -> dict[str, str]:
+def lsm_completions(
+    storage: Storage, folder: str, within: tuple[str, str] | None = None, asked: Asked | None = None
+) -> dict[str, str]:
     """When each archived instant completed, by its time. `within`: only of files that may hold
-    instants from the first to the second. Raises CorruptTableError, UnavailableError."""
+    instants from the first to the second; `asked`: only of those that may hold what is asked for.
+    Raises CorruptTableError, UnavailableError."""
     from hudi_table.codec.lsm_entries import read_lsm_times
 
     found: dict[str, str] = {}
-    for path, data in _files(storage, folder, within):
+    for path, data in _files(storage, folder, within, holds=None if asked is None else asked.may_be_in):
         found |= read_lsm_times(data, path=path)
     return found
+
+
+def lsm_latest(storage: Storage, folder: str) -> str:
+    """The latest moment at which an archived instant completed, '' if there is none. Of a file that
+    cannot hold it the footer alone is read. Raises CorruptTableError, UnavailableError."""
+    from hudi_table.codec.lsm_entries import read_lsm_times
+
+    found: dict[str, str] = {}
+
+    def may_be_later(footer: LsmFooter) -> bool:
+        return Asked(max(found.values(), default="")).may_be_in(footer)
+
+    for path, data in _files(storage, folder, holds=may_be_later):
+        found |= read_lsm_times(data, path=path)
+    return max(found.values(), key=comparable_time, default="")
 
 
 def _meet(one: tuple[str, str], other: tuple[str, str]) -> bool:
     return one[0] <= other[1] and other[0] <= one[1]
 
 
-def _files(storage: Storage, folder: str, within: tuple[str, str] | None = None) -> Iterator[tuple[str, bytes]]:
+def _fetched(storage: Storage, path: str, holds: Callable[[LsmFooter], bool] | None) -> bytes | None:
+    """The bytes of a file; None if by its footer it `holds` nothing that is asked for. The end of a
+    file comes with the request that opens it, and so does the whole of a small one."""
+    from hudi_table.codec.lsm_entries import read_lsm_footer
+
+    if holds is None:
+        return storage.get(path)
+    with storage.open_read(path) as source:
+        if not holds(read_lsm_footer(source, path=path)):
+            return None
+        source.seek(0)
+        return bytes(source.read())
+
+
+def _files(
+    storage: Storage,
+    folder: str,
+    within: tuple[str, str] | None = None,
+    *,
+    holds: Callable[[LsmFooter], bool] | None = None,
+) -> Iterator[tuple[str, bytes]]:
     read: set[str] = set()
     missed: Counter[str] = Counter()
     for _ in range(_LISTINGS_MAX):
@@ -145,9 +214,10 @@ def _files(storage: Storage, folder: str, within: tuple[str, str] | None = None)
             for name in (file.name for file in files if not within or _meet(file.span, within)):
                 if name not in read:
                     path = f"{folder}/{name}"
-                    data = storage.get(path)
+                    data = _fetched(storage, path, holds)
                     read.add(name)
-                    yield path, data
+                    if data is not None:
+                        yield path, data
         except ObjectNotFoundError as missing:
             path = missing.path or folder
             missed[path] += 1

@@ -7,9 +7,9 @@ instant, so it counts for nothing (`docs/explanation/metadata-table.md`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 
 from hudi_table.errors import ObjectNotFoundError
@@ -17,9 +17,9 @@ from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.table.store.at_once import all_at_once
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.active import commit_metadata, fetch_bodies, load_timeline
-from hudi_table.table.timeline.archived import archived_completions
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
+from hudi_table.table.view.archived_times import archived_times
 from hudi_table.table.view.clean_plans import taken_files
 from hudi_table.table.view.file_groups import BaseFile, BaseName, FileGroup, FileSlice, LogFile, StoredFile, groups_of
 from hudi_table.table.view.known_folders import look, understand
@@ -52,11 +52,14 @@ after the other."""
 @dataclass(slots=True)
 class FileSystemView:
     """File groups as of a timeline, which is whole, and as of an instant if `as_of` is given. Files
-    are looked up once, at first use: those of the partitions that are asked for, or all."""
+    are looked up once, at first use: those of the partitions that are asked for, or all.
+
+    `leaves`: which slices a planner leaves to others for now, None for none. It hides nothing."""
 
     ctx: TableContext
     timeline: Timeline
     as_of: str | None = None
+    leaves: Callable[[FileSlice], bool] | None = field(default=None, repr=False)
     _groups: dict[str, list[FileGroup]] | None = field(default=None, repr=False)
     _partitions: list[str] = field(default_factory=list, repr=False)
     _alone: dict[str, list[FileGroup]] = field(default_factory=dict, repr=False)
@@ -127,7 +130,7 @@ class FileSystemView:
         seen = all_at_once(self.ctx.storage, [partial(look, self.ctx, name) for name in names])
         hidden = frozenset(self.hidden())
         # However many partitions ask, the archive is read once.
-        archived = cache(partial(archived_completions, self.ctx))
+        archived = archived_times(self.ctx, self.timeline, chain.from_iterable(folder.files for folder in seen))
         known = [understand(self.ctx, self.timeline, folder, hidden, archived) for folder in seen]
         self._exists |= {name: folder.is_partition for name, folder in zip(names, known, strict=True)}
         return {name: list(folder.groups) for name, folder in zip(names, known, strict=True)}
@@ -183,7 +186,8 @@ class FileSystemView:
             )
 
     def _build(self, files: Iterable[StoredFile]) -> dict[str, list[FileGroup]]:
-        archived = partial(archived_completions, self.ctx)
+        files = list(files)
+        archived = archived_times(self.ctx, self.timeline, files)
         return groups_of(files, self.timeline, self.as_of, self.hidden(), archived=archived)
 
     def hidden(self) -> set[tuple[str, str]]:

@@ -62,6 +62,13 @@ class SeenFolder:
     sizes: dict[str, int]
     known: KnownFolder | None
 
+    @property
+    def files(self) -> list[ListedFile]:
+        """All files of the folder, sorted by path."""
+        stayed = {} if self.known is None else {name: self.known.sizes[name] for name in self.known.settled}
+        sizes = {**stayed, **self.sizes}
+        return [ListedFile(join(self.partition, name), size) for name, size in sorted(sizes.items())]
+
 
 def look(ctx: TableContext, partition: str) -> SeenFolder:
     """List the folder of a partition. Of one that is not there, nothing."""
@@ -145,10 +152,8 @@ def _extended(group: FileGroup, log: LogFile, visible: Visible) -> FileGroup | N
 def _made_anew(
     seen: SeenFolder, timeline: Timeline, hidden: Hidden, visible: Visible, archived: Archived
 ) -> KnownFolder:
-    known = seen.known
-    stayed = {} if known is None else {name: known.sizes[name] for name in known.settled}
-    sizes = {**stayed, **seen.sizes}
-    files = [ListedFile(join(seen.partition, name), size) for name, size in sorted(sizes.items())]
+    files = seen.files
+    sizes = {file.path.rpartition("/")[2]: file.size for file in files}
     groups = tuple(groups_of(files, timeline, None, hidden, archived=archived).get(seen.partition, ()))
     places = {group.file_id: place for place, group in enumerate(groups)}
     undecided = frozenset(_undecided(sizes, visible))

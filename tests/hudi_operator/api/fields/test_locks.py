@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from hudi_operator.api.fields.locks import LockProvider
 from hudi_operator.manifests.jobs import ingest_job
 from hudi_operator.plan.table import plan_table
+from hudi_table.model.options.lock_settings import check_provider
 from hudi_table.model.timeline.instants import Action, Instant, State
 from tests.support.plans import FILES, NOW, desired, seen, status_of, table
 
@@ -28,6 +30,13 @@ def errors(lock: dict[str, Any] | None, **more: Any) -> dict[str, str]:
         ({"provider": "Hive"}, "spec.lock.provider", "Hive"),
         ({"provider": "ZooKeeper"}, "spec.lock.options", "zookeeper.url"),
         ({"provider": "DynamoDB"}, "spec.lock.options", TABLE),
+        ({"provider": "ZooKeeperImplicitBasePath"}, "spec.lock.options", URL),
+        ({"provider": "DynamoDBImplicitPartitionKey"}, "spec.lock.options", TABLE),
+        (
+            {"provider": "ZooKeeperImplicitBasePath", "options": {URL: "zk:2181", BASE: "/hudi"}},
+            "spec.lock",
+            "derives it from the table's path",
+        ),
         ({"provider": "FileSystem"}, "spec.lock", "local disks"),
         (
             {"provider": "Storage", "options": {"fs.s3a.endpoint": "x"}},
@@ -57,6 +66,8 @@ def test_a_lock_that_cannot_be_is_an_error_of_the_field(lock: dict[str, Any], pa
         {"provider": "Storage"},
         ZOOKEEPER,
         {"provider": "DynamoDB", "options": {TABLE: "locks"}},
+        {"provider": "ZooKeeperImplicitBasePath", "options": {URL: "zk:2181"}},
+        {"provider": "DynamoDBImplicitPartitionKey", "options": {TABLE: "locks"}},
         {"provider": "FileSystem", "options": {"hoodie.write.lock.filesystem.path": "/mnt/locks"}},
     ],
 )
@@ -75,6 +86,13 @@ def test_optimistic_concurrency_control_needs_the_field() -> None:
     mode = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
     assert "spec.lock" in errors(None, options=mode)["spec.options[hoodie.write.concurrency.mode]"]
     assert errors(ZOOKEEPER, options=mode) == {}
+
+
+def test_each_provider_is_a_class_of_hudis_that_we_take() -> None:
+    names = {each.hudi_name for each in LockProvider}
+    assert len(names) == len(LockProvider)
+    for name in names:
+        check_provider(name)
 
 
 def test_a_job_is_told_hudis_options_of_the_lock() -> None:

@@ -105,6 +105,7 @@ class Writer:
         return len(done)
 
 
+@pytest.mark.thinned("values")
 @pytest.mark.parametrize("outlives", [False, True], ids=["nothing is left", "the state is left"])
 @pytest.mark.parametrize(("kind", "names"), [("CopyOnWrite", "a"), ("MergeOnRead", "ab")], ids=["one", "two at once"])
 def test_killed_writers_leave_each_key_once_where_it_was_written_last(

@@ -107,6 +107,7 @@ class Torn:
         self.inner.write(data)
 
 
+@pytest.mark.thinned("values")
 @BOTH
 @pytest.mark.parametrize("dies", [True, False], ids=["death", "full disk"])
 def test_an_end_at_any_call_that_writes_the_folder_costs_a_successor_time_and_no_row(

@@ -74,6 +74,7 @@ def read_by_a_successor(table: HudiTable, folder: Path, key: str = "other") -> s
     return set(opened_files(table, lambda t: t.upsert(rows((key, "x", 0)), options=kept(folder))))
 
 
+@pytest.mark.thinned("pairs")
 @BOTH
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("held", [0, 1 << 16], ids=["files", "memory"])
@@ -98,6 +99,7 @@ def test_a_successor_reads_the_files_of_the_instants_since_and_no_other(
     assert contents(table) == sorted([*MOVED[:-1], *stays])
 
 
+@pytest.mark.thinned("values")
 @BOTH
 @pytest.mark.parametrize("version", [6, 9])
 def test_random_histories_between_processes_change_no_answer(

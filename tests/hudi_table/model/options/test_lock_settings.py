@@ -16,6 +16,7 @@ from hudi_table.model.options.lock_settings import (
     StorageLockSettings,
     ZooKeeperLockSettings,
     lock_settings,
+    path_name,
 )
 
 CLASSES = "org.apache.hudi.client.transaction.lock"
@@ -94,6 +95,23 @@ def test_what_is_given_is_taken():
             "Apache Hudi does not read it",
         ),
         ("DynamoDBBasedLockProvider", {}, "dynamodb.table' is missing"),
+        ("ZookeeperBasedImplicitBasePathLockProvider", {}, "zookeeper.url' is missing"),
+        (
+            "ZookeeperBasedImplicitBasePathLockProvider",
+            {"zookeeper.url": "a", "zookeeper.base_path": "/x"},
+            "zookeeper.base_path': this provider derives it from the table's path",
+        ),
+        (
+            "ZookeeperBasedImplicitBasePathLockProvider",
+            {"zookeeper.url": "a", "zookeeper.lock_key": "k"},
+            "zookeeper.lock_key': this provider derives it",
+        ),
+        ("DynamoDBBasedImplicitPartitionKeyLockProvider", {}, "dynamodb.table' is missing"),
+        (
+            "DynamoDBBasedImplicitPartitionKeyLockProvider",
+            {"dynamodb.table": "t", "dynamodb.partition_key": "p"},
+            "dynamodb.partition_key': this provider derives it",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_by_the_options_name(provider: str, options: dict[str, Any], message: str):
@@ -106,7 +124,6 @@ def test_what_cannot_be_is_refused_by_the_options_name(provider: str, options: d
     [
         ("org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider", "has not been shown to exclude"),
         (f"{CLASSES}.NoopLockProvider", "excludes nobody"),
-        (f"{CLASSES}.ZookeeperBasedImplicitBasePathLockProvider", "is not known here"),
         ("com.example.OurLock", "is not known here"),
     ],
 )
@@ -138,6 +155,45 @@ def test_options_of_zookeeper_say_where_and_for_how_long():
     assert found is not None
     assert found.provider == ZooKeeperLockSettings("zk:2182", "/hudi/trips", 9.0, 3.0)
     assert found.renewal == 3.0
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/lake/trips", "F1F5C7FBAB6FB413"),
+        ("s3://lake/trips", "52B6F91537859B95"),
+        ("s3a://lake/trips", "52B6F91537859B95"),
+        ("S3A://lake/trips", "52B6F91537859B95"),
+        ("s3://lake/flights/of/the/year/2026/by/carrier/and/month", "3F5F8CC50C211C4A"),
+        ("gs://lake/größe", "C724B1CE70A69A17"),
+    ],
+)
+def test_a_lock_that_goes_by_the_tables_path_has_the_name_that_hudi_derives(path: str, name: str):
+    """The names are those of `ZookeeperBasedImplicitBasePathLockProvider.getLockBasePath`, behind
+    `/tmp/`, and of `HashID.generateXXHashAsString(FSUtils.s3aToS3(path), BITS_64)`, by which
+    `DynamoDBBasedImplicitPartitionKeyLockProvider` goes: from hudi-spark3.5-bundle_2.12 of 1.1.1
+    and 1.2.0, which agree."""
+    assert path_name(path) == name
+    zookeeper = {
+        "hoodie.write.lock.provider": f"{CLASSES}.ZookeeperBasedImplicitBasePathLockProvider",
+        "hoodie.write.lock.zookeeper.url": "zk:2181",
+    }
+    found = lock_settings(zookeeper, base_path=path, table_name="trips", environment={})
+    assert found is not None
+    assert found.provider == ZooKeeperLockSettings("zk:2181", f"/tmp/{name}/lock_key", 60.0, 15.0)
+    dynamo = {
+        "hoodie.write.lock.provider": "org.apache.hudi.aws.transaction.lock.DynamoDBBasedImplicitPartitionKeyLockProvider",
+        "hoodie.write.lock.dynamodb.table": "locks",
+    }
+    found = lock_settings(dynamo, base_path=path, table_name="trips", environment={})
+    assert found is not None
+    assert found.provider == DynamoLockSettings("locks", name, "us-east-1", None, 60.0)
+
+
+@pytest.mark.parametrize("spelled", ["/lake/trips/", "file:///lake/trips", "/lake/x/../trips"])
+def test_a_path_of_ours_has_one_name_however_it_is_spelled(spelled: str):
+    assert path_name(spelled) == path_name("/lake/trips")
+    assert path_name("s3://lake/trips/") == path_name("s3://lake/trips")
 
 
 def test_options_of_dynamodb_say_which_item():

@@ -126,6 +126,7 @@ def test_these_filters_leave_files_out_and_the_rows_are_those_without_an_index(t
         assert files(table, asked) == opened, asked
 
 
+@pytest.mark.thinned("values")
 @BOTH
 @pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
 def test_random_writes_and_filters_give_the_rows_of_a_table_without_an_index(

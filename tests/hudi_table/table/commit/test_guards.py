@@ -333,7 +333,7 @@ GUARDS: dict[str, tuple[Callable[[Patch], Any], Callable[[], None]]] = {
     "decision before publish": (without_the_chain_decision, an_aborted_writer_that_wakes_up_commits_nothing),
     "abort entry": (without_an_abort_entry, an_aborted_writer_that_wakes_up_commits_nothing),
     "right to write": (
-        lambda patch: patch.setattr(RightToWrite, "prove", lambda self: None),
+        lambda patch: patch.setattr(RightToWrite, "_prove", lambda *_: None),
         an_aborted_writer_that_wakes_up_writes_nothing,
     ),
     "chain scan in recovery": (

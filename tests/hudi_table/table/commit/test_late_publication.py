@@ -32,6 +32,7 @@ def made(base: Path, version: int, kind: TableTypeName) -> HudiTable:
     return open_table(base, lock=PATIENT)
 
 
+@pytest.mark.thinned("pairs")
 @pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
 @pytest.mark.parametrize(
     ("dies", "metadata"),

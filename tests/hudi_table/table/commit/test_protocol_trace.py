@@ -196,7 +196,6 @@ def essential(step: Step) -> str | None:
         ("claim", step.call == "put" and key.endswith(".requested")),
         ("snapshot", step.call == "list_dir" and key == ".hoodie"),
         ("inflight", step.call == "put" and key.endswith(".inflight")),
-        ("claim seen", step.call == "head" and key.endswith(".requested")),
         ("chain seen", step.call == "list" and key.endswith("/.txn")),
         ("marker", step.call == "put" and "/.temp/" in key),
         ("file", step.call == "write"),
@@ -216,7 +215,23 @@ def test_the_monitor_refuses_a_trace_without_any_one_of_its_steps() -> None:
             tried.add(name)
             with pytest.raises(ProtocolError):
                 check(steps[:index] + steps[index + 1 :], entries)
-    assert tried >= {"tail", "claim", "snapshot", "inflight", "claim seen", "marker", "file", "decision"}
+    assert tried >= {"tail", "claim", "snapshot", "inflight", "marker", "file", "decision"}
+
+
+def test_the_monitor_wants_the_claim_of_a_proof_seen_by_itself_or_in_the_snapshot() -> None:
+    store, steps = good_trace()
+    entries = chain_entries(store)
+    unseen = [step for step in steps if not (step.call == "head" and step.key.endswith(".requested"))]
+    assert len(unseen) < len(steps)
+    check(unseen, entries)
+    without = [
+        replace(step, keys=tuple(key for key in step.keys if not key.endswith(".requested")))
+        if step.call == "list_dir"
+        else step
+        for step in unseen
+    ]
+    with pytest.raises(ProtocolError, match="the right is proved before files"):
+        check(without, entries)
 
 
 def test_the_monitor_refuses_steps_out_of_order() -> None:

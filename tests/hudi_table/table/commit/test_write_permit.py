@@ -9,19 +9,21 @@ marked.
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 
 from hudi_table.errors import CommitStateUnknownError, OutcomeUnknownError, UnavailableError, WriteAbortedError
-from hudi_table.model.names import MarkerType
+from hudi_table.model.names import CHAIN, MarkerType
 from hudi_table.model.timeline.chain import entry_path
 from hudi_table.model.timeline.instants import Action
 from hudi_table.services.archiving.execute import archive
 from hudi_table.table.commit import recovery, rollback
 from hudi_table.table.commit.markers import MarkedFile, marked_files
 from hudi_table.table.commit.transaction import begin
+from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.faults import Fault, FaultPlan, FaultyStorage
 from tests.support.recording import RecordingStorage, Trace
@@ -136,6 +138,61 @@ def test_one_proof_serves_all_files_of_a_process_for_a_quarter_of_the_quarantine
     ctx.clock.sleep(txn.right.renew_seconds)
     write_file(txn, 8)
     assert proofs() == 2
+
+
+class Meanwhile:
+    """A storage on which something happens between the listing behind a claim and the next look at
+    the chain."""
+
+    def __init__(self, inner):
+        self._inner, self._claim = inner, None
+        self.act: Callable[[str], object] = lambda _: None
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def put_if_absent(self, path, data):
+        self._inner.put_if_absent(path, data)
+        if path.endswith(".requested"):
+            self._claim = path
+
+    def list(self, prefix="", **more):
+        claim, self._claim = self._claim, None
+        if claim is not None and prefix == CHAIN:
+            self.act(claim.rpartition("/")[2].partition(".")[0])
+        return self._inner.list(prefix, **more)
+
+
+def test_an_abort_behind_the_listing_that_shows_the_claim_ends_the_right():
+    store = memory_storage()
+    commit_buckets(new_context(store), [0])
+    other = reopen(store)
+    storage = Meanwhile(store)
+    storage.act = lambda time: chain.append_abort(other, chain.read_tail(other), time)
+    ctx = reopen(storage)
+    txn = begin(ctx, Action.COMMIT, reads=lambda _: None)
+    assert txn.right.is_aborted
+    with pytest.raises(WriteAbortedError, match="aborts it"):
+        write_file(txn, 0)
+
+
+def test_the_first_proof_takes_the_claim_from_the_snapshot_and_is_as_old_as_it():
+    trace, store = Trace(), memory_storage()
+    commit_buckets(new_context(store), [0])
+    storage = Meanwhile(RecordingStorage(store, trace))
+    ctx = reopen(storage)
+    storage.act = lambda _: ctx.clock.sleep(100.0)
+    txn = begin(ctx, Action.COMMIT, reads=lambda _: None)
+    txn.inflight()
+    write_file(txn, 0)
+
+    def looks():
+        return sum(step.call == "head" and step.key.endswith(".requested") for step in trace.steps)
+
+    assert looks() == 0
+    ctx.clock.sleep(txn.right.renew_seconds - 99.0)
+    write_file(txn, 1)
+    assert looks() == 1
 
 
 def test_a_file_that_was_put_under_a_proof_before_the_abort_goes_with_the_quarantine():

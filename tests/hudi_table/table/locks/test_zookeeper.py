@@ -6,12 +6,14 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from hudi_table.errors import UnavailableError, WriteAbortedError
 from hudi_table.model.options.lock_settings import ZooKeeperLockSettings, lock_settings
+from hudi_table.table.locks.lease import Held
 from hudi_table.table.locks.opening import hold_lock
 from hudi_table.table.locks.zookeeper import HeldZooKeeperLock, ZooKeeperLock, place
 from hudi_table.table.store.clock import SystemClock
@@ -133,6 +135,26 @@ def test_of_six_threads_one_has_the_lock_at_a_time(server: ZooKeeper):
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(work, range(6)))
+
+
+def test_the_lock_that_goes_by_the_tables_path_is_one_for_all_who_write_there(server: ZooKeeper, tmp_path: Path):
+    options = {
+        "hoodie.write.lock.provider": "ZookeeperBasedImplicitBasePathLockProvider",
+        "hoodie.write.lock.zookeeper.url": server.address,
+        "hoodie.write.lock.wait_time_ms": "1000",
+        "hoodie.write.lock.client.num_retries": "0",
+    }
+
+    def held(base: str, table: str) -> AbstractContextManager[Held]:
+        settings = lock_settings(options, base_path=base, table_name=table, environment={})
+        assert settings is not None
+        return hold_lock(settings, open_storage(str(tmp_path)), SystemClock())
+
+    with held("s3://lake/trips", "trips"):
+        with pytest.raises(UnavailableError, match="1 others are before us"), held("s3a://lake/trips/", "another"):
+            pass
+        with held("s3://lake/trips-2", "trips") as other:
+            assert other.valid()
 
 
 def test_a_lock_is_renewed_within_the_session_that_the_server_grants(tmp_path: Path):

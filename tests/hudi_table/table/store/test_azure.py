@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import create_table, open_table
-from hudi_table.errors import InvalidRequestError, ObjectExistsError, ObjectNotFoundError
+from hudi_table.errors import InvalidRequestError, ObjectExistsError, ObjectNotFoundError, UnavailableError
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.owned.versioned import versioned_objects
 from hudi_table.table.store.ports import ObjectInfo, Storage
@@ -101,6 +101,21 @@ def test_a_refusal_that_no_other_writer_is_the_reason_of_is_told_as_it_is(
     with pytest.raises(InvalidRequestError, match=says):
         WRITES[call](open_storage(azure.uri("t"), {**azure.options, "retries": "2"}))
     assert len(azure.requests) == 1
+
+
+def test_a_tag_is_the_same_in_a_listing_and_in_a_look_and_serves_as_a_condition(azure: BlobService) -> None:
+    """Azure's listings leave out the quotes."""
+    storage = open_storage(azure.uri("t"), azure.options)
+    storage.put("x", b"1")
+    (listed,) = storage.list()
+    assert storage.head("x").etag == listed.etag == azure.blobs["t/x"][1]
+    storage.replace(listed, b"2")
+    storage.replace(storage.head("x"), b"3")
+    with pytest.raises(UnavailableError, match="just replaced"):
+        storage.replace(listed, b"4")
+    assert storage.get("x") == b"3"
+    assert len(azure.conditions) == 3
+    assert all(wanted.startswith('"0x') and wanted.endswith('"') for wanted in azure.conditions)
 
 
 def test_exclusive_and_conditional_writes_find_what_is_there(azure: BlobService) -> None:

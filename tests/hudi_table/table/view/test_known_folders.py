@@ -24,6 +24,7 @@ from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.archived import archived_completions
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.lsm import Asked
 from hudi_table.table.view.file_groups import FileGroup
 from hudi_table.table.view.file_system_view import FileSystemView
 
@@ -135,11 +136,11 @@ def test_however_many_partitions_ask_for_archived_completions_the_archive_is_rea
     assert open_table(table.base_path).archive(KEEP, force=True)
     asked: list[TableContext] = []
 
-    def counting(ctx: TableContext) -> dict[str, str]:
+    def counting(ctx: TableContext, wanted: Asked) -> dict[str, str]:
         asked.append(ctx)
-        return archived_completions(ctx)
+        return archived_completions(ctx, wanted)
 
-    monkeypatch.setattr("hudi_table.table.view.file_system_view.archived_completions", counting)
+    monkeypatch.setattr("hudi_table.table.view.archived_times.archived_completions", counting)
     shown(open_table(table.base_path).context)
     assert len(asked) == 1
 

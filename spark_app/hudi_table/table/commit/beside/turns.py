@@ -38,6 +38,7 @@ for a turn is a courtesy, and nothing is taken from who sleeps longer but that."
 LOOK_SECONDS, LOOK_SECONDS_MAX = 0.5, 10.0
 KEYS_MAX = 10_000
 """Conflict keys beyond which a turn is one for the whole table."""
+_FOLDER = TURNS.rpartition("/")[2]
 
 
 def life_seconds(ctx: TableContext) -> float:
@@ -104,6 +105,41 @@ class Line:
             thread.join()
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A live turn: the instant at which its write began, and the conflict keys of the attempts that
+    were lost."""
+
+    begun: str
+    touches: frozenset[str]
+
+
+def live_turns(ctx: TableContext, listed: Timeline) -> tuple[Turn, ...]:
+    """The turns of writes that show signs of life; none, and no request, where a listing of the
+    timeline shows that there are none. Those of the dead are deleted, and what cannot be read is
+    none."""
+    found: list[Turn] = []
+    if _FOLDER not in listed.folders:
+        return ()
+    with suppress(HudiError):
+        infos = ctx.storage.list(TURNS)
+        now = store_now(ctx) if infos else None
+        for info in infos:
+            if now is not None and now - info.modified >= timedelta(seconds=life_seconds(ctx)):
+                retry.delete(ctx.storage, info.path)
+            elif touches := _touches_in(ctx, info.path):
+                found.append(Turn(info.path.rpartition("/")[2], frozenset(touches)))
+    return tuple(found)
+
+
+def _touches_in(ctx: TableContext, path: str) -> tuple[str, ...]:
+    """What a turn's file says; nothing if it has just ended, or is no turn of ours."""
+    try:
+        return tuple(json.loads(ctx.storage.get(path))["touches"])
+    except (ObjectNotFoundError, ValueError, KeyError, TypeError):
+        return ()
+
+
 _OWN: ContextVar[Line | None] = ContextVar("the line in which this thread's write stands", default=None)
 
 
@@ -158,7 +194,7 @@ class Place:
     def refuse_before_others(self, now: Timeline) -> None:
         """Raise Behind if a listing that was made right before the decision shows a turn to wait
         for."""
-        if self._left > 0 and TURNS.rpartition("/")[2] in now.folders and self._ahead():
+        if self._left > 0 and _FOLDER in now.folders and self._ahead():
             raise Behind
 
     def _wait(self) -> None:
@@ -196,9 +232,8 @@ class Place:
 
     def _meets(self, path: str) -> bool:
         if path not in self._touches:
-            try:
-                self._touches[path] = tuple(json.loads(self.ctx.storage.get(path))["touches"])
-            except (ObjectNotFoundError, ValueError, KeyError, TypeError):
-                # It has just ended, or is no turn of ours.
+            touches = _touches_in(self.ctx, path)
+            if not touches:
                 return False
+            self._touches[path] = touches
         return meet(self.conflict_keys, self._touches[path])
