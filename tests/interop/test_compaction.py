@@ -12,8 +12,8 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.model.timeline.instants import planner_claim
+from hudi_table.services.compaction.lost_files import compaction_at
 from hudi_table.table.commit.decision import Decider
-from hudi_table.table.commit.lost_files import compaction_at
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.compaction_plans import planned_slices

@@ -55,9 +55,10 @@ def mark_thinned(items: Iterable[pytest.Item]) -> None:
 
 
 def covering(cases: Sequence[Mapping[Any, Hashable]], strength: int, *, first: int = 0) -> set[int]:
-    """Numbers of cases, each the values by their axes, that together meet all combinations of values
-    of `strength` axes that the cases hold. The same cases give the same numbers: each the first,
-    from case `first` on, of those that add most, and, for single values, were chosen least."""
+    """Numbers of cases, each the values by their axes, that together meet all combinations of
+    values of `strength` axes that the cases hold. The same cases give the same numbers: each the
+    first, from case `first` on, of those that add most, and, for single values, were chosen least.
+    """
     axes = [axis for axis in dict.fromkeys(axis for case in cases for axis in case)
             if len({case.get(axis) for case in cases}) > 1]  # fmt: skip
     together = min(strength, len(axes))

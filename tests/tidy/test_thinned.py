@@ -1,4 +1,4 @@
-"""Of a matrix `make test` runs the cases that hold all that was asked for, `make test-full` each."""
+"""Of a matrix `make test` runs the cases that hold all that was asked for, `make test-full` all."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ OTHERS = [
 ]  # fmt: skip
 EXPRESSIONS = [*CASTS, *ARITHMETIC, *OF_EACH, *OTHERS]
 QUICK = [*CASTS[::3], *ARITHMETIC[::3], *OF_EACH[::4], *OTHERS]
-"""What `make test` asks Spark: of each product a part in which each column meets other forms, as many
-as there are of each."""
+"""What `make test` asks Spark: of each product a part in which each column meets other forms, as
+many as there are of each."""
 STATEMENTS = [
     "select a.* except (v) from source a where i > 0",
     "select * except (a, v) from source where b",

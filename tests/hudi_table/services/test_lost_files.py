@@ -22,7 +22,7 @@ from hudi_table.errors import CorruptTableError, InvalidRequestError, WriteAbort
 from hudi_table.metadata.port import open_context
 from hudi_table.services.compaction import execute
 from hudi_table.services.compaction.execute import run_compaction
-from hudi_table.table.commit.lost_files import compaction_at
+from hudi_table.services.compaction.lost_files import compaction_at
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.local_engine import LocalEngine

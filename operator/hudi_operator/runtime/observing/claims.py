@@ -18,6 +18,7 @@ What lies in `.hoodie` is part of a table, and none. A restart of the operator c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,12 +87,11 @@ class Claims:
         except HudiError as error:
             if error.retryable:
                 raise
-        try:
+        # Whatever comes of what another one says: what was seen before decides.
+        with suppress(HudiError, OSError, ValueError, TypeError, LookupError):
             keys, found = self.secret(self.parse(document))
             if found.spec is not None and not found.errors:
                 return _is_there(location, found.spec, keys)
-        except Exception:  # noqa: BLE001, S110 - whatever comes of what another one says
-            pass
         return _was_seen(document, location)
 
 

@@ -19,9 +19,9 @@ from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.service.debt import CompactionDebt
 from hudi_table.model.table.config import TableType
 from hudi_table.model.timeline.instants import Action
+from hudi_table.services.compaction.lost_files import waits
 from hudi_table.services.compaction.strategy import Candidate, candidates, strategy_of
 from hudi_table.services.compaction.trigger import Trigger
-from hudi_table.table.commit.lost_files import waits
 from hudi_table.table.commit.pending_plans import compactions_taken_back, given_up_log_compactions, held_groups
 from hudi_table.table.rows.log_scan import VisibleInstants, rows_of
 from hudi_table.table.store.ports import Storage

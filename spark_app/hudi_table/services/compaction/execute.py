@@ -19,10 +19,10 @@ from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.compaction.late_writes import refuse_late_writes
+from hudi_table.services.compaction.lost_files import last_plan, seconds_left
 from hudi_table.services.file_filters import options_of_rewrite
 from hudi_table.services.rewriting.run import Rewrite, Task, run_rewrite
 from hudi_table.services.rewriting.sources import SliceSources, commit_of, service_metadata
-from hudi_table.table.commit.lost_files import last_plan, seconds_left
 from hudi_table.table.commit.missing_files import never_counted
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.engine.local_engine import at_a_store

@@ -9,7 +9,7 @@ from hudi_table.errors import InvalidRequestError
 from hudi_table.model.counts import counted
 from hudi_table.model.service.services import ServicePlan, ServiceResult, ServiceType
 from hudi_table.services.compaction.execute import run_compaction
-from hudi_table.table.commit.lost_files import compaction_at, lost_files, plan_again
+from hudi_table.services.compaction.lost_files import compaction_at, lost_files, plan_again
 from hudi_table.table.commit.snapshot import caught_up
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.memory import DEFAULT_MEMORY

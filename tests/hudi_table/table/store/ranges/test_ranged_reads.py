@@ -13,8 +13,8 @@ import pytest
 
 from hudi_table.codec.parquet import read_batches
 from hudi_table.errors import UnavailableError
-from hudi_table.table.store.object_file import ObjectFile
-from hudi_table.table.store.ranged_reads import RangeFile
+from hudi_table.table.store.ranges.object_file import ObjectFile
+from hudi_table.table.store.ranges.ranged_reads import RangeFile
 
 WAIT_SECONDS = 30.0
 _NOISE = np.random.default_rng(3).bytes(3_000_000)

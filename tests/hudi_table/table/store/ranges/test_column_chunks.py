@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_table.codec import parquet
-from hudi_table.table.store.column_chunks import Range, chunk_ranges, coalesced, groups_ahead
+from hudi_table.table.store.ranges.column_chunks import Range, chunk_ranges, coalesced, groups_ahead
 
 ROWS, GROUP_ROWS = 40_000, 10_000
 

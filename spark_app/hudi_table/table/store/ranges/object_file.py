@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hudi_table.table.store.column_chunks import groups_ahead
-from hudi_table.table.store.ranged_reads import RangeFile
+from hudi_table.table.store.ranges.column_chunks import groups_ahead
+from hudi_table.table.store.ranges.ranged_reads import RangeFile
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
