@@ -62,6 +62,21 @@ def test_a_compaction_changes_no_row_and_leaves_no_log(table: HudiTable) -> None
     }
 
 
+@pytest.mark.parametrize("version", [6, 9])
+def test_changes_that_are_kept_beside_a_base_file_hold_no_compaction_up(version: int) -> None:
+    made = new_table(
+        type="MergeOnRead", index=INDEXES["simple"], version=version, options={"hoodie.table.cdc.enabled": "true"}
+    )
+    made.insert(rows(("a", "x", 1)))
+    made.insert(rows(("b", "x", 2)))
+    made.upsert(rows(("a", "x", 3)))
+    changes = [info.path for info in made.context.storage.list("x") if info.path.endswith(".cdc")]
+    made.run_compaction(planned(made))
+    assert changes
+    assert contents(made) == [("a", "x", 3), ("b", "x", 2)]
+    assert not any(found.logs for found in slices(made))
+
+
 def test_its_commit_is_one_of_hudi_with_the_logs_that_it_merged(table: HudiTable) -> None:
     instant = planned(table)
     table.run_compaction(instant)

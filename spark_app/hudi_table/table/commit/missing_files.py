@@ -69,10 +69,11 @@ def _listed(ctx: TableContext, slices: Iterable[PlannedSlice]) -> PlannedFiles:
 
 
 def _slice_of(path: str) -> tuple[str, str, str] | None:
-    """Partition, file id and base instant of a log, as its name says; None of another file."""
+    """Partition, file id and base instant of a log, as its name says; None of another file, such as
+    what keeps the changes of a base file, which is named like its log."""
     partition, _, name = path.rpartition("/")
     log = parse_log_file(name)
-    return None if log is None else (partition, log.file_id, log.base_instant)
+    return None if log is None or log.cdc else (partition, log.file_id, log.base_instant)
 
 
 def counted_log(ctx: TableContext, timeline: Timeline, path: str) -> bool:

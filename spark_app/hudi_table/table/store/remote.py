@@ -37,7 +37,6 @@ from hudi_table.table.store.errors import (
 )
 from hudi_table.table.store.paths import MAX_KEY_BYTES, check_folder, check_path
 from hudi_table.table.store.ports import Names, ObjectInfo, Objects, Storage
-from hudi_table.table.store.ranges.ranged_reads import RangeFile
 from hudi_table.table.store.retry import Pace
 from hudi_table.table.store.tags import kept_tag, quoted
 
@@ -137,6 +136,7 @@ class ObjectStorage:
         """A random access file: its end, where Parquet keeps the footer, comes with the opening
         request. On Azure that of a file above 64 KiB takes two."""
         from hudi_table.table.store.ranges.object_file import ObjectFile
+        from hudi_table.table.store.ranges.ranged_reads import RangeFile
 
         key = self._key(path)
 

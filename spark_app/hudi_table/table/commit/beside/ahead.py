@@ -22,7 +22,6 @@ from hudi_table.model.timeline.instants import (
     format_instant_time,
     parse_instant,
 )
-from hudi_table.table.commit.beside.first_reads import LOOK_SECONDS, is_theirs_and_alive
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_now
 from hudi_table.table.timeline.timeline import Timeline
@@ -60,6 +59,9 @@ def came_late(ctx: TableContext, name: str, listed: Timeline | None = None) -> b
     own = comparable_time(planned.time)
     if floor_ahead(ctx, SKEW_SECONDS) >= own:
         return True
+    # Who decides no plan, and who reads, loads nothing of this.
+    from hudi_table.table.commit.beside.first_reads import is_theirs_and_alive
+
     later = () if listed is None else listed.pending
     return any(
         i.action in WRITE_ACTIONS and comparable_time(i.time) > own and is_theirs_and_alive(ctx, i.time) for i in later
@@ -85,6 +87,8 @@ def late(ctx: TableContext, time: str) -> WriteConflictError:
 def wait_until_passed(ctx: TableContext, time: str, seconds: float) -> None:
     """Let the clock catch up, for hardly longer than that: else what we decide meanwhile would have
     an instant later than those of others who begin behind it."""
+    from hudi_table.table.commit.beside.first_reads import LOOK_SECONDS
+
     end = ctx.clock.boot_seconds() + seconds + LOOK_SECONDS
     while (left := end - ctx.clock.boot_seconds()) > 0 and floor_ahead(ctx, 0.0) <= comparable_time(time):
         ctx.clock.sleep(min(left, LOOK_SECONDS))
