@@ -3,13 +3,9 @@ executors find its parts."""
 
 from __future__ import annotations
 
-import os
 import sys
 
-from hudi_spark.jobs.__main__ import main
+from hudi_spark.jobs.__main__ import run
 
 if __name__ == "__main__":
-    code = main(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # a JVM gateway's threads must not delay or change the end
+    run(sys.argv[1:])

@@ -1,5 +1,9 @@
 """The rim of a job process: JobSpec in, JobResult out, an exit code by error class when there can
-be no result."""
+be no result.
+
+What does the work is loaded when it is known which work it is: a table service needs a third of the
+modules of an ingest.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,14 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from hudi_spark.jobs.index import measure_index
-from hudi_spark.jobs.ingest import run_ingest
-from hudi_spark.jobs.ingests.bootstrap import run_bootstrap
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.purge import run_purge
-from hudi_spark.jobs.service import run_service
+from hudi_table.cli.without_pandas import leave_pandas_out
 from hudi_table.errors import HudiError, InvalidRequestError, InvariantError
-from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.job.jobspec import MEASURE_INDEX, JobResult, JobSpec
 from hudi_table.model.service.services import ServiceType
 
 USAGE = 64
@@ -29,12 +30,24 @@ COLLECTED_FROM = 50_000
 """New objects at which the collector looks for cycles. A client of Kafka hands out 20,000 messages
 at a time, which are in none: looked at for every 700, Python's own number, each took 0.1 to 0.2 µs
 more, a tenth (tried)."""
-WORK: dict[str, Callable[[JobSpec, Progress], JobResult]] = {
-    "Ingest": run_ingest,
-    "Bootstrap": run_bootstrap,
-    "Purge": run_purge,
-    **dict.fromkeys((kind.value for kind in ServiceType), run_service),
+WORK = {
+    "Ingest": "hudi_spark.jobs.ingest:run_ingest",
+    "Bootstrap": "hudi_spark.jobs.ingests.bootstrap:run_bootstrap",
+    "Purge": "hudi_spark.jobs.purge:run_purge",
+    **dict.fromkeys((kind.value for kind in ServiceType), "hudi_spark.jobs.service:run_service"),
 }
+"""Type of work → the module and the function that do it."""
+
+
+def run(arguments: list[str]) -> NoReturn:
+    """What a process of ours alone does: `main`, and its end."""
+    gc.set_threshold(COLLECTED_FROM)
+    if len(arguments) == 2 and _goes_without_pandas(Path(arguments[0])):
+        leave_pandas_out()
+    code = main(arguments)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # a JVM gateway's threads must not delay or change the end
 
 
 def main(arguments: list[str]) -> int:
@@ -69,8 +82,14 @@ def main(arguments: list[str]) -> int:
 
 
 def _index(spec: JobSpec) -> dict[str, Any]:
-    """What is measured of the index; nothing where that fails, for a later job measures again."""
+    """What is measured of the index, where that is asked; nothing where it fails, for a later job
+    measures again."""
+    if not spec.work.get(MEASURE_INDEX):
+        return {}
     try:
+        # Only a job that is asked loads what measures.
+        from hudi_spark.jobs.index import measure_index
+
         return measure_index(spec)
     except Exception:  # noqa: BLE001 - the rim: the job has done its work
         traceback.print_exc()
@@ -84,6 +103,17 @@ def _read(path: Path) -> JobSpec:
         raise InvalidRequestError(f"{path} cannot be read as a JobSpec: {error}", path=str(path)) from error
 
 
+def _goes_without_pandas(path: Path) -> bool:
+    """Whether nothing but ours runs in this process: no Spark, and no source or transform of
+    another package, which may hand Arrow what pandas holds."""
+    try:
+        spec = _read(path)
+    except InvalidRequestError:
+        return True
+    source, steps = spec.work.get("source") or {}, spec.work.get("transform") or ()
+    return spec.engine == "Local" and source.get("type") != "Custom" and not any("function" in step for step in steps)
+
+
 def _run(spec: JobSpec, path: Path) -> JobResult:
     kind = str(spec.work.get("type"))
     if kind not in WORK:
@@ -94,8 +124,10 @@ def _run(spec: JobSpec, path: Path) -> JobResult:
         _end_spark()
         os._exit(0)
 
+    module, _, name = WORK[kind].partition(":")
+    does: Callable[[JobSpec, Progress], JobResult] = getattr(import_module(module), name)
     with Progress(spec.progress, leave) as progress:
-        return WORK[kind](spec, progress)
+        return does(spec, progress)
 
 
 def _end_spark() -> None:
@@ -120,8 +152,4 @@ def _write(path: Path, result: JobResult, *, in_place: bool) -> None:
 
 
 if __name__ == "__main__":
-    gc.set_threshold(COLLECTED_FROM)
-    code = main(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # a JVM gateway's threads must not delay or change the end
+    run(sys.argv[1:])

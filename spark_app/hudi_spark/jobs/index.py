@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from hudi_spark.jobs.target import find_table
-from hudi_table.model.job.jobspec import MEASURE_INDEX, JobSpec
+from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.service.index_facts import IndexAdvice
 from hudi_table.model.timeline.instants import Instant
 from hudi_table.services.index.advice import advice_words
@@ -17,9 +17,8 @@ from hudi_table.table.view.file_system_view import FileSystemView
 
 
 def measure_index(spec: JobSpec) -> dict[str, Any]:
-    """`JobResult.index`, empty if it was not asked for, or there is no table or no index. Raises
-    HudiError."""
-    table = find_table(spec) if spec.work.get(MEASURE_INDEX) else None
+    """`JobResult.index`, empty if there is no table or no index. Raises HudiError."""
+    table = find_table(spec)
     if table is None:
         return {}
     ctx, options = table.context, spec.table.get("options", {})

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_spark.jobs import __main__ as job
+from hudi_spark.jobs import index
 from hudi_table.api import open_table
 from hudi_table.model.job.jobspec import MEASURE_INDEX, JobResult, JobSpec
 
@@ -125,7 +126,7 @@ def test_the_result_stands_before_the_measuring_begins(tmp_path: Path, monkeypat
         found.append((spec.attempt, folder.read()))
         return {}
 
-    monkeypatch.setattr(job, "measure_index", ends_here)
+    monkeypatch.setattr(index, "measure_index", ends_here)
     _, result = folder.run(1)
     assert found == [("one", result)]
     assert open_table(str(tmp_path / "lake")).scan().count() == 100
