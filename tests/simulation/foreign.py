@@ -24,8 +24,8 @@ from tests.support.beside import OWN, carry_over, on_a_copy
 
 
 def at_once(store: SimStore, clock: Clock, act: Callable[[HudiTable], object]) -> None:
-    """Let it do something with the table as it is now: it lets nobody go first. Its files are opened
-    whole: of ranges Arrow reads in a thread that is none of the simulated ones."""
+    """Let it do something with the table as it is now: it lets nobody go first. Its files are
+    opened whole: of ranges Arrow reads in a thread that is none of the simulated ones."""
     before = {path: data for path, data in store.objects.items() if not path.startswith((OWN, TURNS))}
     with mock.patch.object(ObjectStorage, "open_read", lambda copy, path: pa.BufferReader(copy.get(path))):
         after = on_a_copy(before, act, clock)

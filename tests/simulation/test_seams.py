@@ -19,7 +19,7 @@ MAKES_THREADS = re.compile(
     r"^\s*(import|from) (threading|concurrent\.futures|queue|asyncio|multiprocessing)\b", re.MULTILINE
 )
 ONLY_TYPES = re.compile(
-    r"^from (concurrent\.futures import (Executor|Future)|queue import (Empty|Full|Queue|, )+)$", re.MULTILINE
+    r"^from (concurrent\.futures import (Executor|Future|, )+|queue import (Empty|Full|Queue|, )+)$", re.MULTILINE
 )
 
 

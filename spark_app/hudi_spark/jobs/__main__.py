@@ -37,6 +37,8 @@ WORK = {
     **dict.fromkeys((kind.value for kind in ServiceType), "hudi_spark.jobs.service:run_service"),
 }
 """Type of work → the module and the function that do it."""
+SOURCES_OF_OTHERS = frozenset({"Custom"})
+"""Types of sources whose code another package brings."""
 
 
 def run(arguments: list[str]) -> NoReturn:
@@ -110,8 +112,9 @@ def _goes_without_pandas(path: Path) -> bool:
         spec = _read(path)
     except InvalidRequestError:
         return True
-    source, steps = spec.work.get("source") or {}, spec.work.get("transform") or ()
-    return spec.engine == "Local" and source.get("type") != "Custom" and not any("function" in step for step in steps)
+    of_others = (spec.work.get("source") or {}).get("type") in SOURCES_OF_OTHERS
+    of_others |= any("function" in step for step in spec.work.get("transform") or ())
+    return spec.engine == "Local" and not of_others
 
 
 def _run(spec: JobSpec, path: Path) -> JobResult:

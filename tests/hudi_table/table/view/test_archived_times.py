@@ -8,6 +8,7 @@ below a base file of a compaction. `Reads` counts which files are read as a whol
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,6 +58,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str], set[
         if cleaned:
             table.clean({"hoodie.clean.commits.retained": "1"}, force=True)
             first = archived(base)
+            # By completion its files are told apart to the second.
+            time.sleep(1.1)
     return base, first, archived(base)
 
 

@@ -87,7 +87,7 @@ class RangeFile:
 
     def _of_fetched(self, start: int, end: int) -> memoryview | bytes | None:
         """The bytes, if all of them are there or under way."""
-        taken = []
+        taken: list[tuple[Callable[[], bytes], int, int]] = []
         with self._lock:
             at = start
             while at < end:
@@ -95,18 +95,16 @@ class RangeFile:
                 if found is None:
                     break
                 stop = min(end, found.end)
-                taken.append((found.data, at - found.start, stop - found.start))
+                taken.append((found.data.result, at - found.start, stop - found.start))
                 self._count(found, stop - at)
                 at = stop
         begin, last = self._windows[0]
         if taken and at < end and begin <= at:
-            whole: Future[bytes] = Future()
-            whole.set_result(last)
-            taken.append((whole, at - begin, end - begin))
+            taken.append((lambda: last, at - begin, end - begin))
             at = end
         if at < end or not taken:
             return None
-        parts = [memoryview(data.result())[first:stop] for data, first, stop in taken]
+        parts = [memoryview(awaited())[first:stop] for awaited, first, stop in taken]
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _count(self, found: _Fetched, length: int) -> None:
