@@ -142,6 +142,29 @@ def test_the_decided_plan_of_a_planner_that_died_appears_only_while_its_instant_
     assert values(table) == [2, 7]
 
 
+@pytest.mark.parametrize("seconds", [60.0, 10_000.0], ids=["a minute", "hours"])
+def test_a_planner_whose_plan_was_given_up_while_it_slept_behind_its_decision_plans_again(
+    table: HudiTable, clock: Standing, seconds: float
+) -> None:
+    def happen() -> None:
+        clock.passed += seconds
+        table.context.storage.delete(".hoodie/lock")
+        other = process(table, clock)
+        for path in claims(table):
+            recover_planner(other.context, path.removeprefix(".hoodie/").partition(".")[0])
+        assert (claims(table), plans(table)) == ([], [])
+
+    store = Sleeps(
+        table.context.storage,
+        lambda call, path, data: call == "put_if_absent" and is_decision(path, data),
+        happen,
+        behind=True,
+    )
+    plan = process(table, clock, store).schedule_compaction(force=True)
+    assert plan is not None
+    assert plans(table) == [plan.instant]
+
+
 def test_a_write_of_an_engine_whose_clock_is_ahead_goes_first(
     table: HudiTable, clock: Standing, monkeypatch: pytest.MonkeyPatch
 ) -> None:

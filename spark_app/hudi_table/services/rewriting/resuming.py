@@ -83,7 +83,6 @@ def _resumed(ctx: TableContext, instant: Instant, timeline: Timeline, tail: Chai
             instant=instant.time,
         )
     _refuse_what_goes(ctx, instant, timeline, undone)
-    _refuse_what_goes(ctx, instant, timeline, undone)
     right = right_of(ctx, instant.time, requested.file_name, tail)
     right.is_shared = True
     return Transaction(

@@ -22,8 +22,8 @@ from hudi_table.errors import (
     WriteConflictError,
 )
 from hudi_table.model.timeline.chain import ChainEntry, Kind
-from hudi_table.model.timeline.instants import Instant
-from hudi_table.table.commit.beside.ahead import came_late, late, refuse_late
+from hudi_table.model.timeline.instants import Instant, parse_instant
+from hudi_table.table.commit.beside.ahead import came_late, late, needs_to_be_ahead, refuse_late
 from hudi_table.table.commit.beside.heartbeat import Heartbeat
 from hudi_table.table.commit.beside.locking import lock_lost, may_decide, refuse_if_lost
 from hudi_table.table.commit.beside.outcome import counts, taken_back_meanwhile
@@ -212,8 +212,11 @@ class Decider:
                 is_certain = stands and self._was_alive()
             else:
                 stands, is_certain = materialise(self.ctx, entry), False
-            if not stands and self.ctx.lock is not None and self._is_over(entry):
-                raise (late if entry.kind is Kind.PLAN else overtaken)(self.ctx, self.time)
+            is_over = not stands and self.ctx.lock is not None and self._is_over(entry)
+            # Of a plan that is gone with its claim the chain alone tells that it was given up.
+            if is_over or (not is_certain and entry.kind is Kind.PLAN and is_given_up(self.ctx, self.time)):
+                ahead = needs_to_be_ahead(self.ctx, parse_instant(entry.name))
+                raise (late if ahead else overtaken)(self.ctx, self.time)
             if not is_certain and entry.kind is Kind.COMMIT and not counts(self.ctx, entry):
                 raise taken_back_meanwhile(self.ctx, self.time)
         except (UnavailableError, ObjectNotFoundError) as error:
