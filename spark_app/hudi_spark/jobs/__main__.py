@@ -44,16 +44,15 @@ SOURCES_OF_OTHERS = frozenset({"Custom"})
 def run(arguments: list[str]) -> NoReturn:
     """What a process of ours alone does: `main`, and its end."""
     gc.set_threshold(COLLECTED_FROM)
-    if len(arguments) == 2 and _goes_without_pandas(Path(arguments[0])):
-        leave_pandas_out()
-    code = main(arguments)
+    code = main(arguments, alone=True)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # a JVM gateway's threads must not delay or change the end
 
 
-def main(arguments: list[str]) -> int:
-    """Run a job and return its exit code: 0 when it succeeded or had nothing to do."""
+def main(arguments: list[str], *, alone: bool = False) -> int:
+    """Run a job and return its exit code: 0 when it succeeded or had nothing to do. `alone`: in a
+    process of its own, which goes without pandas where it can."""
     if len(arguments) != 2:
         sys.stderr.write("usage: python -m hudi_spark.jobs SPEC.json RESULT.json\n")
         return USAGE
@@ -61,6 +60,8 @@ def main(arguments: list[str]) -> int:
     try:
         spec = _read(Path(arguments[0]))
         attempt = spec.attempt
+        if alone and _goes_without_pandas(spec):
+            leave_pandas_out()
         result, code = _run(spec, Path(arguments[1])), 0
     except HudiError as error:
         traceback.print_exc()
@@ -105,13 +106,9 @@ def _read(path: Path) -> JobSpec:
         raise InvalidRequestError(f"{path} cannot be read as a JobSpec: {error}", path=str(path)) from error
 
 
-def _goes_without_pandas(path: Path) -> bool:
+def _goes_without_pandas(spec: JobSpec) -> bool:
     """Whether nothing but ours runs in this process: no Spark, and no source or transform of
     another package, which may hand Arrow what pandas holds."""
-    try:
-        spec = _read(path)
-    except InvalidRequestError:
-        return True
     of_others = (spec.work.get("source") or {}).get("type") in SOURCES_OF_OTHERS
     of_others |= any("function" in step for step in spec.work.get("transform") or ())
     return spec.engine == "Local" and not of_others
