@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
@@ -27,15 +25,13 @@ from hudi_table.model.timeline.instants import format_instant_time
 from hudi_table.services.compaction.service import CompactionService, DeletesCompaction, LogCompactionService
 from hudi_table.table.commit.beside import left_to_writes
 from hudi_table.table.commit.beside.turns import LIFE_SECONDS_MAX
-from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.instants import local_now
 from hudi_table.table.view.compaction_plans import pending_plans
+from tests.hudi_table.table.commit.test_turns import Steps
 from tests.support.beside import seen_anew
 from tests.support.written import contents, keys, new_table, rows, slices
 
-T = TypeVar("T")
-R = TypeVar("R")
 RETRY = {"hoodie.write.num.retries.on.conflict.failures": "10"}
 BUCKET = {"type": "Bucket", "buckets": 1}
 
@@ -67,20 +63,6 @@ def planned(table: HudiTable) -> list[str]:
 def waiting(table: HudiTable) -> list[str]:
     plans = pending_plans(table.context, load_timeline(table.context))
     return sorted(item.partition for found in plans.values() for item in found)
-
-
-class Steps(LocalEngine):
-    """An engine that does something before the tasks of each attempt."""
-
-    def __init__(self, *steps: Callable[[], object]) -> None:
-        super().__init__(1)
-        self.steps, self.attempts = list(steps), 0
-
-    def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        self.attempts += 1
-        if self.attempts <= len(self.steps):
-            self.steps[self.attempts - 1]()
-        return super().map(function, items)
 
 
 def test_a_write_that_has_lost_an_attempt_loses_none_to_a_compaction_that_is_planned_in_the_next(
