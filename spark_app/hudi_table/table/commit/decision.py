@@ -212,9 +212,9 @@ class Decider:
                 is_certain = stands and self._was_alive()
             else:
                 stands, is_certain = materialise(self.ctx, entry), False
-            is_over = not stands and self.ctx.lock is not None and self._is_over(entry)
             # Of a plan that is gone with its claim the chain alone tells that it was given up.
-            if is_over or (not is_certain and entry.kind is Kind.PLAN and is_given_up(self.ctx, self.time)):
+            is_doubtful = not is_certain if entry.kind is Kind.PLAN else not stands and self.ctx.lock is not None
+            if is_doubtful and self._is_over(entry):
                 ahead = needs_to_be_ahead(self.ctx, parse_instant(entry.name))
                 raise (late if ahead else overtaken)(self.ctx, self.time)
             if not is_certain and entry.kind is Kind.COMMIT and not counts(self.ctx, entry):
