@@ -26,6 +26,7 @@ from hudi_table.model.table.properties import METADATA_DROPPED, PARTITION_DROPPE
 from hudi_table.model.timeline.instants import Action, Instant
 from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.store import retry
+from hudi_table.table.store.ports import has_object
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import store_now
@@ -211,10 +212,4 @@ def is_just_listed_without(ctx: TableContext) -> bool:
 
 
 def _is_there(ctx: TableContext) -> bool:
-    if is_just_listed_without(ctx):
-        return False
-    try:
-        ctx.storage.head(f"{METADATA_TABLE}/{PROPERTIES}")
-    except ObjectNotFoundError:
-        return False
-    return True
+    return not is_just_listed_without(ctx) and has_object(ctx.storage, f"{METADATA_TABLE}/{PROPERTIES}")

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hudi_table.errors import InvalidRequestError, ObjectNotFoundError
+from hudi_table.errors import InvalidRequestError
 from hudi_table.model.counts import counted
 from hudi_table.model.names import HOODIE, PROPERTIES, PROPERTIES_BACKUP
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store import retry
-from hudi_table.table.store.ports import Storage
+from hudi_table.table.store.ports import Storage, has_object
 
 MARK = f"{HOODIE}/.txn/purge"
 PAGE = 10_000
@@ -41,8 +41,8 @@ def purge(storage: Storage, attempt: str, say: Callable[[str], None]) -> Purged:
     Raises InvalidRequestError if there are files but no table. A writer that has not noticed may
     leave a file behind.
     """
-    if not _exists(storage, MARK):
-        if not _exists(storage, PROPERTIES) and not _exists(storage, PROPERTIES_BACKUP):
+    if not has_object(storage, MARK):
+        if not has_object(storage, PROPERTIES) and not has_object(storage, PROPERTIES_BACKUP):
             if not storage.list(limit=1):
                 return Purged()
             raise InvalidRequestError(
@@ -62,11 +62,3 @@ def purge(storage: Storage, attempt: str, say: Callable[[str], None]) -> Purged:
         say(f"{counted(files, 'file')} deleted")
     retry.delete(storage, MARK)
     return Purged(files, size)
-
-
-def _exists(storage: Storage, path: str) -> bool:
-    try:
-        storage.head(path)
-    except ObjectNotFoundError:
-        return False
-    return True

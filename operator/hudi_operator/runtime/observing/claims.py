@@ -31,9 +31,10 @@ from hudi_operator.runtime.masking import masked_problem
 from hudi_operator.runtime.observing.problems import problem_of
 from hudi_operator.runtime.observing.stores import storage_options
 from hudi_operator.runtime.ports import Cluster
-from hudi_table.errors import HudiError, ObjectNotFoundError
+from hudi_table.errors import HudiError
 from hudi_table.model.names import HOODIE, PROPERTIES, PROPERTIES_BACKUP
 from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.ports import has_object
 
 Credentials = Mapping[str, str]
 
@@ -104,13 +105,7 @@ def _was_seen(document: Mapping[str, Any], location: str) -> bool:
 def _is_there(location: str, spec: HudiTableSpec, secret: Credentials) -> bool:
     """Whether a table lies at a location of the store that `spec` names."""
     storage = open_storage(location, storage_options(spec, location, secret))
-    for path in (PROPERTIES, PROPERTIES_BACKUP):
-        try:
-            storage.head(path)
-        except ObjectNotFoundError:
-            continue
-        return True
-    return False
+    return any(has_object(storage, path) for path in (PROPERTIES, PROPERTIES_BACKUP))
 
 
 def _is_part(location: str) -> bool:

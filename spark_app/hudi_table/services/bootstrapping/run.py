@@ -65,7 +65,7 @@ from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.store import retry
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.opening import refuse_nested
-from hudi_table.table.store.ports import Engine, Storage
+from hudi_table.table.store.ports import Engine, Storage, has_object
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.archived import all_writes
 from hudi_table.table.timeline.instants import in_zone
@@ -161,7 +161,7 @@ def _digest(folder: ParquetFolder, request: BootstrapRequest, config: TableConfi
 def _done_before(storage: Storage, digest: str) -> CommitMetadata | None:
     """What stands on the timeline or in the archive, if the table there was made by this very
     bootstrap. Raises InvalidRequestError for another table."""
-    if not any(map(partial(_is_there, storage), (PROPERTIES, PROPERTIES_BACKUP))):
+    if not any(map(partial(has_object, storage), (PROPERTIES, PROPERTIES_BACKUP))):
         # A timeline alone is what a bootstrap leaves that was cut short; opening would wait for the properties.
         return None
     ctx = open_context(storage)
@@ -173,14 +173,6 @@ def _done_before(storage: Storage, digest: str) -> CommitMetadata | None:
         )
     both = {each.time: metadata for each, metadata in all_writes(ctx, timeline) if each.time in BOOTSTRAPS}
     return CommitMetadata("BOOTSTRAP", tuple(stat for time in sorted(both) for stat in both[time].stats))
-
-
-def _is_there(storage: Storage, path: str) -> bool:
-    try:
-        storage.head(path)
-    except ObjectNotFoundError:
-        return False
-    return True
 
 
 def _take_place(storage: Storage, config: TableConfig, digest: str, source: str) -> str:

@@ -19,7 +19,7 @@ from hudi_table.errors import InvariantError, ObjectNotFoundError
 from hudi_table.model.names import TEMP, MarkerType, join, parse_marker
 from hudi_table.table.store import retry
 from hudi_table.table.store.at_once import all_at_once
-from hudi_table.table.store.ports import ObjectInfo, Storage
+from hudi_table.table.store.ports import ObjectInfo, Storage, has_object
 from hudi_table.table.timeline.context import TableContext
 
 MARKER_TYPE = "MARKERS.type"
@@ -76,7 +76,7 @@ def reconcile_attempts(ctx: TableContext, time: str, keep: set[str], marks: Mark
         raise InvariantError(f"{unmarked[0]} was written without a marker", base_path=ctx.base_path, instant=time)
     strays = sorted(marked - keep)
     retry.delete_all(ctx.storage, strays)
-    left = all_at_once(ctx.storage, [partial(_is_there, ctx, path) for path in strays])
+    left = all_at_once(ctx.storage, [partial(has_object, ctx.storage, path) for path in strays])
     for path, is_there in zip(strays, left, strict=True):
         if is_there:
             raise InvariantError(f"{path} is still there after its deletion", base_path=ctx.base_path, instant=time)
@@ -109,11 +109,3 @@ def _batch(storage: Storage, path: str) -> list[str]:
         return storage.get(path).decode("utf-8", "replace").splitlines()
     except ObjectNotFoundError:
         return []
-
-
-def _is_there(ctx: TableContext, path: str) -> bool:
-    try:
-        ctx.storage.head(path)
-    except ObjectNotFoundError:
-        return False
-    return True

@@ -14,6 +14,7 @@ from hudi_table.table.commit.beside.locking import may_decide, under_lock
 from hudi_table.table.commit.foreign_writers import is_overtaken, narrowed
 from hudi_table.table.commit.rollback import is_closed, open_rollbacks
 from hudi_table.table.store import retry
+from hudi_table.table.store.ports import has_object
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import list_timeline
 from hudi_table.table.timeline.context import ChainTail, TableContext
@@ -44,11 +45,7 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
 def is_there(ctx: TableContext, entry: ChainEntry) -> bool:
     """Whether the file of a decided entry, no abort, stands on the timeline. If it is a commit, all
     that were decided before it do, or have left it; that of a plan may be older than its entry."""
-    try:
-        ctx.storage.head(ctx.layout.timeline_path(entry.name))
-    except ObjectNotFoundError:
-        return False
-    return True
+    return has_object(ctx.storage, ctx.layout.timeline_path(entry.name))
 
 
 def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, upto: int) -> bool:
@@ -143,7 +140,7 @@ def _appears(
     is_void = entry.kind is Kind.COMMIT and _was_taken_back(ctx, entry, timeline)
     is_late = entry.name not in timeline.files and came_late(ctx, entry.name, timeline)
     if is_void or is_late or (ctx.lock is not None and is_overtaken(ctx, entry, timeline, tail.sequence)):
-        return False if chain.append_abort(ctx, tail, entry.instant, _by(entry)) else None
+        return False if chain.append_abort(ctx, tail, entry.instant) else None
     stands = create_file_of(ctx, entry, listed)
     if stands and entry.kind is Kind.PLAN:
         drop_claim(ctx, entry.instant)
@@ -212,18 +209,13 @@ def _came_too_late(ctx: TableContext, entry: ChainEntry) -> bool:
         created = timeline.files[entry.name]
         if not is_overtaken(ctx, entry, narrowed(timeline, partial(ge, created)), tail.sequence):
             return False
-        if chain.append_abort(ctx, tail, entry.instant, _by(entry)):
+        if chain.append_abort(ctx, tail, entry.instant):
             return True
     raise UnavailableError(
         f"{entry.name} came when the lock was lost, and {ATTEMPTS_MAX} times another writer was faster than who was to say whether it "
         "stands; try again",
         base_path=ctx.base_path,
     )
-
-
-def _by(entry: ChainEntry) -> str:
-    """Who gives an entry up: of one that executes a plan the plan is left."""
-    return chain.OVERTAKEN if entry.kind is Kind.COMMIT else "recovery"
 
 
 def withdraw_if_late(

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, BinaryIO, Protocol, TypeVar
 
+from hudi_table.errors import ObjectNotFoundError
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -155,3 +157,12 @@ def plain(storage: Storage) -> Storage:
     """The storage behind one that only opens some files otherwise, else the storage itself."""
     found = getattr(storage, "plain", storage)
     return storage if found is storage else plain(found)
+
+
+def has_object(storage: Storage, path: str) -> bool:
+    """Whether there is an object. One request."""
+    try:
+        storage.head(path)
+    except ObjectNotFoundError:
+        return False
+    return True

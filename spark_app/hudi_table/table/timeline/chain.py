@@ -18,9 +18,6 @@ from hudi_table.table.timeline.context import TAIL_AGE_SECONDS_MAX, ChainTail, T
 
 PAGE = 1_000
 """Objects that a store lists in one request."""
-OVERTAKEN = "overtaken"
-"""The attempt of an abort of what another engine had overtaken, or taken back rows of: of one that
-executed a plan the plan stays."""
 _SLACK = 8
 _HINT = f"{CHAIN}/hint"
 
@@ -84,11 +81,10 @@ def put_entry(ctx: TableContext, sequence: int, entry: ChainEntry) -> None:
     ctx.entries[sequence] = entry
 
 
-def append_abort(ctx: TableContext, tail: ChainTail, instant: str, by: str = "recovery") -> bool:
-    """Try to decide, right behind the tail, that an instant is no more; `by` is the attempt that
-    the entry names. False: read the chain again, the slot's content decides and not this request's
-    reply."""
-    entry = ChainEntry(Kind.ABORT, instant, by, max_instant=max(tail.max_instant, instant))
+def append_abort(ctx: TableContext, tail: ChainTail, instant: str) -> bool:
+    """Try to decide, right behind the tail, that an instant is no more. False: read the chain
+    again, the slot's content decides and not this request's reply."""
+    entry = ChainEntry(Kind.ABORT, instant, "recovery", max_instant=max(tail.max_instant, instant))
     try:
         put_entry(ctx, tail.sequence + 1, entry)
     except (ObjectExistsError, OutcomeUnknownError):
