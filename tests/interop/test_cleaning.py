@@ -18,14 +18,14 @@ from hudi_table.errors import ExpiredError
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.cleaning.plan import clean_choice
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.view.clean_plans import parse_clean, read_plan
+from hudi_table.table.view.clean_plans import last_clean, parse_clean, read_plan
 from hudi_table.table.view.file_system_view import FileSystemView
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
 from tests.interop.test_matrix import upsert
 from tests.interop.test_merge_on_read import LOGS
-from tests.support.hudi_oracle import HudiOracle
+from tests.support.hudi_oracle import HudiFailedError, HudiOracle
 from tests.support.scale import scaled
 
 pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
@@ -146,6 +146,49 @@ def test_hudi_executes_our_pending_clean(hudis: Hudis, tmp_path: Path, kind: str
         assert mine.run_clean(plan.instant).replayed
 
     hudis.each(each)
+
+
+@tables
+@pytest.mark.parametrize("policy", ["commits", "versions"])
+def test_a_moment_before_what_a_clean_retains_is_read_by_us_alone_and_never_with_rows_missing(
+    hudis: Hudis, tmp_path: Path, policy: str, kind: str
+) -> None:
+    """Case 58: Hudi refuses what the clean does not promise, though the files are there; where the
+    clean promises nothing it reads on without those that are gone."""
+    base = tmp_path / "table"
+    table, _ = written(base, kind)
+    name, options, _ = POLICIES[policy]
+    table.clean({"hoodie.clean.policy": name} | options, force=True)
+    timeline = load_timeline(table.context)
+    clean = last_clean(table.context, timeline)
+    assert clean is not None
+    retains = clean.retains
+    moments = [i.time for i in timeline.commits]
+    answers = {moment: _count(table, moment) for moment in moments}
+    assert bool(retains) == (policy == "commits")
+    assert None in answers.values()
+    assert not retains or any(n for moment, n in answers.items() if moment < retains), "nothing is read by us alone"
+
+    def each(oracle: HudiOracle) -> None:
+        missing = 0
+        for moment, mine in answers.items():
+            if moment < retains:
+                with pytest.raises(HudiFailedError, match="Cleaner cleaned up the timestamp"):
+                    oracle.read(base, as__of__instant=moment)
+                continue
+            theirs = oracle.read(base, as__of__instant=moment).num_rows
+            assert mine in (None, theirs)
+            missing += mine is None
+        assert bool(missing) == (not retains)
+
+    hudis.each(each)
+
+
+def _count(table: HudiTable, moment: str) -> int | None:
+    try:
+        return table.scan(as_of=moment).count()
+    except ExpiredError:
+        return None
 
 
 @tables

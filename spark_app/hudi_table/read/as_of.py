@@ -1,10 +1,11 @@
 """Time travel: whether the rows of an instant are still there.
 
-Facts (Hudi 0.15.0): what completed at or before the instant is read. Hudi itself reads on when a
-cleaner has taken slices of that moment, and rows are missing without a word: we refuse instead,
-naming the clean. A clean that has not completed counts too: whatever its plan names may be gone. So
-does a rollback or restore of what had been visible. Cleans are archived before the writes beside
-them, so those of the archive count where a moment lies before all that are on the timeline.
+Facts (Hudi 0.15.0 and 1.1.1): what completed at or before the instant is read. Hudi refuses what
+the newest clean does not retain, by what it says; a clean by file versions says nothing, and behind
+one Hudi reads on without the slices that it took. We refuse where files are gone, naming the clean.
+A clean that has not completed counts too: whatever its plan names may be gone. So does a rollback
+or restore of what had been visible. Cleans are archived before the writes beside them, so those of
+the archive count where a moment lies before all that are on the timeline.
 """
 
 from __future__ import annotations
