@@ -204,7 +204,7 @@ class Checker:
         if event.rows is None:
             counts = ((number, self.state(number), self._open_deletes(number, None)) for number in numbers)
             return next(
-                (n for n, rows, doubt in counts if len(rows) <= (event.count or 0) <= len(rows) + len(doubt)), None
+                (n for n, rows, doubt in counts if len(rows) <= (event.count or 0) <= len(rows.keys() | doubt)), None
             )
         read = {key: (by, time) for key, by, time in event.rows}
         if len(read) != len(event.rows):
@@ -254,7 +254,8 @@ class Checker:
         pin = event.pin
         while True:
             # Of several that met nothing of a key the first explains it no more once it counts as such: the next has to.
-            beyond = set(read.keys() - self.state(number, pin).keys())
+            state = self.state(number, pin)
+            beyond = {key for key, row in read.items() if state.get(key) != row}
             doubt = self._open_deletes(number, pin)
             new = {(doubt[key], key) for key in beyond if key in doubt} - self._applied
             if not new or len(new) < len(beyond):
@@ -271,7 +272,8 @@ class Checker:
     def _open_deletes(self, number: int, pin: str | None) -> dict[str, str]:
         """Of keys that are not there after so many steps the delete that took them, if all that
         did may not have seen the row, which was neither acknowledged nor shown when they began: of
-        several the first."""
+        several the first. So of keys that were written again with a lower ordering value: where the
+        delete has met nothing, the row of before it counts."""
         found: dict[str, str] = {}
         decided: dict[str, int] = {}
 
@@ -285,14 +287,18 @@ class Checker:
 
         for step in self._counted(number, pin):
             event = self._writes.get(step.write)
-            if event is not None and event.kind in REPLACING:
+            if event is None:
+                continue
+            if event.kind in REPLACING:
                 replaced = {self.place(key) for key in event.keys}
                 for key in [
                     key for key in decided if self.place(key) in replaced and (step.write, key) not in self._void
                 ]:
                     take(key, event, sees=step.tells_place and self.steps[decided[key] - 1].tells_place)
-            for key in event.keys if event is not None and event.kind != DROP else ():
-                if event is None or event.kind != "delete":
+            for key in event.keys if event.kind != DROP else ():
+                if event.kind != "delete":
+                    if key in decided and self._writes[self.steps[decided[key] - 1].write].ts > event.ts:
+                        continue
                     decided[key] = self._places[step.instant]
                     found.pop(key, None)
                 elif (step.write, key) not in self._void and key in decided:

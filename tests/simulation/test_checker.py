@@ -225,6 +225,19 @@ def test_a_delete_that_has_seen_a_row_takes_it() -> None:
     assert told.wrong()
 
 
+@pytest.mark.parametrize("begun", [66, 91])
+def test_a_row_that_a_delete_has_not_seen_counts_above_a_later_one_with_a_lower_ordering_value(begun: int) -> None:
+    told = Told()
+    told.write("w4", 65, 90, "T4", ["c"]).ts = 2
+    told.write("w5", begun, 100, "T5", ["c"], "delete")
+    told.write("w6", 101, 110, "T6", ["c"]).ts = 1
+    told.read(111, 112, "a=w3@T3", "b=w2@T2", "c=w4@T4")
+    seen = begun > 90
+    assert bool(told.wrong()) == seen
+    told.read(113, 114, "a=w3@T3", "b=w2@T2", "c=w6@T6")
+    assert told.wrong(), "shown once, it does not go of itself"
+
+
 def test_a_delete_need_not_have_seen_a_row_that_nobody_has_acknowledged_or_shown() -> None:
     """Its writer died once the write was decided, and had not published it."""
 
