@@ -88,13 +88,14 @@ def test_what_waits_near_its_end_is_at_risk_until_it_is_read(place: Place) -> No
 
 
 def test_the_broker_deletes_nothing_before_the_moment_that_is_told(place: Place) -> None:
-    place.topic = place.broker.topic(partitions=1, **{"retention.ms": "12000", "segment.ms": "1000"})
+    place.topic = place.broker.topic(partitions=1, **{"retention.ms": str(HOUR), "segment.ms": "1000"})
     begun(place)
+    place.broker.configure(place.topic, **{"retention.ms": "20000"})
     place.broker.produce(place.topic, [row(i) for i in range(10, 15)], partition=0)
     found = place.apply(place.document(of=RESTS))
     at_least = time.monotonic() + seconds_of(told(found)["retentionRemaining"])
     brokers = Brokers(KafkaSettings(place.broker.address, (place.topic,)), {})
-    eventually(lambda: brokers.extent().topics[place.topic].begin[0] > 10, "the broker has deleted what waited", 60)
+    eventually(lambda: brokers.extent().topics[place.topic].begin[0] > 10, "the broker has deleted what waited", 90)
     assert time.monotonic() >= at_least
     stalled = place.apply(place.document())
     assert condition(stalled, "Stalled")["reason"] == "DataLoss"

@@ -183,6 +183,15 @@ class Broker:
         made[name].result(30)
         return name
 
+    def configure(self, topic: str, **config: str) -> None:
+        """Change settings of a topic; the others stay."""
+        import confluent_kafka.admin as admin
+
+        change = admin.AlterConfigOpType.SET  # type: ignore[attr-defined]
+        entries = [admin.ConfigEntry(name, value, incremental_operation=change) for name, value in config.items()]  # type: ignore[attr-defined]
+        wanted = admin.ConfigResource(admin.ConfigResource.Type.TOPIC, topic, incremental_configs=entries)  # type: ignore[attr-defined]
+        self.admin.incremental_alter_configs([wanted])[wanted].result(30)
+
     def delete(self, topic: str) -> None:
         """Delete a topic, and wait until it is gone."""
         self.admin.delete_topics([topic])[topic].result(30)
