@@ -281,7 +281,8 @@ class History:
         return finding.check is Check.METADATA_TABLE and finding.path in self._gone
 
     def _files(self) -> set[str]:
-        return {str(path.relative_to(self._base)) for path in self._base.rglob("*.parquet")}
+        found = (path.relative_to(self._base) for kind in ("*.parquet", ".*.log.*") for path in self._base.rglob(kind))
+        return {str(path) for path in found if path.parts[0] != ".hoodie"}
 
     def _say(self, by: Writer, what: str) -> None:
         self.steps.append(f"{by.name}: {what}")
