@@ -4,7 +4,8 @@ of Hudi, theirs by us.
 Matrix: {0.15.0, 1.1.1} × {copy-on-write of ours, merge-on-read of Hudi's}: writes of both sides in
 turns, each finding keys by the index that the other has written to last, with updates, inserts,
 deletes, rows that name another partition, and a compaction of the metadata table by either. After
-each turn no key is doubled, and the index agrees with a scan. Omitted: the index by partition,
+each turn no key is doubled, and the index agrees with a scan. A row behind a flagged delete of ours
+and a clustering of 1.1.1's. Omitted: the index by partition,
 which 1.1.1 has too (`test_partitioned_record_index.py`), the partitions `files`, `column_stats` and
 `bloom_filters` (`test_metadata_table.py`).
 """
@@ -19,12 +20,15 @@ import pytest
 from hudi_table.api import open_table
 from hudi_table.metadata.table import read_partitions
 from hudi_table.metadata.validate import differences
+from hudi_table.model.names import IS_DELETED
 from hudi_table.model.table.config import TableType
 from tests.hudi_table.metadata.test_indexes import located, stored
 from tests.interop import ours
 from tests.interop.conftest import Hudis
-from tests.interop.model import Model, rows
+from tests.interop.disorder import unflagged, with_flags
+from tests.interop.model import SCHEMA, Model, rows
 from tests.interop.test_metadata_table import written_by_hudi
+from tests.interop.turns import Kind, Them, Us
 from tests.support.hudi_oracle import HudiOracle
 from tests.support.rows import assert_same_rows
 
@@ -118,3 +122,26 @@ def test_one_that_hudi_built_is_used_and_written_on_by_us(tmp_path: Path, hudis:
         assert_one_place_each(base, model, "Hudi's after ours")
 
     hudis.each(on)
+
+
+@pytest.mark.by_turns("1.1.1")
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_key_that_a_flagged_delete_of_ours_took_comes_back_behind_a_clustering_of_hudis(
+    tmp_path: Path, hudis: Hudis, version: int
+) -> None:
+    """Its clustering keeps what the index says of keys without a row, and its next row goes where
+    the index says: to a file group that is hidden."""
+    base, kind = tmp_path / "table", Kind(version, "MergeOnRead", "record", "plain", True, "us")
+    us, them = Us(base, kind), Them(base, kind, hudis["1.1.1"])
+    us.create(with_flags(SCHEMA))
+    taken = [row | {IS_DELETED: True} for row in rows([3], 2).to_pylist()]
+    with them:
+        us.write("insert", unflagged(rows(range(12), 1, with_flags(SCHEMA))))
+        us.write("upsert", pa.Table.from_pylist(taken, schema=with_flags(SCHEMA)))
+        them.plan("clustering")
+        (instant,) = open_table(base).pending_clusterings()
+        them.execute("clustering", instant)
+        them.write("upsert", unflagged(rows([3], 3, with_flags(SCHEMA))))
+        found = ours.read(base)
+        assert_same_rows(them.read(), found, columns=found.column_names)
+    assert len(found) == 12

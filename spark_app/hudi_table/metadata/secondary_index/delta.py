@@ -26,6 +26,7 @@ from hudi_table.model.metadata_table import SecondaryPartition
 from hudi_table.model.names import RECORD_KEY, parse_base_file, parse_log_file
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.schemas import schema_behind
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_groups import BaseFile, FileSlice, LogFile
 from hudi_table.table.view.file_system_view import FileSystemView
@@ -46,7 +47,7 @@ def pairs_of_commit(
     whole = note_of(ctx, name).whole
     if metadata.compacted or metadata.operation_type in _KEEPING:
         return []
-    pairs = Pairs(ctx, timeline, name)
+    pairs = Pairs(ctx, timeline, name, schema=schema_behind(ctx, metadata, timeline))
     groups: dict[tuple[str, str], list[WriteStat]] = {}
     for stat in metadata.stats:
         groups.setdefault((stat.partition_path, stat.file_id), []).append(stat)

@@ -63,14 +63,21 @@ def note_of(ctx: TableContext, name: SecondaryPartition) -> SecondaryNote:
 class Pairs:
     """The pairs of any slice of one snapshot. Raises UnkeptError if the column is of a type of
     which no index is kept, or its older files hold it under another name. `whole`: whether the
-    index is one of version 1; None as its definition says."""
+    index is one of version 1; None as its definition says. `schema`: the table's columns where they
+    are not those of the snapshot."""
 
     def __init__(
-        self, ctx: TableContext, timeline: Timeline, name: SecondaryPartition, *, whole: bool | None = None
+        self,
+        ctx: TableContext,
+        timeline: Timeline,
+        name: SecondaryPartition,
+        *,
+        whole: bool | None = None,
+        schema: pa.Schema | None = None,
     ) -> None:
         note = note_of(ctx, name)
         self.column = note.column
-        schema = table_schema(ctx, timeline)
+        schema = table_schema(ctx, timeline) if schema is None else schema
         field = None if schema is None or self.column not in schema.names else schema.field(self.column)
         asked = note.whole if whole is None else whole
         if schema is not None and (field is None or not is_kind(field.type, whole=asked)):
@@ -83,7 +90,7 @@ class Pairs:
         kind = pa.string() if field is None or pt.is_large_string(field.type) else field.type
         # A commit may widen the column: files of both widths are read as the wider one.
         wide = pa.int64() if pt.is_integer(kind) else kind
-        self._live = LiveKeys(ctx, timeline, beside=[pa.field(self.column, wide)])
+        self._live = LiveKeys(ctx, timeline, beside=[pa.field(self.column, wide)], schema=schema)
 
     def of(
         self, storage: Storage, item: FileSlice, among: pa.Array | None = None, *, after: str | None = None

@@ -37,7 +37,8 @@ from hudi_table.table.view.file_system_view import FileSlice
 
 class LiveKeys:
     """The keys of any slice of one snapshot of a table, made of their fields where it stores none.
-    Picklable. `beside`: fields of columns that `rows_of` gives too."""
+    Picklable. `beside`: fields of columns that `rows_of` gives too. `schema`: the table's columns
+    where they are not those of the snapshot, as behind a commit that widens one."""
 
     def __init__(
         self,
@@ -46,9 +47,11 @@ class LiveKeys:
         memory_bytes: int = MERGE_BYTES,
         *,
         beside: Sequence[pa.Field] = (),
+        schema: pa.Schema | None = None,
     ) -> None:
         self._visible = VisibleInstants.of(timeline)
-        stored = with_meta(table_schema(ctx, timeline) or pa.schema([]))
+        columns = table_schema(ctx, timeline) if schema is None else schema
+        stored = with_meta(columns or pa.schema([]))
         self._merge = SliceMerge.of(ctx.config, stored)
         needs = self._merge.needs(stored)
         given = {field.name: field for field in beside}

@@ -7,6 +7,7 @@ import pyarrow as pa
 from hudi_table.codec.avro.schema import avro_to_arrow
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.names import ALL_META_COLUMNS
+from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
@@ -25,7 +26,15 @@ def table_avro_schema(ctx: TableContext, timeline: Timeline) -> str | None:
 def table_schema(ctx: TableContext, timeline: Timeline) -> pa.Schema | None:
     """Arrow schema without meta columns, or None for a table that never had one. Raises
     CorruptTableError."""
-    text = table_avro_schema(ctx, timeline)
+    return _parsed(ctx, table_avro_schema(ctx, timeline))
+
+
+def schema_behind(ctx: TableContext, metadata: CommitMetadata, timeline: Timeline) -> pa.Schema | None:
+    """The same once a commit is there whose snapshot was `timeline`."""
+    return _parsed(ctx, metadata.avro_schema or table_avro_schema(ctx, timeline))
+
+
+def _parsed(ctx: TableContext, text: str | None) -> pa.Schema | None:
     if text is None:
         return None
     try:
