@@ -119,7 +119,7 @@ def flagged(value: pa.DataType, *items: tuple[str, int], deleted: bool) -> pa.Ta
 
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_a_flagged_delete_takes_the_entry_with_the_row_and_leaves_it_with_a_newer_one(version: int) -> None:
-    """As Hudi does, whose clustering keeps an entry of a deleted key in a group that it replaces."""
+    """As Hudi has it, whose clustering keeps entries of deleted keys in groups that it replaces."""
     table = opened(by_event_time(version, pa.int64()))
     table.upsert(flagged(pa.int64(), ("k0", 5), ("k1", 6), ("k2", 4), ("k3", 9), deleted=True))
     # On version 6 a base file's row does not look at its ordering value there (case 21 of docs/reference/compatibility.md).

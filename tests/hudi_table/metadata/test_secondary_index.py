@@ -379,15 +379,6 @@ def test_a_column_that_a_write_widens_is_kept(tmp_path: Path) -> None:
     assert differences(seen.context) == []
 
 
-@pytest.mark.parametrize("version", [8, 9])
-def test_it_is_kept_by_a_write_to_logs_that_widens_the_ordering_column(tmp_path: Path, version: int) -> None:
-    base = tmp_path / "t"
-    table = with_index(base, version, "MergeOnRead", ordering_fields="n")
-    wide = numbered(range(3), 2).set_column(SCHEMA.get_field_index("n"), "n", pa.array([2**40, 2**41, 0]))
-    table.upsert(wide)
-    assert_kept(base)
-
-
 def test_one_of_hudi_s_of_another_type_is_no_fault_and_goes_with_the_next_write(tmp_path: Path) -> None:
     base = golden.unpack("v8_rli_sec", tmp_path).base
     table = open_table(base)

@@ -27,6 +27,7 @@ from hudi_table.model.names import METADATA_TABLE
 from hudi_table.model.table.properties import METADATA_PARTITIONS_INFLIGHT
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.properties import replace_properties
+from tests.hudi_table.metadata.test_secondary_index import SCHEMA, assert_kept, numbered, with_index
 
 NAME = "secondary_index_by_value"
 DAY, NOON = date(1969, 12, 30), datetime(1969, 12, 31, 23, 0, 0, 1, tzinfo=UTC)
@@ -216,3 +217,12 @@ def test_a_meta_column_is_no_column_of_an_index(tmp_path: Path) -> None:
     table = made(tmp_path / "t", 9, pa.bool_(), {0: True})
     with pytest.raises(InvalidRequestError, match="the table has no column '_hoodie_record_key'"):
         table.create_index("by_value", "_hoodie_record_key")
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_it_is_kept_by_a_write_to_logs_that_widens_the_ordering_column(tmp_path: Path, version: int) -> None:
+    base = tmp_path / "t"
+    table = with_index(base, version, "MergeOnRead", ordering_fields="n")
+    wide = numbered(range(3), 2).set_column(SCHEMA.get_field_index("n"), "n", pa.array([2**40, 2**41, 0]))
+    table.upsert(wide)
+    assert_kept(base)
