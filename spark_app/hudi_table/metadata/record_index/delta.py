@@ -5,8 +5,8 @@ Facts (measured on Hudi 0.15.0): an entry is the key's partition and file id; re
 blocks. Hudi tells inserted keys alone; here updated ones are recorded again, which changes nothing.
 A key that is recorded and gone in one commit has moved, and is recorded.
 
-A delete in a log that has an ordering value may leave the row if event time decides, so there the
-file group is merged, and the entry stays where the row does. An entry must not name a replaced
+A delete in a log that has an ordering value may leave the row, so its file group is merged, and the
+entry stays where the row does. An entry must not name a replaced
 group, be it of a clustering: Hudi writes the next row there, where nobody sees it, and its own
 clustering leaves the entries of deleted keys as they are (measured on Hudi 1.1.1,
 `tests/interop/test_random_turns.py`). Hudi itself removes the entry (1.1.1) of a key that a flagged
@@ -39,7 +39,7 @@ from hudi_table.metadata.reading import GROUPS_AHEAD
 from hudi_table.metadata.record_index.lookup import Located, RecordShards
 from hudi_table.metadata.records import Entries
 from hudi_table.model.names import COMMIT_TIME, RECORD_KEY, parse_base_file, parse_log_file
-from hudi_table.model.table.config import MergeMode, TableConfig, TableType
+from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.rows.live_keys import LiveKeys
@@ -221,8 +221,7 @@ def _gone(ctx: TableContext, stat: WriteStat) -> Iterator[Lost]:
 
 
 def _taken(ctx: TableContext, metadata: CommitMetadata, time: str, timeline: Timeline) -> list[Lost]:
-    """The keys that flagged deletes in logs took, where event time decides: no row of them is left
-    in their file group."""
+    """The keys that flagged deletes in logs took: no row of them is left in their file group."""
     logs: dict[tuple[str, str], list[LogFile]] = {}
     for stat in metadata.stats if _leaves(ctx.config) else ():
         name = parse_log_file(stat.path.rpartition("/")[2])
@@ -248,8 +247,11 @@ def _taken(ctx: TableContext, metadata: CommitMetadata, time: str, timeline: Tim
 
 
 def _leaves(config: TableConfig) -> bool:
-    """Whether a flagged delete in a log may leave the row."""
-    return config.type is TableType.MERGE_ON_READ and config.merge_mode is MergeMode.EVENT_TIME
+    """Whether a flagged delete in a log may leave the row: by commit time too in version 6, whose
+    log entries compare their ordering values."""
+    later = config.later_merge
+    compared = config.ordering_fields if later is None else later.ordering
+    return config.type is TableType.MERGE_ON_READ and bool(compared)
 
 
 def _compacted(ctx: TableContext, metadata: CommitMetadata, timeline: Timeline) -> Iterator[Lost]:
