@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hudi_table.api import open_table
@@ -278,3 +279,24 @@ def test_what_create_table_drops_of_later_versions_is_seen_and_mended(
 def contents(base: Path) -> dict[Path, bytes]:
     """Every file of the table but those that the local file system's client keeps beside them."""
     return {path: path.read_bytes() for path in base.rglob("*") if path.is_file() and path.suffix != ".crc"}
+
+
+@pytest.mark.parametrize("ordering", ["", "hoodie.datasource.write.precombine.field=ts"])
+def test_a_late_row_wins_in_a_compaction_that_1_0_2_is_called_for_unless_it_is_told_the_ordering_field(
+    tmp_path: Path, releases: Releases, ordering: str
+) -> None:
+    """Case 59, by event time; a compaction within its writes is right."""
+    base, oracle, kind = tmp_path / "table", releases["1.0.2"], Kind(8, "MergeOnRead", "simple", "plain", False, "them")
+    them, schema = Them(base, kind, oracle), schema_for("1.0.2")
+    late = pa.Table.from_pylist([row | {"ts": 500} for row in rows([1], 2, schema).to_pylist()], schema=schema)
+    with them:
+        them.write("insert", rows(range(6), 1, schema))
+        them.write("upsert", late)
+        before = oracle.read(base)
+        assert_same_rows(ours.read(base), rows(range(6), 1, schema))
+        them.plan("compaction")
+        (instant,) = open_table(base).services.compaction().pending()
+        told = ",".join(["hoodie.metadata.enable=false", "hoodie.write.table.version=8", *filter(None, [ordering])])
+        oracle.sql(f"CALL run_compaction(op => 'run', timestamp => {instant}, path => '{base}', options => '{told}')")
+        after = {row["id"]: row["ts"] for row in oracle.read(base).to_pylist()}
+    assert after == {row["id"]: row["ts"] for row in before.to_pylist()} | ({} if ordering else {"k001": 500})

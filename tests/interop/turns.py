@@ -280,6 +280,9 @@ class Them:
         told = self._told() | INDEX_OPTIONS[self._kind.index] | {"hoodie.datasource.write.recordkey.field": "id"}
         if service == "compaction":
             told |= AT_ONCE
+            if self._oracle.version == "1.0.2":
+                # Case 59: this procedure does not go by the ordering field of the table.
+                told["hoodie.datasource.write.precombine.field"] = "ts"
         elif self._kind.index == "consistent":
             told |= CLUSTERING | SPLIT | self._told()
         elif self._oracle.version == "0.15.0":
