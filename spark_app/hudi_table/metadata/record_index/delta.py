@@ -6,11 +6,10 @@ blocks. Hudi tells inserted keys alone; here updated ones are recorded again, wh
 A key that is recorded and gone in one commit has moved, and is recorded.
 
 A delete in a log that has an ordering value may leave the row, so its file group is merged, and the
-entry stays where the row does. An entry must not name a replaced
-group, be it of a clustering: Hudi writes the next row there, where nobody sees it, and its own
-clustering leaves the entries of deleted keys as they are (measured on Hudi 1.1.1,
-`tests/interop/test_random_turns.py`). Hudi itself removes the entry (1.1.1) of a key that a flagged
-delete takes.
+entry stays where the row does. Hudi 1.1.1 removes the entry of a key that a flagged delete takes,
+too, and relies on that: its clustering leaves entries of keys without a row as they are, and its
+next row of such a key goes to the group that was replaced, where nobody sees it
+(`tests/interop/test_record_index.py`). So no entry may name a replaced group.
 
 Inserts look no key up, and indexes that are not global only in one partition. A key that is in
 another file group already would be in two, and the index has one place for it: nothing would follow
@@ -214,7 +213,7 @@ def _gone(ctx: TableContext, stat: WriteStat) -> Iterator[Lost]:
     group = (stat.partition_path, stat.file_id)
     name = parse_base_file(stat.path.rpartition("/")[2])
     if name is None:
-        yield group, _deleted_keys(ctx, stat.path, flagged=None if not _leaves(ctx.config) else False)
+        yield group, _deleted_keys(ctx, stat.path, flagged=False if _leaves(ctx.config) else None)
         return
     before = _base_keys(ctx, _path_before(ctx, stat), None)
     yield group, before.filter(pc.invert(pc.is_in(before, _base_keys(ctx, stat.path, None))))
