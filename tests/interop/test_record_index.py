@@ -5,9 +5,9 @@ Matrix: {0.15.0, 1.1.1} × {copy-on-write of ours, merge-on-read of Hudi's}: wri
 turns, each finding keys by the index that the other has written to last, with updates, inserts,
 deletes, rows that name another partition, and a compaction of the metadata table by either. After
 each turn no key is doubled, and the index agrees with a scan. A row behind a flagged delete of ours
-and a clustering of 1.1.1's. Omitted: the index by partition,
-which 1.1.1 has too (`test_partitioned_record_index.py`), the partitions `files`, `column_stats` and
-`bloom_filters` (`test_metadata_table.py`).
+and a clustering of 1.1.1's. Omitted: the index by partition, which 1.1.1 has too
+(`test_partitioned_record_index.py`), the partitions `files`, `column_stats` and `bloom_filters`
+(`test_metadata_table.py`).
 """
 
 from __future__ import annotations
@@ -133,15 +133,16 @@ def test_a_key_that_a_flagged_delete_of_ours_took_comes_back_behind_a_clustering
     the index says: to a file group that is hidden."""
     base, kind = tmp_path / "table", Kind(version, "MergeOnRead", "record", "plain", True, "us")
     us, them = Us(base, kind), Them(base, kind, hudis["1.1.1"])
-    us.create(with_flags(SCHEMA))
+    schema = with_flags(SCHEMA)
+    us.create(schema)
     taken = [row | {IS_DELETED: True} for row in rows([3], 2).to_pylist()]
     with them:
-        us.write("insert", unflagged(rows(range(12), 1, with_flags(SCHEMA))))
-        us.write("upsert", pa.Table.from_pylist(taken, schema=with_flags(SCHEMA)))
+        us.write("insert", unflagged(rows(range(12), 1, schema)))
+        us.write("upsert", pa.Table.from_pylist(taken, schema=schema))
         them.plan("clustering")
         (instant,) = open_table(base).pending_clusterings()
         them.execute("clustering", instant)
-        them.write("upsert", unflagged(rows([3], 3, with_flags(SCHEMA))))
+        them.write("upsert", unflagged(rows([3], 3, schema)))
         found = ours.read(base)
         assert_same_rows(them.read(), found, columns=found.column_names)
     assert len(found) == 12

@@ -114,8 +114,8 @@ MUTANTS = (
         name="a key that has been deleted stays in the index",
         bug="#13996",
         file="metadata/record_index/delta.py",
-        old="    if not stat.num_deletes:\n        return",
-        new="    if stat:\n        return",
+        old="deleted = _no_more(self.ctx, lost, self.shards)",
+        new="deleted = _no_more(self.ctx, [], self.shards)",
         test="hudi_table/metadata/test_record_index.py::test_every_later_write_keeps_it",
     ),
 )

@@ -18,7 +18,7 @@ from it any more, so it ends with that commit. An index by partition has one in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -46,7 +46,7 @@ from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import schema_behind
 from hudi_table.table.timeline.timeline import Timeline
-from hudi_table.table.view.file_groups import LogFile
+from hudi_table.table.view.file_groups import LogFile, written_logs
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 
 CLUSTER = "CLUSTER"
@@ -207,42 +207,45 @@ def _row_locations(ctx: TableContext, stat: WriteStat, time: str, *, whole: bool
 
 
 def _gone(ctx: TableContext, stat: WriteStat) -> Iterator[Lost]:
-    """The keys that a file lost."""
-    if not stat.num_deletes:
-        return
-    group = (stat.partition_path, stat.file_id)
-    name = parse_base_file(stat.path.rpartition("/")[2])
-    if name is None:
-        yield group, _deleted_keys(ctx, stat.path, flagged=False if _leaves(ctx.config) else None)
+    """The keys that a base file lost."""
+    if not stat.num_deletes or parse_base_file(stat.path.rpartition("/")[2]) is None:
         return
     before = _base_keys(ctx, _path_before(ctx, stat), None)
-    yield group, before.filter(pc.invert(pc.is_in(before, _base_keys(ctx, stat.path, None))))
+    yield (
+        (stat.partition_path, stat.file_id),
+        before.filter(pc.invert(pc.is_in(before, _base_keys(ctx, stat.path, None)))),
+    )
 
 
 def _taken(ctx: TableContext, metadata: CommitMetadata, time: str, timeline: Timeline) -> list[Lost]:
-    """The keys that flagged deletes in logs took: no row of them is left in their file group."""
-    logs: dict[tuple[str, str], list[LogFile]] = {}
-    for stat in metadata.stats if _leaves(ctx.config) else ():
-        name = parse_log_file(stat.path.rpartition("/")[2])
-        if name is not None and not name.cdc:
-            log = LogFile(stat.path, stat.file_size_in_bytes, name)
-            logs.setdefault((stat.partition_path, stat.file_id), []).append(log)
-    deleting = {(stat.partition_path, stat.file_id) for stat in metadata.stats if stat.num_deletes} & logs.keys()
-    if not deleting:
-        return []
-    slices = FileSystemView(ctx, timeline).latest_slices(sorted({partition for partition, _ in deleting}))
+    """The keys that deletes in logs took. Where one may leave the row, its file group is merged."""
+    logs, engine = written_logs(metadata.stats), LocalEngine(GROUPS_AHEAD)
+    groups = sorted({(stat.partition_path, stat.file_id) for stat in metadata.stats if stat.num_deletes} & logs.keys())
+    deletes = dict(zip(groups, engine.map(lambda group: _deletes(ctx, logs[group]), groups), strict=True))
+    doubtful = {group for group, (_, ordered) in deletes.items() if ordered and _leaves(ctx.config)}
+    if not doubtful:
+        return [(group, keys) for group, (keys, _) in deletes.items()]
+    slices = FileSystemView(ctx, timeline).latest_slices(sorted({partition for partition, _ in doubtful}))
+    before = {(item.partition, item.file_id): item for item in slices}
     live = LiveKeys(ctx, timeline, schema=schema_behind(ctx, metadata, timeline)).after(time)
 
-    def taken(item: FileSlice) -> Lost:
-        group = (item.partition, item.file_id)
-        mine = sorted(logs[group], key=lambda log: log.sort_key)
-        found = [_deleted_keys(ctx, log.path, flagged=True) for log in mine]
-        keys = pa.chunked_array(found, pa.string()).combine_chunks()
-        for seen in live.of(ctx.storage, replace(item, logs=(*item.logs, *mine))) if len(keys) else ():
-            keys = keys.filter(pc.invert(pc.is_in(keys, value_set=seen)))
+    def taken(group: tuple[str, str]) -> Lost:
+        keys, _ = deletes[group]
+        item = before.get(group) if group in doubtful else None
+        if item is not None:
+            for seen in live.of(ctx.storage, replace(item, logs=(*item.logs, *logs[group]))):
+                keys = keys.filter(pc.invert(pc.is_in(keys, value_set=seen)))
         return group, keys
 
-    return LocalEngine(GROUPS_AHEAD).map(taken, [item for item in slices if (item.partition, item.file_id) in deleting])
+    return engine.map(taken, groups)
+
+
+def _deletes(ctx: TableContext, logs: Iterable[LogFile]) -> tuple[pa.Array, bool]:
+    """The keys of the deletes in logs, and whether any has an ordering value."""
+    blocks = [block for log in logs for block in _blocks(ctx, log.path) if block.type is BlockType.DELETE]
+    found = [_of_block(ctx, block) for block in blocks]
+    keys = pa.chunked_array([each.keys for each in found], pa.string()).combine_chunks()
+    return keys, any(each.ordering.null_count < len(each.keys) for each in found)
 
 
 def _leaves(config: TableConfig) -> bool:
@@ -346,18 +349,6 @@ def _log_keys(ctx: TableContext, path: str) -> pa.Array:
     """The keys of a log's rows."""
     rows = (BlockType.AVRO, BlockType.PARQUET)
     found = [_block_keys(ctx, block) for block in _blocks(ctx, path) if block.type in rows]
-    return pa.chunked_array(found, pa.string()).combine_chunks()
-
-
-def _deleted_keys(ctx: TableContext, path: str, *, flagged: bool | None) -> pa.Array:
-    """The keys of a log's deletes: of those that have an ordering value, of the others, or of
-    all."""
-    found = []
-    for block in _blocks(ctx, path):
-        if block.type is BlockType.DELETE:
-            deletes = _of_block(ctx, block)
-            among = None if flagged is None else pc.equal(deletes.ordering.is_valid(), flagged)
-            found.append(deletes.keys if among is None else deletes.keys.filter(among))
     return pa.chunked_array(found, pa.string()).combine_chunks()
 
 

@@ -23,12 +23,12 @@ from hudi_table.codec.metadata.entries import secondary_entries
 from hudi_table.metadata.records import Entries
 from hudi_table.metadata.secondary_index.pairs import Pairs, note_of
 from hudi_table.model.metadata_table import SecondaryPartition
-from hudi_table.model.names import RECORD_KEY, parse_base_file, parse_log_file
+from hudi_table.model.names import RECORD_KEY, parse_base_file
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import schema_behind
 from hudi_table.table.timeline.timeline import Timeline
-from hudi_table.table.view.file_groups import BaseFile, FileSlice, LogFile
+from hudi_table.table.view.file_groups import BaseFile, FileSlice, LogFile, written_logs
 from hudi_table.table.view.file_system_view import FileSystemView
 
 _KEEPING = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
@@ -51,13 +51,14 @@ def pairs_of_commit(
     groups: dict[tuple[str, str], list[WriteStat]] = {}
     for stat in metadata.stats:
         groups.setdefault((stat.partition_path, stat.file_id), []).append(stat)
-    replaced = set(metadata.replaced_groups)
+    replaced, logs = set(metadata.replaced_groups), written_logs(metadata.stats)
     touched = sorted({partition for partition, _ in groups.keys() | replaced})
     slices = FileSystemView(ctx, timeline).latest_slices(touched) if touched else []
     before = {(item.partition, item.file_id): item for item in slices}
     added, gone = [], []
     for group in sorted(groups.keys() | replaced):
-        old, new = _Group(ctx, pairs, before.get(group), groups.get(group, []), time).pairs()
+        wrote = groups.get(group, [])
+        old, new = _Group(ctx, pairs, before.get(group), wrote, logs.get(group, ()), time).pairs()
         if group in replaced and group not in groups:
             new = _NOTHING
         added.append(_without(new, old))
@@ -74,15 +75,16 @@ class _Group:
     """A file group that a commit has written to, or hidden."""
 
     def __init__(
-        self, ctx: TableContext, pairs: Pairs, before: FileSlice | None, stats: Sequence[WriteStat], time: str
+        self,
+        ctx: TableContext,
+        pairs: Pairs,
+        before: FileSlice | None,
+        stats: Sequence[WriteStat],
+        logs: tuple[LogFile, ...],
+        time: str,
     ) -> None:
-        self._ctx, self._pairs, self._before, self._time = ctx, pairs, before, time
-        self._bases = [stat for stat in stats if parse_base_file(_name(stat)) is not None]
-        found = [(stat, parse_log_file(_name(stat))) for stat in stats]
-        logs = [
-            LogFile(stat.path, stat.file_size_in_bytes, log) for stat, log in found if log is not None and not log.cdc
-        ]
-        self._logs = sorted(logs, key=lambda log: log.sort_key)
+        self._ctx, self._pairs, self._before, self._logs, self._time = ctx, pairs, before, logs, time
+        self._bases = [stat for stat in stats if parse_base_file(stat.path.rpartition("/")[2]) is not None]
 
     def pairs(self) -> tuple[pa.Array, pa.Array]:
         """Its pairs before and behind the commit, those alone that may differ."""
@@ -97,14 +99,14 @@ class _Group:
 
     def _after(self, stat: WriteStat) -> FileSlice:
         base = BaseFile(stat.path, stat.partition_path, stat.file_id, self._time, stat.file_size_in_bytes)
-        return FileSlice(stat.partition_path, stat.file_id, self._time, base, tuple(self._logs))
+        return FileSlice(stat.partition_path, stat.file_id, self._time, base, self._logs)
 
     def _with_logs(self) -> FileSlice:
         if self._before is not None:
             item = self._before
             return FileSlice(item.partition, item.file_id, item.instant, item.base, (*item.logs, *self._logs))
         path, log = self._logs[0].path, self._logs[0].name
-        return FileSlice(path.rpartition("/")[0], log.file_id, self._time, None, tuple(self._logs))
+        return FileSlice(path.rpartition("/")[0], log.file_id, self._time, None, self._logs)
 
     def _log_keys(self) -> Iterator[pa.Array]:
         """The keys that its new logs name, of rows and of deletes."""
@@ -116,10 +118,6 @@ class _Group:
                     elif block.type in (BlockType.AVRO, BlockType.PARQUET):
                         keys = read_rows(source, block, [RECORD_KEY])[RECORD_KEY]
                         yield keys.combine_chunks().cast(pa.string())
-
-
-def _name(stat: WriteStat) -> str:
-    return stat.path.rpartition("/")[2]
 
 
 def _without(pairs: pa.Array, others: pa.Array) -> pa.Array:

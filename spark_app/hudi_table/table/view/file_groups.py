@@ -18,6 +18,7 @@ from typing import Protocol
 
 from hudi_table.errors import UnsupportedTableError
 from hudi_table.model.names import LogFileName, instant_of_token, parse_base_file, parse_log_file, parse_other_format
+from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.timeline.timeline import Timeline
 
@@ -83,6 +84,18 @@ class LogFile:
     def sort_key(self) -> tuple[str, int, str]:
         """The order in which logs of one file group apply."""
         return (comparable_time(self.name.base_instant), self.name.version, self.name.token or "")
+
+
+def written_logs(stats: Iterable[WriteStat]) -> dict[tuple[str, str], tuple[LogFile, ...]]:
+    """The logs of rows and deletes that a commit wrote, by partition and file id, in the order in
+    which they apply."""
+    found: dict[tuple[str, str], list[LogFile]] = {}
+    for stat in stats:
+        name = parse_log_file(stat.path.rpartition("/")[2])
+        if name is not None and not name.cdc:
+            log = LogFile(stat.path, stat.file_size_in_bytes, name)
+            found.setdefault((stat.partition_path, stat.file_id), []).append(log)
+    return {group: tuple(sorted(logs, key=lambda log: log.sort_key)) for group, logs in found.items()}
 
 
 def next_log_version(logs: Sequence[LogFile], instant: str, is_committed: Callable[[str], bool]) -> int:
