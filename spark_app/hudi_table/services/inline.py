@@ -3,9 +3,11 @@ for them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
-from hudi_table.errors import InvalidRequestError
+from hudi_table.errors import HudiError, InvalidRequestError, UnavailableError, WriteConflictError
 from hudi_table.model.options.known import boolean_option
 from hudi_table.services.archiving.inline import archive_inline, check_archiving
 from hudi_table.services.cleaning.inline import clean_inline, cleans_itself
@@ -17,6 +19,7 @@ from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.index_learn import remember
 
+_LOG = logging.getLogger("hudi_table")
 ENABLED = "hoodie.table.services.enabled"
 """False: none of them runs, whatever else the options say. The metadata table and the index are no
 services."""
@@ -45,12 +48,33 @@ def run_inline(
 ) -> None:
     """What the options ask after the write of instant `committed`: merge, rewrite, drop what has
     expired, clean, archive, in this order, for each leaves work to the next; then the index learns
-    what came of it. An error says that the write itself stands."""
+    what came of it.
+
+    Of what passes by itself a later write does it, and it is logged alone: whoever is told to try
+    again would write the rows again. Any other error says that the write itself stands.
+    """
     keep_metadata_inline(ctx, options)
     if boolean_option(options, ENABLED):
-        compact_inline(ctx, committed, options, engine, max_memory=max_memory)
-        cluster_inline(ctx, committed, options, engine, max_memory=max_memory)
-        drop_expired_inline(ctx, committed, options, engine)
-        clean_inline(ctx, committed, options, engine)
-        archive_inline(ctx, committed, options)
+        with _behind(committed, "compaction"):
+            compact_inline(ctx, options, engine, max_memory=max_memory)
+        with _behind(committed, "clustering"):
+            cluster_inline(ctx, options, engine, max_memory=max_memory)
+        with _behind(committed, "dropping of partitions that have expired"):
+            drop_expired_inline(ctx, options, engine)
+        with _behind(committed, "clean"):
+            clean_inline(ctx, options, engine)
+        with _behind(committed, "archiving"):
+            archive_inline(ctx, options)
     remember(ctx, committed, options)
+
+
+@contextmanager
+def _behind(committed: str, what: str) -> Iterator[None]:
+    stands = f"the write of {committed} is committed; only the {what} after it failed"
+    try:
+        yield
+    except (UnavailableError, WriteConflictError) as error:
+        _LOG.warning("%s, which a later write does: %s", stands, error)
+    except HudiError as error:
+        error.add_note(f"{stands}, run it again")
+        raise

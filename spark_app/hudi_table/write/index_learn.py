@@ -26,6 +26,7 @@ from hudi_table.write.checks.request import resolve_index
 from hudi_table.write.workload import FileGroupTask, Mode
 
 _log = logging.getLogger("hudi_table")
+_FAULTS = (HudiError, pa.ArrowException, OSError, MemoryError)
 
 
 @relists
@@ -37,7 +38,7 @@ def remember(ctx: TableContext, committed: str, options: Mapping[str, str]) -> N
     try:
         index, _ = resolve_index(ctx.config, options)
         index.learn(lambda: snapshot(ctx, LocalEngine()))
-    except HudiError as error:
+    except _FAULTS as error:
         _log.warning("the write of %s is committed; its index did not take it in: %s", committed, error)
 
 
@@ -66,7 +67,7 @@ def tell_written(
 
     try:
         index.wrote(ctx.storage, written)
-    except HudiError as error:
+    except _FAULTS as error:
         _log.warning("a write of %s is committed; its index did not take it in: %s", ctx.base_path, error)
 
 

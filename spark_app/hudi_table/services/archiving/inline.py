@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hudi_table.errors import HudiError
 from hudi_table.services.archiving.execute import archive
 from hudi_table.services.archiving.policy import ArchivePolicy, wants_archiving
 from hudi_table.table.timeline.context import TableContext
@@ -18,13 +17,7 @@ def check_archiving(options: Mapping[str, str]) -> None:
         ArchivePolicy.parse(options)
 
 
-def archive_inline(ctx: TableContext, committed: str, options: Mapping[str, str]) -> None:
-    """What the options ask after the write of instant `committed`. An error says that the write
-    itself stands."""
-    if not wants_archiving(options):
-        return
-    try:
+def archive_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
+    """What the options ask after a write."""
+    if wants_archiving(options):
         archive(ctx, options)
-    except HudiError as error:
-        error.add_note(f"the write of {committed} is committed; only the archiving after it failed, run it again")
-        raise

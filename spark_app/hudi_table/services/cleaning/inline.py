@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hudi_table.errors import HudiError
 from hudi_table.model.options.known import boolean_option
 from hudi_table.model.service.services import ServiceRequest
 from hudi_table.services.cleaning.policy import AUTOMATIC, CleanOptions
@@ -26,13 +25,7 @@ def cleans_itself(options: Mapping[str, str]) -> bool:
     return is_on
 
 
-def clean_inline(ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine) -> None:
-    """What the options ask after the write of instant `committed`. An error says that the write
-    itself stands."""
-    if not cleans_itself(options):
-        return
-    try:
+def clean_inline(ctx: TableContext, options: Mapping[str, str], engine: Engine) -> None:
+    """What the options ask after a write."""
+    if cleans_itself(options):
         CleaningService(ctx, ServiceRequest(options)).run(engine=engine)
-    except HudiError as error:
-        error.add_note(f"the write of {committed} is committed; only the clean after it failed, run it again")
-        raise

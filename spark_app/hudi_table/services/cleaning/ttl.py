@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import ClassVar, Self
 
-from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError, ObjectNotFoundError
+from hudi_table.errors import InvalidOptionError, InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.counts import counted
 from hudi_table.model.given import checked_call
 from hudi_table.model.names import PARTITION_METADATA, join
@@ -127,16 +127,10 @@ def drop_expired(ctx: TableContext, options: Mapping[str, str], engine: Engine) 
     return write(ctx, None, request, engine)
 
 
-def drop_expired_inline(ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine) -> None:
-    """What `hoodie.partition.ttl.inline` asks after the write of instant `committed`. An error says
-    that the write itself stands."""
-    if not boolean_option(options, TTL_INLINE):
-        return
-    try:
+def drop_expired_inline(ctx: TableContext, options: Mapping[str, str], engine: Engine) -> None:
+    """What `hoodie.partition.ttl.inline` asks after a write."""
+    if boolean_option(options, TTL_INLINE):
         drop_expired(ctx, options, engine)
-    except HudiError as error:
-        error.add_note(f"the write of {committed} is committed; only dropping expired partitions failed, run it again")
-        raise
 
 
 def _last_writes(view: FileSystemView) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hudi_table.errors import HudiError, InvalidOptionError
+from hudi_table.errors import InvalidOptionError
 from hudi_table.model.options.known import boolean_option
 from hudi_table.model.service.services import ServiceRequest
 from hudi_table.services.clustering.schedule import clustering_choice
@@ -28,17 +28,10 @@ def check_clustering(ctx: TableContext, options: Mapping[str, str]) -> None:
         clustering_choice(ctx, options, force=False)
 
 
-def cluster_inline(
-    ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine, *, max_memory: int
-) -> None:
-    """What the options ask after the write of instant `committed`. An error says that the write
-    itself stands."""
+def cluster_inline(ctx: TableContext, options: Mapping[str, str], engine: Engine, *, max_memory: int) -> None:
+    """What the options ask after a write."""
     request = ServiceRequest(options, max_memory=max_memory)
-    try:
-        if boolean_option(options, SCHEDULE_INLINE):
-            ClusteringService(ctx, request, Cadence.EVERY_COMMIT).schedule()
-        if boolean_option(options, INLINE):
-            ClusteringService(ctx, request, Cadence.INLINE).run(engine=engine)
-    except HudiError as error:
-        error.add_note(f"the write of {committed} is committed; only the clustering after it failed, run it again")
-        raise
+    if boolean_option(options, SCHEDULE_INLINE):
+        ClusteringService(ctx, request, Cadence.EVERY_COMMIT).schedule()
+    if boolean_option(options, INLINE):
+        ClusteringService(ctx, request, Cadence.INLINE).run(engine=engine)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 
-from hudi_table.errors import HudiError, InvalidOptionError
+from hudi_table.errors import InvalidOptionError
 from hudi_table.model.options.known import boolean_option, warn_of
 from hudi_table.model.service.services import ServiceRequest
 from hudi_table.model.table.config import TableType
@@ -34,11 +34,8 @@ def check_compaction(ctx: TableContext, options: Mapping[str, str]) -> None:
                 warn_of(f"option {key!r} does nothing here: table {ctx.config.name!r} is copy-on-write and has no logs")
 
 
-def compact_inline(
-    ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine, *, max_memory: int
-) -> None:
-    """What the options ask after the write of instant `committed`. An error says that the write
-    itself stands."""
+def compact_inline(ctx: TableContext, options: Mapping[str, str], engine: Engine, *, max_memory: int) -> None:
+    """What the options ask after a write."""
     if ctx.config.type is not TableType.MERGE_ON_READ:
         return
 
@@ -48,14 +45,10 @@ def compact_inline(
 
     request = ServiceRequest(options, max_memory=max_memory)
     compaction, of_logs = CompactionService(ctx, request), LogCompactionService(ctx, request)
-    try:
-        if boolean_option(options, INLINE) or boolean_option(options, SCHEDULE_INLINE):
-            compaction.schedule()
-        if boolean_option(options, INLINE):
-            run(compaction)
-        if boolean_option(options, LOG_INLINE):
-            of_logs.schedule()
-            run(of_logs)
-    except HudiError as error:
-        error.add_note(f"the write of {committed} is committed; only the compaction after it failed, run it again")
-        raise
+    if boolean_option(options, INLINE) or boolean_option(options, SCHEDULE_INLINE):
+        compaction.schedule()
+    if boolean_option(options, INLINE):
+        run(compaction)
+    if boolean_option(options, LOG_INLINE):
+        of_logs.schedule()
+        run(of_logs)
