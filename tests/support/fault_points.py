@@ -10,7 +10,13 @@ from functools import partial
 from pathlib import Path
 
 from hudi_table.api import HudiTable
-from hudi_table.errors import CommitStateUnknownError, HudiError
+from hudi_table.errors import (
+    CommitStateUnknownError,
+    HudiError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    OutcomeUnknownError,
+)
 from hudi_table.table.store.ports import Storage
 from tests.support import hudi_rs
 from tests.support.crashes import SCHEMA, Rows, copied, dump, opened, read, rows, shape_of
@@ -23,6 +29,8 @@ FAULTS = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.TORN, Fault.LOST_REPLY)
 CHANGES = frozenset({"put", "put_if_absent", "delete", "close_write"})
 """The calls that change what a store holds. A stream that was begun and not ended leaves
 nothing."""
+SIGNALS = (ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError)
+"""What the storage tells the library, and the library nobody."""
 SUSPECTS = (900.0, 0.0)
 """After how many seconds whoever comes next takes a write for dead: this one not, or at once."""
 
@@ -119,6 +127,8 @@ def attempt(operate: Callable[[], object]) -> str:
         return "crashed"
     except CommitStateUnknownError:
         return "unknown"
+    except SIGNALS as signal:
+        raise AssertionError("a signal of the storage left the library") from signal
     except HudiError:
         return "failed"
     return "succeeded"

@@ -1,4 +1,5 @@
-"""`hudictl export`: what it writes, what it says, and what it refuses."""
+"""`hudictl export`: what it writes, what it says, what it refuses, and what it does where replies
+are lost."""
 
 from __future__ import annotations
 
@@ -11,6 +12,10 @@ import pytest
 
 from hudi_table import create_table, open_table
 from hudi_table.cli import main
+from hudi_table.errors import UnavailableError
+from hudi_table.read.output.export import export
+from tests.support.faults import Fault, FaultPlan, FaultyStorage
+from tests.support.tables import memory_storage
 
 ROWS = pa.table({"id": ["a", "b", "c"], "city": ["x", "y", "x"], "n": [1, 2, 3]})
 
@@ -59,3 +64,17 @@ def test_what_the_table_or_the_target_lacks_is_named(
         assert main(["export", base, str(tmp_path / "a"), "--query", query, "--limit", "2"]) == 2
         assert "limit is 2 and only some changes would be exported" in capsys.readouterr().err
     assert not (tmp_path / "a").exists()
+
+
+def test_a_reply_that_is_lost_ends_it_with_what_to_do_and_that_of_the_last_file_is_asked_for_again() -> None:
+    def exported_to(store: FaultyStorage) -> None:
+        export(ROWS.to_reader(), store, "parquet", ["city"], {}, lambda: "1")
+
+    def lost(at: int) -> FaultyStorage:
+        return FaultyStorage(memory_storage(), FaultPlan(at, Fault.LOST_REPLY, only=lambda call: call.writes))
+
+    exported_to(counted := lost(99))
+    for call in counted.plan.calls[:-1]:
+        with pytest.raises(UnavailableError, match="the store did not confirm a request"):
+            exported_to(lost(call.number))
+    exported_to(lost(len(counted.plan.calls)))

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from hudi_table.codec.text.json_lines import json_lines
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, ObjectExistsError
 from hudi_table.model.names import escape_partition_value, join
+from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Storage
 
 FORMS = ("parquet", "csv", "jsonl")
@@ -119,6 +120,7 @@ class _Files:
             sink.abort(error)
 
 
+@retry.confirmed()
 def export(
     rows: pa.RecordBatchReader,
     target: Storage,
@@ -150,7 +152,8 @@ def export(
         files.abort(error)
         raise
     result = ExportResult(target.base_path, count, files.count, next_since())
-    target.put(DONE, json.dumps({"rows": count, "files": files.count, "nextSince": result.next_since}).encode())
+    done = {"rows": count, "files": files.count, "nextSince": result.next_since}
+    retry.put(target, DONE, json.dumps(done).encode())
     return result
 
 

@@ -21,6 +21,7 @@ from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.services.bootstrapping.checks import FULL_RECORD
 from hudi_table.sources.imports.parquet import ParquetFolder
 from hudi_table.table.bootstrap.sources import BASE_PATH
+from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Storage
 from hudi_table.write.checks.request import prepare
 from hudi_table.write.keygen.table_keys import TableKeys
@@ -73,7 +74,7 @@ def write_file(work: Work, number: int, file: SourceFile, instant: str) -> Write
     data = pa.schema([]) if skeleton else settings.schema
     path, rows = join(partition, str(name)), 0
     meta = [pa.field(column, pa.string()) for column in META_COLUMNS]
-    with work.storage.open_write(path) as sink:
+    with retry.confirmed(), work.storage.open_write(path) as sink:
         with BaseFileWriter(
             sink,
             pa.schema([*meta, *data]),

@@ -8,6 +8,7 @@ from datetime import timedelta
 from hudi_table.errors import ObjectExistsError
 from hudi_table.model.job.checkpoint import Checkpoint, digest_file_of, key_of, with_digest_file
 from hudi_table.model.names import INGEST
+from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import store_now
@@ -27,11 +28,12 @@ def store_digests(ctx: TableContext, ingest: str, before: Checkpoint | None, che
         return checkpoint
     wanted, data = found
     assert wanted.digest_file is not None
+    path = wanted.digest_file.path
     try:
-        ctx.storage.put_if_absent(wanted.digest_file.path, data)
+        retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, data))
     except ObjectExistsError:
         # Its name says what it holds.
-        ctx.storage.put(wanted.digest_file.path, data)
+        retry.put(ctx.storage, path, data)
     _sweep(
         ctx, ingest, {s.path for each in (before, wanted) if each is not None and (s := each.digest_file) is not None}
     )
@@ -50,4 +52,4 @@ def _sweep(ctx: TableContext, ingest: str, kept: set[str]) -> None:
         text = commit_metadata(ctx, instant).extra_metadata.get(key_of(ingest))
         old.discard((digest_file_of(text) if text is not None else None) or "")
     for path in sorted(old):
-        ctx.storage.delete(path)
+        retry.delete(ctx.storage, path)

@@ -36,7 +36,11 @@ def stage_rows(storage: Storage, name: str, batches: Iterable[pa.RecordBatch], s
     if first is None:
         return None
     path = join(STAGED, name)
-    with storage.open_write(path) as sink, pa.ipc.new_stream(sink, schema, options=_OPTIONS) as writer:
+    with (
+        retry.confirmed(),
+        storage.open_write(path) as sink,
+        pa.ipc.new_stream(sink, schema, options=_OPTIONS) as writer,
+    ):
         writer.write_batch(conform(first, schema))
         for batch in filled:
             writer.write_batch(conform(batch, schema))

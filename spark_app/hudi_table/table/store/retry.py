@@ -171,6 +171,16 @@ def until_confirmed(request: Callable[[], T], *, attempts_max: int = ATTEMPTS_MA
     raise UnavailableError(f"the store did not confirm a request in {attempts_max} attempts: {last.message}") from last
 
 
+@contextlib.contextmanager
+def confirmed() -> Iterator[None]:
+    """For requests that are not sent again. Raises UnavailableError where the store did not confirm
+    one."""
+    try:
+        yield
+    except OutcomeUnknownError as error:
+        raise UnavailableError(f"the store did not confirm a request: {error.message}", path=error.path) from error
+
+
 def put(storage: Storage, path: str, data: bytes) -> None:
     """Put, repeated until confirmed: the same bytes at the same path change nothing."""
     until_confirmed(lambda: storage.put(path, data))

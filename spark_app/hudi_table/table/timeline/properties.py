@@ -112,7 +112,7 @@ def remove_properties(storage: Storage, config: TableConfig) -> bool:
         return False
     # The copy before the properties: properties without one are those of a table that has none yet.
     for path in (*beside, kept_properties.KEPT, PROPERTIES):
-        storage.delete(path)
+        retry.delete(storage, path)
     return True
 
 

@@ -6,19 +6,23 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hudi_table.api import HudiTable, open_table
-from hudi_table.errors import InvalidOptionError, UnsupportedTableError
+from hudi_table.errors import InvalidOptionError, UnavailableError, UnsupportedTableError
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit import transaction
+from hudi_table.table.commit.beside.heartbeat import Heartbeat
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import draw_instant
 from tests.hudi_table.table.commit.test_locking import PATIENT, base, heartbeats, row, theirs, values
+from tests.support.faults import Fault, FaultPlan, FaultyStorage
 
 __all__ = ["base"]
 INTERVAL, MISSES = "hoodie.client.heartbeat.interval_in_ms", "hoodie.client.heartbeat.tolerable.misses"
@@ -44,6 +48,16 @@ def instants(monkeypatch: pytest.MonkeyPatch, drawn: Callable[[list[str]], None]
 
     monkeypatch.setattr(transaction, "draw_instant", drawing)
     return found
+
+
+@pytest.mark.parametrize("times", [1, 9])
+def test_the_first_heartbeat_of_an_executor_is_sent_again_where_its_reply_is_lost(base: Path, times: int) -> None:
+    lost = FaultPlan(1, Fault.LOST_REQUEST, times=times)
+    ctx = open_table(base, lock=PATIENT).context
+    away = replace(ctx, storage=FaultyStorage(ctx.storage, lost))
+    told = pytest.raises(UnavailableError, match="did not confirm a request") if times > 1 else nullcontext()
+    with told, Heartbeat(away, "20260101000000000").beats():
+        assert [path.name for path in heartbeats(base)] == ["20260101000000000"]
 
 
 def test_a_claim_that_is_drawn_again_leaves_no_heartbeat(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,7 @@ class Heartbeat:
         pause = self._pause()
         if self.ctx.lock is not None and not self.shown:
             # An executor's, of which there may be several.
-            self._put()
+            retry.until_confirmed(self._put)
 
         def beat() -> None:
             while not done.wait(pause):
