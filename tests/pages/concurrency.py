@@ -166,6 +166,7 @@ FAULTS = (
         (
             f"{_PERMIT}::test_a_lost_decision_is_read_back_and_published",
             f"{_PERMIT}::test_a_writer_that_slept_over_an_unknown_decision_reports_that_it_does_not_know",
+            f"{_COMMIT}/test_transaction.py::test_a_store_that_refuses_to_be_asked_again_does_not_tell_that_the_lost_request_was_not_done",
         ),
     ),
     Case(

@@ -14,8 +14,9 @@ from functools import partial
 
 from hudi_table.errors import (
     CommitStateUnknownError,
+    CorruptTableError,
+    HudiError,
     ObjectExistsError,
-    ObjectNotFoundError,
     OutcomeUnknownError,
     UnavailableError,
     WriteAbortedError,
@@ -103,6 +104,7 @@ class Decider:
                 seen = self._confirm_tail(seen, requested_at)
                 entry = self._entry(kind, claimed, file, data, max(newest, self.time))
                 self._refuse_if_lock_is_lost(requested_at)
+                is_repeated = requested_at is not None
                 requested_at = self.ctx.clock.boot_seconds() if requested_at is None else requested_at
                 try:
                     chain.put_entry(self.ctx, sequence + 1, entry)
@@ -110,6 +112,13 @@ class Decider:
                     return entry, requested_at
                 except (ObjectExistsError, OutcomeUnknownError):
                     occupant = self._lost_slot(sequence + 1)
+                except HudiError as error:
+                    if not is_repeated:
+                        raise
+                    # Of this request nothing comes; the one before it may be done yet.
+                    raise self._unknown(
+                        f"when a reply was lost, and the store refused to be asked again ({error.message})"
+                    ) from error
             if occupant is None:
                 continue
             if (occupant.instant, occupant.attempt, occupant.kind) == (self.time, self.attempt, kind):
@@ -165,10 +174,12 @@ class Decider:
     def _lost_slot(self, number: int) -> ChainEntry | None:
         try:
             return self._look(number)
-        except UnavailableError as error:
+        except CorruptTableError:
+            raise
+        except HudiError as error:
             raise CommitStateUnknownError(
-                f"the store stopped answering while chain entry {number} was read: whether {self.time} is committed "
-                "is not known here; read the timeline before writing again",
+                f"the store stopped answering while chain entry {number} was read ({error.message}): whether {self.time} is "
+                "committed is not known here; read the timeline before writing again",
                 base_path=self.ctx.base_path,
                 instant=self.time,
             ) from error
@@ -219,10 +230,12 @@ class Decider:
                 raise (late if ahead else overtaken)(self.ctx, self.time)
             if not is_certain and entry.kind is Kind.COMMIT and not counts(self.ctx, entry):
                 raise taken_back_meanwhile(self.ctx, self.time)
-        except (UnavailableError, ObjectNotFoundError) as error:
+        except (WriteConflictError, CorruptTableError):
+            raise
+        except HudiError as error:
             raise CommitStateUnknownError(
-                f"{self.time} is decided but the store stopped answering before it was published; the next write or "
-                "`recover` publishes it, do not write these rows again",
+                f"{self.time} is decided and was not published ({error.message}); the next write or `recover` publishes it, do not "
+                "write these rows again",
                 base_path=self.ctx.base_path,
                 instant=self.time,
             ) from error

@@ -203,11 +203,9 @@ class Transaction:
 
     def _clear(self, marks: Marks) -> None:
         """The markers have served; if they cannot be deleted now a later recovery deletes them."""
-        try:
-            beats = [self.heartbeat.path] if self.heartbeat.shown else []
+        beats = [self.heartbeat.path] if self.heartbeat.shown else []
+        with suppress(HudiError):
             self.ctx.storage.delete_all([*dict.fromkeys([*marks.objects, *self.right.marks.objects]), *beats])
-        except (UnavailableError, OutcomeUnknownError):
-            return
 
 
 def write_action(config: TableConfig) -> Action:

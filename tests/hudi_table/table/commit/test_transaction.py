@@ -2,7 +2,7 @@
 
 Aspects: instants only grow; a claim is exclusive; lost chain slots are read and materialised;
 conflicts are found by touches; an aborted instant never commits; a decided one is published by
-anybody.
+anybody; of what was decided, or may be, nobody is told that it was not done.
 """
 
 from __future__ import annotations
@@ -10,14 +10,23 @@ from __future__ import annotations
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import pyarrow as pa
 import pytest
 
 from hudi_table.api import create_table, open_table
-from hudi_table.errors import WriteAbortedError, WriteConflictError
+from hudi_table.errors import (
+    AccessDeniedError,
+    CommitStateUnknownError,
+    HudiError,
+    OutcomeUnknownError,
+    UnavailableError,
+    WriteAbortedError,
+    WriteConflictError,
+)
 from hudi_table.model.names import MarkerType
-from hudi_table.model.timeline.chain import Kind
+from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.instants import Action, State, planner_claim
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.publish import materialise
@@ -25,7 +34,8 @@ from hudi_table.table.commit.transaction import begin, begin_plan
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSystemView
-from tests.support.tables import TestClock, commit_buckets, finish, new_context, reopen, write_file
+from tests.support.faults import FaultPlan, FaultyStorage
+from tests.support.tables import TestClock, commit_buckets, finish, memory_storage, new_context, reopen, write_file
 
 
 def visible_instants(ctx):
@@ -298,3 +308,51 @@ def test_a_process_that_sleeps_between_listing_and_publication_lists_again(monke
     materialise(sleeper, entry)
     assert not sleeps
     assert [i.time for i in load_timeline(ctx).commits] == [last]
+
+
+@pytest.mark.parametrize("refusal", [UnavailableError("no space left"), AccessDeniedError("the token has expired")])
+def test_a_store_that_refuses_to_be_asked_again_does_not_tell_that_the_lost_request_was_not_done(
+    refusal: HudiError, monkeypatch: pytest.MonkeyPatch
+):
+    commit_buckets(ctx := new_context(), [0])
+    txn = begin(ctx, Action.COMMIT)
+    stats = [write_file(txn, 0)]
+    put_entry = chain.put_entry
+    lost: list[tuple[int, ChainEntry]] = []
+
+    def lost_then_refused(ctx, sequence, entry):
+        if lost:
+            raise refusal
+        lost.append((sequence, entry))
+        raise OutcomeUnknownError("no reply")
+
+    monkeypatch.setattr(chain, "put_entry", lost_then_refused)
+    with pytest.raises(CommitStateUnknownError, match=refusal.message):
+        finish(txn, stats, [0])
+    monkeypatch.undo()
+    put_entry(ctx, *lost[0])
+    commit_buckets(other := reopen(ctx.storage), [1])
+    assert txn.time in {i.time for i in load_timeline(other).commits}
+
+
+@pytest.mark.parametrize("refused", [".commit", "delete_all"])
+def test_credentials_that_expire_behind_the_decision_do_not_make_it_a_failure(refused: str):
+    class Expires(FaultyStorage):
+        def put_if_absent(self, path, data):
+            if path.endswith(refused):
+                raise AccessDeniedError("the token has expired", path=path)
+            super().put_if_absent(path, data)
+
+        def delete_all(self, paths):
+            if refused == "delete_all":
+                raise AccessDeniedError("the token may not delete")
+            super().delete_all(paths)
+
+    store = memory_storage()
+    commit_buckets(new_context(store), [0])
+    txn = begin(reopen(Expires(store, FaultPlan())), Action.COMMIT)
+    told = pytest.raises(CommitStateUnknownError, match="has expired") if refused == ".commit" else nullcontext()
+    with told:
+        finish(txn, [write_file(txn, 0)], [0])
+    commit_buckets(other := reopen(store), [1])
+    assert txn.time in {i.time for i in load_timeline(other).commits}
