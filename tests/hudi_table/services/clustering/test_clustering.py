@@ -12,15 +12,13 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
-from hudi_table.model.timeline.instants import Action, planner_claim
+from hudi_table.model.timeline.instants import Action
 from hudi_table.services.clustering.execute import run_clustering
-from hudi_table.services.inline import run_inline
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.clustering_plans import clustering_body, pending_clusterings
 from tests.hudi_table.write.test_conflicts import Meanwhile
 from tests.support.crashes import copied, opened
-from tests.support.faults import Fault, FaultPlan, FaultyStorage
 from tests.support.written import INDEXES, contents, keys, last_commit, meta_rows, new_table, rows, slices
 
 PLAN = "hoodie.clustering.plan.strategy."
@@ -298,27 +296,6 @@ class TestModes:
         with pytest.raises(InvalidRequestError, match="bucket index"):
             buckets.upsert(rows(("a", "x", 1)), options=INLINE)
         assert [set(load_timeline(each.context).files) for each in (buckets, made)] == [{"hoodie.properties"}] * 2
-
-    def test_an_error_after_the_commit_says_that_the_write_stands(self) -> None:
-        made = new_table()
-        self.inserted(made, 0, {})
-        options = INLINE | {PLAN + "sort.columns": "nope", INLINE_COMMITS: "1"}
-        with pytest.raises(InvalidOptionError, match="'nope' is no column") as raised:
-            run_inline(made.context, "20260101000000000", options, LocalEngine(), max_memory=1 << 20)
-        assert "is committed; only the clustering" in raised.value.__notes__[0]
-
-    def test_a_store_that_is_away_after_the_commit_makes_nobody_write_the_rows_again(
-        self, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        made = new_table()
-        claims = FaultPlan(1, Fault.UNAVAILABLE, times=9, only=lambda call: planner_claim("") in call.path)
-        away = HudiTable(replace(made.context, storage=FaultyStorage(made.context.storage, claims)))
-        self.inserted(away, 0, SEMI)
-        assert claims.fired
-        assert contents(made) == [("k0", "x", 0)]
-        assert "is committed; only the clustering after it failed, which a later write does" in caplog.text
-        self.inserted(made, 1, SEMI)
-        assert pending(made)
 
     @pytest.mark.parametrize("inline", [INLINE, SEMI])
     def test_an_order_that_the_table_will_not_have_is_refused_before_anything_is_written(
