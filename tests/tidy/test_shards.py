@@ -155,6 +155,7 @@ def test_of_functions_those_that_ran_make_a_result_old(
     ran = ["hudi_table.one", "hudi_table.one:Kept.runs", "hudi_table.one:runs"]
     monkeypatch.setattr(shard_sources, "ROOT", tmp_path)
     monkeypatch.setattr(shard_sources, "files_of", lambda *_: (name,))
+    monkeypatch.setattr(shard_sources, "tracked", tuple)
     monkeypatch.setattr(shard_sources, "_pins", dict)
     (tmp_path / name).parent.mkdir(parents=True)
     digests = []
@@ -180,6 +181,7 @@ def test_a_comment_does_not_make_a_result_old_and_a_changed_number_does(
     name, args = "tests/soak/one.py", ["tests/soak"]
     monkeypatch.setattr(shard_sources, "ROOT", tmp_path)
     monkeypatch.setattr(shard_sources, "files_of", lambda *_: (name,))
+    monkeypatch.setattr(shard_sources, "tracked", tuple)
     (tmp_path / "tests" / "soak").mkdir(parents=True)
     digests = []
     for code in (
@@ -207,6 +209,7 @@ def test_of_settings_those_of_what_runs_make_a_result_old(
 ) -> None:
     monkeypatch.setattr(shard_sources, "ROOT", tmp_path)
     monkeypatch.setattr(shard_sources, "files_of", lambda *_: (name,))
+    monkeypatch.setattr(shard_sources, "tracked", tuple)
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     digests = []
     for text in (before, after):
