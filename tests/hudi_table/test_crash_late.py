@@ -10,7 +10,7 @@ Omitted: streams that are lost as they end, which arrive at no other moment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
@@ -30,45 +30,28 @@ STREAMS = frozenset({"open_write", "close_write"})
 
 
 class Late(FaultyStorage):
-    """The request number `at` is lost; behind it those are refused that `refused` says."""
+    """Calls end with the error that `meets` gives them. What ends in an unknown outcome can arrive
+    later."""
 
-    def __init__(self, inner: Storage, at: int, refused: Callable[[Call], bool]) -> None:
+    def __init__(self, inner: Storage, meets: Callable[[Call], HudiError | None]) -> None:
         super().__init__(inner, FaultPlan())
-        self.at, self.refused = at, refused
-        self.lost: Callable[[], object] = int
+        self.meets = meets
+        self.lost: Callable[[], object] | None = None
 
-    def _call(
-        self,
-        method: str,
-        path: str,
-        action: Callable[[], T],
-        *,
-        torn: Callable[[], object] | None = None,
-        foreign: Callable[[], object] | None = None,
-    ) -> T:
+    def _call(self, method: str, path: str, action: Callable[[], T], **unused: object) -> T:
         super()._call(method, path, lambda: None)
-        call = self.plan.calls[-1]
-        if call.number == self.at:
+        error = self.meets(self.plan.calls[-1])
+        if isinstance(error, OutcomeUnknownError):
             self.lost = action
-            raise OutcomeUnknownError(f"the reply to {method} {path} is lost", path=path)
-        if call.number > self.at and self.refused(call):
-            raise UnavailableError(f"{method} {path} is refused", path=path)
+        if error is not None:
+            raise error
         return action()
 
     def arrives(self) -> None:
         """What was lost is done now, as far as it still can be."""
-        with suppress(HudiError):
-            self.lost()
-
-
-class Expires(Late):
-    """From the request number `at` on all are denied."""
-
-    def _call(self, method: str, path: str, action: Callable[[], T], **more: object) -> T:
-        FaultyStorage._call(self, method, path, lambda: None)
-        if len(self.plan.calls) >= self.at:
-            raise AccessDeniedError(f"{method} {path}: the token has expired", path=path)
-        return action()
+        if self.lost is not None:
+            with suppress(HudiError):
+                self.lost()
 
 
 REFUSALS: dict[str, Callable[[Call], bool]] = {
@@ -78,10 +61,23 @@ REFUSALS: dict[str, Callable[[Call], bool]] = {
 }
 
 
-def calls_of(start: Storage, operate: Callable[[Storage], object]) -> Iterator[Call]:
+def lost(at: Call, refused: str, call: Call) -> HudiError | None:
+    """The call `at` is lost, and behind it what `REFUSALS` says is refused."""
+    if call.number == at.number:
+        return OutcomeUnknownError(f"the reply to {call} is lost")
+    behind = call.number > at.number and REFUSALS[refused](call)
+    return UnavailableError(f"{call} is refused") if behind else None
+
+
+def denied(since: Call, call: Call) -> HudiError | None:
+    """That call and all behind it are denied."""
+    return AccessDeniedError(f"{call}: the token has expired") if call.number >= since.number else None
+
+
+def calls_of(start: Storage, operate: Callable[[Storage], object]) -> list[Call]:
     counted = FaultPlan()
     operate(FaultyStorage(copied(start), counted))
-    yield from counted.calls
+    return counted.calls
 
 
 @pytest.mark.parametrize("refused", REFUSALS)
@@ -89,32 +85,32 @@ def calls_of(start: Storage, operate: Callable[[Storage], object]) -> Iterator[C
 @pytest.mark.parametrize("layout", [LAYOUTS[0], LATER_LOGS], ids=str)
 def test_what_failed_without_a_doubt_does_not_come_with_a_request_that_was_lost(layout, name, refused, figure):
     start, operate = prepared(layout), on_table(OPERATIONS[name][0])
-    lost = [call for call in calls_of(start, operate) if call.method in WRITES - STREAMS]
-    for call in lost if scale() > 1 else lost[len(refused) % 2 :: 2]:
-        store = Late(copied(start), call.number, REFUSALS[refused])
+    calls = [call for call in calls_of(start, operate) if call.method in WRITES - STREAMS]
+    for call in calls:
+        store = Late(copied(start), partial(lost, call, refused))
         outcome = attempt(partial(operate, store))
-        check(store, layout, name, outcome, f"{call} lost, then {refused} refused, {outcome}")
-    figure(len(lost), "late requests")
+        check(store, call, layout, name, outcome, f"{call} lost, then {refused} refused, {outcome}")
+    figure(len(calls), "late requests")
 
 
 @pytest.mark.parametrize("name", ["insert", "upsert"])
 @pytest.mark.parametrize("layout", [LAYOUTS[0], LATER_LOGS], ids=str)
 def test_credentials_that_expire_at_any_call_leave_the_old_table_unless_the_write_says_otherwise(layout, name, figure):
     start, operate = prepared(layout), on_table(OPERATIONS[name][0])
-    found = list(calls_of(start, operate))
-    for call in found if scale() > 1 else found[len(name) % 2 :: 2]:
-        store = Expires(copied(start), call.number, REFUSALS["nothing else"])
+    calls = calls_of(start, operate)
+    for call in calls:
+        store = Late(copied(start), partial(denied, call))
         outcome = attempt(partial(operate, store))
-        check(store, layout, name, outcome, f"denied from {call} on, {outcome}")
-    figure(len(found), "expiries")
+        check(store, call, layout, name, outcome, f"denied from {call} on, {outcome}")
+    figure(len(calls), "expiries")
 
 
-def check(store: Late, layout: Layout, name: str, outcome: str, where: str) -> None:
+def check(store: Late, call: Call, layout: Layout, name: str, outcome: str, where: str) -> None:
     """What was lost arrives before the next write, or behind it."""
     left, old, new = store.inner, read(prepared(layout)), frozenset(OPERATIONS[name][1](layout))
     check_outcome(read(left), old, new, outcome, where)
-    for suspect in SUSPECTS if scale() > 1 else (SUSPECTS[store.at % 2],):
-        for is_first in (True, False):
+    for suspect in SUSPECTS if scale() > 1 else (SUSPECTS[call.number % 2],):
+        for is_first in (True, False) if store.lost is not None else (True,):
             store.inner = copied(left)
             for step in (store.arrives, partial(write_next, store.inner, suspect))[:: 1 if is_first else -1]:
                 step()
