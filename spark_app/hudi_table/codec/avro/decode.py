@@ -26,6 +26,8 @@ from hudi_table.codec.avro.types import AvroField
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
 _VARINT_BYTES = 10
+DECIMAL_BYTES = 16
+"""Bytes of a decimal128's number."""
 _WORD = 8
 _NEAR_BYTES = 1 << 20
 _SIZES = {"boolean": 1, "float": 4, "double": 8}
@@ -150,7 +152,7 @@ class Cursor:
             after = begin + lengths
             if (lengths < 0).any() or (after > stops).any():
                 raise MalformedError(f"field {field.name} has a length that leaves its record")
-            column = self._texts(begin, lengths, field.type) if wanted else None
+            column = self._sized(begin, lengths, field) if wanted else None
         elif field.wire == "record":
             inside = Cursor(self._buffer, at.copy(), stops, self._padded)
             columns = [inside.column(child, wanted) for child in field.children]
@@ -242,6 +244,19 @@ class Cursor:
         self.at = after
         return True
 
+    def _sized(self, begin: Places, lengths: Places, field: AvroField) -> pa.Array:
+        if not pt.is_decimal(field.type):
+            return self._texts(begin, lengths, field.type)
+        if len(lengths) and int(lengths.max()) > DECIMAL_BYTES:
+            raise MalformedError(f"field {field.name} holds a decimal of {lengths.max()} bytes, beyond {field.type}")
+        wide = unscaled(self._bytes, begin, lengths)
+        found = pa.Array.from_buffers(field.type, len(begin), [None, pa.py_buffer(wide)])
+        try:
+            found.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise MalformedError(f"field {field.name} holds a decimal beyond {field.type}: {error}") from error
+        return found
+
     def _texts(self, begin: Places, lengths: Places, kind: pa.DataType) -> pa.Array:
         """Values and the gaps between them are one array over the buffer as it is; every other
         element is taken."""
@@ -282,6 +297,18 @@ class Cursor:
         return pa.Array.from_buffers(field.type, len(at), [None, pa.py_buffer(data.tobytes())])
 
 
+def unscaled(data: Bytes, starts: Places, sizes: Places) -> Bytes:
+    """Big-endian two's complements that lie in `data`, of up to `DECIMAL_BYTES` each, as a row of
+    that many bytes in the order of Arrow's decimals; of no byte is zero."""
+    back = np.arange(DECIMAL_BYTES)
+    inside = back < sizes[:, None]
+    data = data if len(data) else np.zeros(1, np.uint8)
+    at = np.where(inside, (starts + sizes)[:, None] - 1 - back, 0)
+    negative = (data[np.minimum(starts, len(data) - 1)] & 0x80).astype(bool) & (sizes > 0)
+    wide: Bytes = np.where(inside, data[at], np.where(negative, 0xFF, 0).astype(np.uint8)[:, None])
+    return np.ascontiguousarray(wide)
+
+
 def _lowest(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """The lowest bit alone; 0 where there is none."""
     return bits & (~bits + _ONE)
@@ -304,9 +331,9 @@ def _as_type(numbers: Places, field: AvroField) -> pa.Array:
 def _decimals(data: Bytes, kind: pa.DataType) -> pa.Array:
     """Big-endian two's complement of up to 16 bytes to decimal128."""
     rows, size = data.shape
-    if size > 16:
+    if size > DECIMAL_BYTES:
         raise MalformedError(f"a decimal of {size} bytes is beyond {kind}")
-    wide = np.zeros((rows, 16), dtype=np.uint8)
+    wide = np.zeros((rows, DECIMAL_BYTES), dtype=np.uint8)
     wide[:, :size] = data[:, ::-1]
     wide[:, size:] = np.where(data[:, :1] & 0x80, 0xFF, 0)
     return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(wide.tobytes())])

@@ -73,8 +73,7 @@ def _encoded(values: pa.Array, field: AvroField, prefix: bytes) -> _Parts:
         narrow = pa.int32() if field.wire == "int" else pa.int64()
         return [varints(values.view(narrow).to_numpy().astype(np.int64), prefix)]
     if field.wire in ("string", "bytes"):
-        data = values.cast(pa.large_binary() if not pt.is_string(values.type) else pa.large_string())
-        data = data.view(pa.large_binary())
+        data = _unscaled(values) if pt.is_decimal(values.type) else _data(values)
         return [_lengths(data, prefix), data]
     if field.wire == "record":
         inside = zip(values.flatten(), field.children, strict=True)
@@ -83,6 +82,24 @@ def _encoded(values: pa.Array, field: AvroField, prefix: bytes) -> _Parts:
             *(part for item, child in inside for part in _column(item, child)),
         ]
     return [_fixed_width(_bytes_of(values, field), prefix)]
+
+
+def _data(values: pa.Array) -> pa.Array:
+    wide = values.cast(pa.large_binary() if not pt.is_string(values.type) else pa.large_string())
+    return wide.view(pa.large_binary())
+
+
+def _unscaled(values: pa.Array) -> pa.Array:
+    """Decimals as the shortest big-endian two's complement of their unscaled numbers (Avro 1.11,
+    "Decimal" on bytes)."""
+    data = _numbers_of(values)[:, ::-1]
+    sign = (data[:, :1] >> 7) * np.uint8(0xFF)
+    # The number begins at its first byte that is not the sign's, or one before, whose first bit tells the sign.
+    number = data != sign
+    first = np.where(number.any(axis=1), number.argmax(axis=1), data.shape[1])
+    ahead = data[np.arange(len(data)), np.minimum(first, data.shape[1] - 1)] >> 7 != sign[:, 0] >> 7
+    first = np.minimum(first - (ahead & (first < data.shape[1])), data.shape[1] - 1)
+    return _binary(data[np.arange(data.shape[1]) >= first[:, None]], data.shape[1] - first)
 
 
 def _lengths(values: pa.Array, prefix: bytes) -> pa.Array | pa.Scalar:
@@ -102,10 +119,19 @@ def _bytes_of(values: pa.Array, field: AvroField) -> npt.NDArray[np.uint8]:
         width = 4 if field.wire == "float" else 8
         found = values.to_numpy().astype(f"<f{width}").view(np.uint8).reshape(rows, width)
         return found
-    width = 16 if pt.is_decimal(values.type) else field.size
-    raw = np.frombuffer(values.buffers()[1], np.uint8)[values.offset * width : (values.offset + rows) * width]
-    data = raw.reshape(rows, width)
-    return data[:, : field.size][:, ::-1] if pt.is_decimal(values.type) else data
+    if pt.is_decimal(values.type):
+        return _numbers_of(values)[:, : field.size][:, ::-1]
+    return _cells(values, field.size)
+
+
+def _numbers_of(values: pa.Array) -> npt.NDArray[np.uint8]:
+    """The unscaled numbers of decimals, the lowest byte first."""
+    return _cells(values, 16)
+
+
+def _cells(values: pa.Array, width: int) -> npt.NDArray[np.uint8]:
+    raw = np.frombuffer(values.buffers()[1], np.uint8)
+    return raw[values.offset * width : (values.offset + len(values)) * width].reshape(len(values), width)
 
 
 def _fixed_width(data: npt.NDArray[np.uint8], prefix: bytes) -> pa.Array:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_table.codec.avro.decode import DECIMAL_BYTES, unscaled
 from hudi_table.sources.formats.decoder import first_bad
 
 DECIMAL_PRECISION_MAX = 38
@@ -27,7 +28,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAYS = ((date.min - _EPOCH.date()).days, (date.max - _EPOCH.date()).days)
 _MICROS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
 _INFINITE = pa.array(["infinity", "-infinity"])
-_WIDE, _SURE = 16, 15
+_SURE = DECIMAL_BYTES - 1
 """Bytes of a decimal of Arrow, and those of a number that surely has no more digits than it may
 have."""
 _SIX = np.full(256, 255, np.uint8)
@@ -154,13 +155,8 @@ def binary(raw: pa.Array, null_infinite: bool) -> pa.Array:
 
 def _numbers(found: Bytes, valid: pa.Array, kind: pa.DataType) -> pa.Array:
     """Unscaled numbers of up to 16 bytes as decimals; nothing is checked."""
-    back = np.arange(_WIDE)
-    inside = back < found.sizes[:, None]
-    at = np.where(inside, (found.starts + found.sizes)[:, None] - 1 - back, 0)
-    data = found.data if len(found.data) else np.zeros(1, np.uint8)
-    negative = (data[np.minimum(found.starts, len(data) - 1)] & 0x80).astype(bool) & (found.sizes > 0)
-    wide = np.where(inside, data[at], np.where(negative, 0xFF, 0).astype(np.uint8)[:, None])
-    return pa.Array.from_buffers(kind, len(valid), [valid.buffers()[1], pa.py_buffer(np.ascontiguousarray(wide))])
+    wide = unscaled(found.data, found.starts, found.sizes)
+    return pa.Array.from_buffers(kind, len(valid), [valid.buffers()[1], pa.py_buffer(wide)])
 
 
 def decimals(kind: pa.DataType) -> Reader:
@@ -171,7 +167,7 @@ def decimals(kind: pa.DataType) -> Reader:
         if pt.is_decimal(raw.type):
             return cast(raw, kind)
         found = bytes_of(raw)
-        refuse(pa.array(found.sizes > _WIDE), raw, f"{{}} has more digits than {kind} holds")
+        refuse(pa.array(found.sizes > DECIMAL_BYTES), raw, f"{{}} has more digits than {kind} holds")
         values = _numbers(found, raw.is_valid(), kind)
 
         def checked(some: pa.Array) -> pa.Array:

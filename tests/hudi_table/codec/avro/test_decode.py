@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -27,6 +28,7 @@ FIELDS: list[tuple[str, Any]] = [
     ("text", "string"),
     ("text_or_none", ["null", "string"]),
     ("bytes_or_none", ["null", "bytes"]),
+    ("amount_or_none", ["null", {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2}]),
     ("flag_or_none", ["null", "boolean"]),
     ("double", "double"),
     ("double_or_none", ["null", "double"]),
@@ -46,6 +48,7 @@ RECORDS = st.fixed_dictionaries(
         "text": TEXTS,
         "text_or_none": st.none() | TEXTS,
         "bytes_or_none": st.none() | st.binary(max_size=70),
+        "amount_or_none": st.none() | st.integers(-(10**27), 10**27).map(lambda n: Decimal(n).scaleb(-2)),
         "flag_or_none": st.none() | st.booleans(),
         "double": st.floats(allow_nan=False),
         "double_or_none": st.none() | st.floats(allow_nan=False),

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_table.codec.avro.encode import varints
+from hudi_table.codec.avro.decode import MalformedError, decode_flat
+from hudi_table.codec.avro.encode import encode_flat, varints
 from hudi_table.codec.avro.schema import arrow_to_avro, meta_fields
 from hudi_table.codec.avro.types import flat_fields
 from hudi_table.codec.log.blocks import INSTANT_TIME, SCHEMA, BlockType, encode_block, rollback_block, scan_blocks
@@ -105,6 +106,64 @@ def test_flat_rows_have_the_bytes_of_fastavro_and_come_back(rows: list[dict[str,
     plain = given_rows.set_column(position, "at", given_rows.column("at").cast(pa.int64()))
     assert content == fastavro_content(plain, schema)
     assert read_rows(source, block).equals(given_rows)
+
+
+ON_BYTES = json.dumps(
+    {
+        "type": "record",
+        "name": "t",
+        "fields": [
+            {"name": name, "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": p, "scale": s}]}
+            for name, p, s in (("price", 10, 2), ("wide", 38, 18))
+        ],
+    }
+)
+"""Decimals as Confluent's serializers and schema providers of Hudi's streamer have them."""
+
+
+@settings(max_examples=200)
+@given(st.lists(ROW, min_size=1, max_size=20))
+def test_decimals_on_bytes_are_numbers_to_fastavro_and_come_back(rows: list[dict[str, Any]]) -> None:
+    given_rows = table(rows).select(["price", "wide"])
+    source, block = only_block(avro_block(given_rows, ON_BYTES, "1"))
+    records, parsed = (
+        io.BytesIO(source.getvalue()[block.content_offset + 8 :]),
+        fastavro.parse_schema(json.loads(ON_BYTES)),
+    )
+    found = []
+    for _ in rows:
+        records.read(4)
+        with localcontext(WIDE):
+            found.append(fastavro.schemaless_reader(records, parsed, None))
+    assert found == given_rows.to_pylist()
+    assert read_rows(source, block).equals(given_rows)
+
+
+@pytest.mark.parametrize(
+    ("number", "stored"),
+    [(0, "00"), (127, "7f"), (128, "0080"), (-1, "ff"), (-128, "80"), (-129, "ff7f"), (-256, "ff00"), (51, "33")],
+)
+def test_a_decimal_on_bytes_is_as_short_as_java_has_it(number: int, stored: str) -> None:
+    fields = flat_fields(ON_BYTES)
+    assert fields is not None
+    price = pa.array([None, Decimal(number).scaleb(-2)], pa.decimal128(10, 2)).slice(1)
+    (record,) = encode_flat(pa.table({"price": price}), fields[:1])
+    assert record.as_py()[2:].hex() == stored
+
+
+def test_digits_and_numbers_beyond_the_precision_of_a_decimal_on_bytes_are_told_apart() -> None:
+    fields = flat_fields(ON_BYTES)
+    assert fields is not None
+
+    def read(number: bytes) -> pa.Table:
+        record = bytes([2, 2 * len(number)]) + number
+        return decode_flat(pa.py_buffer(record), np.array([0]), np.array([len(record)]), fields[:1], {"price"})
+
+    assert read(b"12").to_pylist() == [{"price": Decimal("125.94")}]
+    assert read(b"").to_pylist() == [{"price": Decimal("0.00")}]
+    for beyond in ((10**10).to_bytes(5, "big"), bytes(17)):
+        with pytest.raises(MalformedError, match="price holds a decimal"):
+            read(beyond)
 
 
 @given(st.lists(ROW, min_size=1, max_size=5), st.lists(st.sampled_from([*FLAT.names, "other"]), unique=True))
