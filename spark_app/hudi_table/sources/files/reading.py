@@ -12,6 +12,7 @@ from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidSchemaError
 from hudi_table.model.job.checkpoint import SourceFile
 from hudi_table.model.names import ALL_META_COLUMNS
+from hudi_table.sources.formats.unions import check_exact
 from hudi_table.table.store.ports import Storage
 
 BATCH_ROWS = 131_072
@@ -58,6 +59,7 @@ def unified_schema(schemas: Mapping[str, pa.Schema]) -> pa.Schema:
     for path, schema in schemas.items():
         plain = pa.schema([field for field in schema if field.name not in ALL_META_COLUMNS])
         try:
+            check_exact([unified, plain])
             unified = pa.unify_schemas([unified, plain], promote_options="permissive")
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise InvalidSchemaError(

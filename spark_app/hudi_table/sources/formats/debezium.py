@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError
 from hudi_table.model.table.merging import UNAVAILABLE
 from hudi_table.sources.formats.columns import BadValueError, fields_of, refuse
@@ -28,6 +29,7 @@ from hudi_table.sources.formats.decoder import Settled, UndecodableError
 from hudi_table.sources.formats.dialects import LSN, OPERATION, Dialect, check_connectors
 from hudi_table.sources.formats.envelopes import NO_EVENT, Envelopes, Group
 from hudi_table.sources.formats.markers import NO_MARKER, StoredRows, filled, is_untold
+from hudi_table.sources.formats.unions import together
 
 _MARKERS = pa.array([UNAVAILABLE, base64.b64encode(UNAVAILABLE.encode()).decode()])
 _CHANGES = "_lakeops_changes"
@@ -76,7 +78,7 @@ class DebeziumDecoder:
         if len(found) == 1:
             return self._as_wanted(found[0], known)
         try:
-            joined = pa.concat_tables(found, promote_options="permissive")
+            joined = together(found)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             last = max(int(group.places[0]) for group in groups)
             raise UndecodableError(last, f"its columns do not fit those before it: {error}") from error
@@ -133,12 +135,14 @@ class DebeziumDecoder:
             if wanted is None or wanted == field.type:
                 continue
             try:
-                rows = rows.set_column(number, field.name, rows.column(number).cast(wanted))
+                column = rows.column(number).cast(asked) if asked is not None else _kept(rows, field.name, wanted)
+                rows = rows.set_column(number, field.name, column)
+            except InvalidDataError:
+                continue  # the column's own type stands: who evolves the table widens it, or refuses the column
             except pa.ArrowException as error:
-                if asked is not None:
-                    raise InvalidDataError(
-                        f"column {field.name} is {field.type} and not {asked}, as source.columns says: {error}"
-                    ) from error
+                raise InvalidDataError(
+                    f"column {field.name} is {field.type} and not {asked}, as source.columns says: {error}"
+                ) from error
         return rows
 
     def _table(self, group: Group) -> pa.Table:
@@ -200,6 +204,12 @@ class DebeziumDecoder:
             return kind.read(raw, self._infinite_is_null)
         except BadValueError as error:
             raise BadValueError(error.row, f"{name}: {error.why}") from error
+
+
+def _kept(rows: pa.Table, name: str, wanted: pa.DataType) -> pa.ChunkedArray:
+    """A column in the table's type. Raises InvalidDataError where that does not hold every value:
+    Arrow's own cast narrows floats, reads numbers in texts and cuts moments unasked."""
+    return conform(rows.select([name]), pa.schema([(name, wanted)])).column(0)
 
 
 def _type_in(schema: pa.Schema | None, name: str) -> pa.DataType | None:

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hudi_table.sources.formats.unions import together
+
 Decoded = TypeVar("Decoded")
 
 
@@ -77,7 +79,7 @@ def joined(found: Sequence[pa.Table], places: Sequence[npt.NDArray[np.int64]]) -
     if len(found) == 1:
         return found[0]
     try:
-        whole = pa.concat_tables(found, promote_options="permissive")
+        whole = together(found)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise UndecodableError(int(places[-1][0]), f"its schema does not fit the others: {error}") from error
     return whole.take(pa.array(np.argsort(np.concatenate(places), kind="stable")))

@@ -15,6 +15,7 @@ import pyarrow as pa
 from hudi_table.errors import HudiError, InvalidDataError, InvalidSchemaError
 from hudi_table.model.names import ALL_META_COLUMNS, IS_DELETED
 from hudi_table.sources.formats.decoder import Decoder, Independent, Resolving, UndecodableError, without_bad
+from hudi_table.sources.formats.unions import together
 from hudi_table.table.engine.local_engine import LocalEngine
 
 CHUNK_BYTES = 16 << 20
@@ -199,7 +200,7 @@ def _joined(found: list[pa.Table], wanted: pa.Schema | None) -> pa.Table:
     if not found:
         return (wanted if wanted is not None else pa.schema([])).empty_table()
     try:
-        return pa.concat_tables(found, promote_options="permissive") if len(found) > 1 else found[0]
+        return together(found) if len(found) > 1 else found[0]
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InvalidSchemaError(
             f"the messages contradict each other: {error}; correct them at the producer"
