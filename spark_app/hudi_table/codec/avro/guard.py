@@ -41,11 +41,11 @@ def parsed_schema(text: str | bytes) -> Any:
     of one kind all have the same. Raises ValueError, also for what fastavro takes for none."""
     import fastavro
 
-    from hudi_table.codec.avro.names import with_namespaces
+    from hudi_table.codec.avro.names import for_fastavro
 
     document = load_schema(text, sized=True)
     try:
-        return fastavro.parse_schema(with_namespaces(document))
+        return fastavro.parse_schema(for_fastavro(document))
     except fastavro.schema.SchemaParseException as error:
         raise ValueError(f"its schema is none: {error}") from error
 

@@ -1,8 +1,11 @@
-"""Names of types without a namespace, as fastavro finds them.
+"""Schemas as fastavro takes them for what Avro and Arrow do.
 
 Fact (Avro for Java, and Hudi 1.2.0 for vectors and blobs): where a name alone is no type of the
 namespace around it, it is one without a namespace. fastavro 1.13 looks in the namespace around it
 alone, so such types get one of their own here. Nothing of a name is in the bytes of a value.
+
+fastavro makes an object of a uuid, which no column takes: it is read as the text, or the bytes,
+that it is.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ _OWN: Final = "without_namespace"
 _NAMED: Final = ("record", "error", "fixed", "enum")
 
 
-def with_namespaces(document: Any) -> Any:
-    """A parsed schema in which every name has a namespace where one is around it."""
+def for_fastavro(document: Any) -> Any:
+    """A parsed schema in which every name has a namespace where one is around it, and no uuid is
+    more than its text or bytes."""
     return _typed(document, "", set(), set())
 
 
@@ -29,13 +33,17 @@ def _typed(kind: Any, space: str, known: set[str], bare: set[str]) -> Any:
     if kind.get("type") in _NAMED:
         return _defined(kind, space, known, bare)
     inside = {key: _typed(kind[key], space, known, bare) for key in ("type", "items", "values") if key in kind}
-    return {**kind, **inside}
+    return _plain({**kind, **inside})
+
+
+def _plain(kind: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in kind.items() if (key, value) != ("logicalType", "uuid")}
 
 
 def _defined(kind: dict[str, Any], space: str, known: set[str], bare: set[str]) -> dict[str, Any]:
     name = str(kind["name"])
     inner = name.rpartition(".")[0] if "." in name else str(kind.get("namespace", space) or "")
-    found = dict(kind)
+    found = _plain(kind)
     if space and not inner:
         found["namespace"] = inner = _OWN
     if inner == _OWN:

@@ -30,7 +30,7 @@ import pyarrow.types as pt
 from hudi_table.codec.avro.decode import MalformedError, decode_flat
 from hudi_table.codec.avro.encode import encode_flat, join, varints
 from hudi_table.codec.avro.guard import parsed_schema
-from hudi_table.codec.avro.names import with_namespaces
+from hudi_table.codec.avro.names import for_fastavro
 from hudi_table.codec.avro.schema import avro_to_arrow
 from hudi_table.codec.avro.types import flat_fields
 from hudi_table.codec.conform import conform
@@ -370,7 +370,7 @@ def _frames(content: memoryview) -> tuple[Any, Any]:
 
 
 def _nested_records(rows: pa.Table, avro_schema: str) -> pa.Array:
-    parsed = fastavro.parse_schema(with_namespaces(json.loads(avro_schema)))
+    parsed = fastavro.parse_schema(for_fastavro(json.loads(avro_schema)))
     found = []
     for record in rows.to_pylist(maps_as_pydicts="strict"):
         sink = io.BytesIO()

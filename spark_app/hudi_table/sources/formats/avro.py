@@ -59,7 +59,7 @@ class Reader:
         try:
             rows = [self._record(message[skip:]) for message in messages]
             return pa.Table.from_pylist(rows, self._schema)
-        except (EOFError, ValueError, TypeError, IndexError, KeyError, pa.ArrowException) as error:
+        except (EOFError, ValueError, TypeError, IndexError, KeyError, OverflowError, pa.ArrowException) as error:
             raise MalformedError(str(error) or "it ends too early") from error
 
     def _record(self, data: bytes) -> Any:

@@ -221,6 +221,16 @@ def test_damaged_content_is_an_error_that_names_the_file_and_never_wrong_rows(ju
     assert "a.log" in said
 
 
+def test_a_uuid_is_its_text_beside_a_list_too() -> None:
+    rows = pa.table({"id": ["0b9b9c6c-7a8e-4a56-9b5c-111111111111"], "n": [[1]]})
+    fields = [
+        {"name": "id", "type": {"type": "string", "logicalType": "uuid"}},
+        {"name": "n", "type": {"type": "array", "items": "long"}},
+    ]
+    source, block = only_block(avro_block(rows, json.dumps({"type": "record", "name": "r", "fields": fields}), "1"))
+    assert read_rows(source, block).to_pylist() == rows.to_pylist()
+
+
 def test_a_block_without_rows_and_a_delete_list_of_java_are_refused_by_name() -> None:
     source, block = only_block(rollback_block("2", "1"))
     with pytest.raises(UnsupportedTableError, match="COMMAND"):

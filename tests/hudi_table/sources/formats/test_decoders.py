@@ -189,6 +189,32 @@ def test_a_damaged_record_is_named(text: str, cut: slice) -> None:
     assert refused.value.place == 2
 
 
+UUID = {"name": "id", "type": {"type": "string", "logicalType": "uuid"}}
+BESIDE: dict[str, tuple[Any, Any]] = {
+    "an enum": ({"type": "enum", "name": "E", "symbols": ["A"]}, "A"),
+    "a list of them": ({"type": "array", "items": UUID["type"]}, ["0b9b9c6c-7a8e-4a56-9b5c-111111111112"]),
+    "a map": ({"type": "map", "values": "int"}, {"a": 1}),
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+def test_a_uuid_is_its_text_whatever_stands_beside_it(beside: str) -> None:
+    kind, value = BESIDE[beside]
+    text, row = schema(UUID, {"name": "v", "type": kind}), {"id": "0b9b9c6c-7a8e-4a56-9b5c-111111111111", "v": value}
+    found = AvroDecoder(text).decode([record(text, row)], None)
+    assert found.to_pylist(maps_as_pydicts="strict") == [row]
+
+
+def test_a_moment_beyond_the_years_of_a_calendar_is_named_beside_a_list_too() -> None:
+    at = {"type": "long", "logicalType": "timestamp-millis"}
+    tags = {"name": "tags", "type": {"type": "array", "items": "string"}}
+    plain, text = schema({"name": "at", "type": "long"}, tags), schema({"name": "at", "type": at}, tags)
+    messages = [record(plain, {"at": number, "tags": []}) for number in (0, 253_402_300_800_000)]
+    with pytest.raises(UndecodableError, match="it is no record of its schema") as refused:
+        AvroDecoder(text).decode(messages, None)
+    assert refused.value.place == 1
+
+
 def test_what_has_no_id_or_an_unknown_one_is_named() -> None:
     def schema_of(number: int) -> str:
         if number == 1:
