@@ -84,7 +84,7 @@ def test_types_are_those_of_the_database(database: Database) -> None:
     assert (row["ts"].microsecond, row["tz"].isoformat()) == (678901, "2026-01-02T01:04:05+00:00")
     database.do("insert into $t (id, free) values ('11111111-2222-3333-4444-555555555556', 'NaN')")
     refused = database.run(columns={"free": "decimal(20,4)"})
-    assert (refused.error_class, "column free holds a number that decimal128(20, 4) does not" in refused.message) == ("InvalidData", True)  # fmt: skip
+    assert (refused.error_class, "column free holds a value that decimal128(20, 4) does not" in refused.message) == ("InvalidData", True)  # fmt: skip
 
 
 @pytest.mark.parametrize("engine", ["Local", pytest.param("Spark", marks=pytest.mark.spark)])
@@ -130,6 +130,7 @@ def test_dates_without_an_end_are_refused_or_null(database: Database) -> None:
         ({"split": {"column": "n", "parts": 2}}, "InvalidRequest", "jdbc.split.column n is text"),
         ({"split": {"column": "id", "parts": 99}}, "InvalidRequest", "give 1 to 16"),
         ({"query": "select id, id from $t"}, "InvalidSchema", "column 'id' twice"),
+        ({"columns": {"n": "int"}}, "InvalidData", "column n holds a value that int32 does not"),
         ({"columns": {"gone": "int"}}, "InvalidSchema", "source.columns names 'gone'"),
         ({"url": "oracle://db/shop"}, "InvalidRequest", "no postgresql://, mysql:// or mariadb://host[:port]/database"),
         ({"url": "postgresql://user:secret@db/shop"}, "InvalidRequest", "without user and options"),
@@ -144,6 +145,14 @@ def test_what_cannot_be_read_is_told(database: Database, how: dict[str, Any], er
     failed = database.run(**how)
     assert (failed.error_class, words in failed.message) == (error, True), failed.message
     assert PASSWORD not in failed.message
+
+
+def test_a_column_of_whatever_name_does_not_hide_that_others_have_changed(database: Database) -> None:
+    database.do("create table $t (id int, told text, n int)", "insert into $t values (1, 'same', 1)")
+    database.good()
+    database.do("update $t set n = 2")
+    database.good()
+    assert [row["n"] for row in database.rows("id", "n")] == [2]
 
 
 def test_a_driver_that_tells_no_types_is_refused() -> None:

@@ -39,9 +39,7 @@ class Column:
             values = values.storage
         if self.kind in TIMES:
             return self._bounded(values, infinite_is_null)
-        if self.kind == "numeric":
-            return self._decimals(values)
-        return values if values.type == self.type else values.cast(self.type)
+        return values if values.type == self.type else self._cast(values)
 
     def _bounded(self, values: pa.Array, infinite_is_null: bool) -> pa.Array:
         days = pt.is_date(values.type)
@@ -56,12 +54,12 @@ class Column:
             )
         return pc.if_else(out, pa.scalar(None, values.type), values)
 
-    def _decimals(self, values: pa.Array) -> pa.Array:
+    def _cast(self, values: pa.Array) -> pa.Array:
         try:
             return values.cast(self.type)
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InvalidDataError(
-                f"column {self.name} holds a number that {self.type} does not: {error}; say another type in source.columns, or filter it"
+                f"column {self.name} holds a value that {self.type} does not: {error}; say another type in source.columns, or filter it"
             ) from error
 
 

@@ -35,8 +35,10 @@ class PostgresSql:
         return f"(max({quoted(name)}) FILTER (WHERE {finite}))::text"
 
     def digest(self, columns: Sequence[Column], query: str) -> str:  # noqa: ARG002 (a row is a text)
-        """How many rows there are, and the sum of their hashes: the same in whatever order."""
-        return f"SELECT count(*), coalesce(sum(hashtextextended(told::text, 0)), 0)::text FROM ({query}) AS told"
+        """How many rows there are, and the sum of their hashes: the same in whatever order. The
+        name of a row must be that of no column, which would be meant instead."""
+        row = "_lakeops_row"
+        return f"SELECT count(*), coalesce(sum(hashtextextended({row}::text, 0)), 0)::text FROM ({query}) AS {row}"
 
     def ends(self, name: str, kind: str, query: str) -> str:
         """The least and the greatest value, as whole numbers."""
