@@ -79,7 +79,7 @@ def _json(rows: pa.RecordBatchReader, sink: BinaryIO) -> None:
 def _table(rows: pa.Table, sink: BinaryIO, *, cut: bool) -> None:
     shown = rows.slice(0, TABLE_ROWS) if cut else rows
     columns = tuple(Column(f.name, f.name, _cell, right=any(is_a(f.type) for is_a in _NUMBERS)) for f in rows.schema)
-    document = Document("RowList", columns, shown_rows(shown).to_pylist(), data=True)
+    document = Document("RowList", columns, shown_rows(shown), data=True)
     seen = sink is sys.stdout.buffer and sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if seen else None
     sink.write(document.render("table", bold=seen and styled(sys.stdout), width=width).encode())

@@ -228,3 +228,15 @@ def test_nanoseconds_are_shown_whole_in_a_process_without_pandas(lake: Path, kin
     done = hudictl("query", str(lake / "flights"), f"select {selected}", "--format", kind)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1].count(".000000001") == len(values)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "table"])
+def test_years_beyond_those_of_python_are_shown(lake: Path, kind: str) -> None:
+    values = (
+        "date '10000-01-01'", "timestamptz '10000-01-01 00:00:00Z'", "[date '10000-01-01', null]",
+        "{'at': timestamptz '10000-01-01 00:00:00Z', 'n': 1}", "map {'at': timestamp '10000-01-01 00:00:00'}",
+    )  # fmt: skip
+    selected = ", ".join(f"{value} as c{n}" for n, value in enumerate(values))
+    done = hudictl("query", str(lake / "flights"), f"select {selected}", "--format", kind)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1].count("10000-01-01") == len(values)

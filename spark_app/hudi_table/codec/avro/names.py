@@ -4,8 +4,8 @@ Fact (Avro for Java, and Hudi 1.2.0 for vectors and blobs): where a name alone i
 namespace around it, it is one without a namespace. fastavro 1.13 looks in the namespace around it
 alone, so such types get one of their own here. Nothing of a name is in the bytes of a value.
 
-fastavro makes an object of a uuid, which no column takes: it is read as the text, or the bytes,
-that it is.
+fastavro makes an object of a uuid, which no column takes, and of a date or a time, of which
+Python's calendar has the years 1 to 9999 alone. They stay the text, bytes and numbers that they are.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 _OWN: Final = "without_namespace"
+_OBJECTS: Final = ("uuid", "date", "time-", "timestamp-", "local-timestamp-")
+"""How the logical types begin whose values stay what they are in Avro."""
 _NAMED: Final = ("record", "error", "fixed", "enum")
 
 
 def for_fastavro(document: Any) -> Any:
-    """A parsed schema in which every name has a namespace where one is around it, and no uuid is
-    more than its text or bytes."""
+    """A parsed schema in which every name has a namespace where one is around it, and uuids,
+    dates and times are plain text, bytes and numbers."""
     return _typed(document, "", set(), set())
 
 
@@ -37,13 +39,15 @@ def _typed(kind: Any, space: str, known: set[str], bare: set[str]) -> Any:
 
 
 def _plain(kind: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in kind.items() if (key, value) != ("logicalType", "uuid")}
+    if not str(kind.get("logicalType", "")).startswith(_OBJECTS):
+        return kind
+    return {key: value for key, value in kind.items() if key != "logicalType"}
 
 
 def _defined(kind: dict[str, Any], space: str, known: set[str], bare: set[str]) -> dict[str, Any]:
     name = str(kind["name"])
     inner = name.rpartition(".")[0] if "." in name else str(kind.get("namespace", space) or "")
-    found = _plain(kind)
+    found = dict(_plain(kind))
     if space and not inner:
         found["namespace"] = inner = _OWN
     if inner == _OWN:

@@ -29,8 +29,7 @@ import pyarrow.types as pt
 
 from hudi_table.codec.avro.decode import MalformedError, decode_flat
 from hudi_table.codec.avro.encode import encode_flat, join, varints
-from hudi_table.codec.avro.guard import parsed_schema
-from hudi_table.codec.avro.names import for_fastavro
+from hudi_table.codec.avro.nested import decode_nested, encode_nested
 from hudi_table.codec.avro.schema import avro_to_arrow
 from hudi_table.codec.avro.types import flat_fields
 from hudi_table.codec.conform import conform
@@ -46,7 +45,7 @@ from hudi_table.codec.log.blocks import (
     unreadable,
 )
 from hudi_table.codec.log.hfile import read_hfile
-from hudi_table.codec.logical_types.vectors import as_stored, as_vectors, stored_schema
+from hudi_table.codec.logical_types.vectors import as_stored, as_vectors
 from hudi_table.codec.parquet_writer import BaseFileWriter
 from hudi_table.errors import InvariantError, UnsupportedTableError
 
@@ -151,7 +150,7 @@ def avro_block(
     """
     rows = as_stored(conform(rows, avro_to_arrow(avro_schema)))
     fields = flat_fields(avro_schema)
-    records = _nested_records(rows, avro_schema) if fields is None else encode_flat(rows, fields)
+    records = encode_nested(rows, avro_schema) if fields is None else encode_flat(rows, fields)
     lengths = pc.binary_length(records).to_numpy().astype(">i4").view(np.uint8)
     offsets = np.arange(len(rows) + 1, dtype=np.int64) * 4
     ahead = pa.Array.from_buffers(
@@ -339,13 +338,7 @@ def _records(content: pa.Buffer, starts: Any, stops: Any, schema: str, columns: 
     if fields is not None:
         wanted = {field.name for field in fields} if columns is None else set(columns)
         return decode_flat(content, starts, stops, fields, wanted)
-    parsed = parsed_schema(schema)
-    data = io.BytesIO(content)
-    records = []
-    for start in starts.tolist():
-        data.seek(start)
-        records.append(fastavro.schemaless_reader(data, parsed, None))
-    return pa.Table.from_pylist(records, schema=stored_schema(avro_to_arrow(schema)))
+    return decode_nested(content, starts, schema)
 
 
 def _frames(content: memoryview) -> tuple[Any, Any]:
@@ -367,16 +360,6 @@ def _frames(content: memoryview) -> tuple[Any, Any]:
     if len(outside):
         raise MalformedError(f"record {outside[0]} leaves the block")
     return starts, stops
-
-
-def _nested_records(rows: pa.Table, avro_schema: str) -> pa.Array:
-    parsed = fastavro.parse_schema(for_fastavro(json.loads(avro_schema)))
-    found = []
-    for record in rows.to_pylist(maps_as_pydicts="strict"):
-        sink = io.BytesIO()
-        fastavro.schemaless_writer(sink, parsed, record)
-        found.append(sink.getvalue())
-    return pa.array(found, pa.large_binary())
 
 
 def _parquet_rows(content: pa.Buffer) -> pa.Table:

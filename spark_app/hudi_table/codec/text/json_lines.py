@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.text.nanoseconds import shown_column
+from hudi_table.codec.text.nanoseconds import shown_values
 
 _CONTROL = r"[\x00-\x1f]"
 
@@ -58,8 +58,8 @@ def _encode(column: pa.Array) -> pa.Array:
 
 
 def _dumped(column: pa.Array) -> pa.Array:
-    values = shown_column(column).to_pylist(maps_as_pydicts="lossy")
-    return pa.array([None if v is None else json.dumps(plain(v), ensure_ascii=False) for v in values], pa.string())
+    texts = [None if v is None else json.dumps(plain(v), ensure_ascii=False) for v in shown_values(column)]
+    return pa.array(texts, pa.string())
 
 
 def _quoted(column: pa.Array) -> pa.Array:

@@ -191,6 +191,24 @@ def test_nested_rows_come_back(write: Any) -> None:
     assert read_rows(source, block, ["place", "id"]).equals(rows.select(["place", "id"]))
 
 
+@pytest.mark.parametrize("write", [avro_block, parquet_block])
+def test_moments_of_any_year_come_back_beside_lists_and_inside_them(write: Any) -> None:
+    far, day = (
+        pa.array([-(2**62), None, 253402300800 * 10**6], pa.int64()),
+        pa.array([-800_000, 2932897, None], pa.int32()),
+    )
+    at, date = far.view(pa.timestamp("us", tz="UTC")), day.view(pa.date32())
+    struct = pa.StructArray.from_arrays([at, date], fields=[pa.field("at", at.type), pa.field("day", date.type)])
+    listed = pa.ListArray.from_arrays([0, 2, 2, 3], at, pa.list_(pa.field("element", at.type)))
+    mapped = pa.MapArray.from_arrays([0, 1, 3, 3], pa.array(["a", "b", "c"]), date)
+    names = ["at", "day", "inside", "listed", "mapped"]
+    rows = pa.Table.from_arrays([at, date, struct, listed, mapped], names=names)
+    source, block = only_block(write(rows, arrow_to_avro(rows.schema, table_name="t"), "1"))
+    found = read_rows(source, block)
+    assert found.equals(rows.cast(found.schema))
+    assert found.column("at").equals(rows.column("at"))
+
+
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)))
 def test_numbers_are_zigzag_varints(numbers: list[int]) -> None:
     def expected(number: int) -> bytes:
