@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import uuid
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
@@ -230,3 +232,30 @@ def test_records_go_on_in_the_schema_that_a_metadata_table_has(tmp_path: Path) -
         with told.ctx.storage.open_read(group.latest.base.path if group.latest.base else "") as source:
             assert ("valueType" in HFile.open(source, path="").schema) == (whose == "ours")
         assert differences(open_table(str(base)).context) == []
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("type_", ["CopyOnWrite", "MergeOnRead"])
+def test_statistics_hold_dates_and_timestamps_of_any_year(
+    version: int, type_: Literal["CopyOnWrite", "MergeOnRead"]
+) -> None:
+    """Python's calendar has the years 1 to 9999: the last second of 9999 in New York is no more of
+    them."""
+    days, moments = [-800_000, 2_932_897], [-(2**55), 253402318799 * 10**6]
+    given = pa.table(
+        {
+            "id": ["a", "b"],
+            "day": pa.array(days, pa.int32()).view(pa.date32()),
+            "at": pa.array(moments, pa.int64()).view(pa.timestamp("us", "UTC")),
+        }
+    )
+    table = create_table(f"memory://{uuid.uuid4().hex}/t", given.schema, record_key="id", type=type_, version=version)
+    table.upsert(given.slice(0, 1))
+    table.build_metadata(["column_stats"])
+    table.upsert(given)
+    assert differences(table.context) == []
+    for column, numbers in (("day", days), ("at", moments)):
+        far = given.column(column).combine_chunks()
+        for place, number in enumerate(numbers):
+            found = table.scan(filter=pc.field(column) == far[place]).to_arrow().column(column)
+            assert found.cast(pa.int32() if column == "day" else pa.int64()).to_pylist() == [number]

@@ -266,6 +266,22 @@ def _wrapped(ordering: pa.Array) -> tuple[str, pa.Array, str]:
     raise InvariantError(f"an ordering column of type {kind} cannot be in a delete block")
 
 
+def beyond_delete_block(ordering: pa.Array) -> Any:
+    """Which ordering values a delete block does not hold, as a numpy mask: decimals of more than 15
+    digits before or behind the point (Hudi's `DecimalWrapper`)."""
+    beyond = np.zeros(len(ordering), dtype=bool)
+    kind, held = ordering.type, _WRAPPERS["DecimalWrapper"]
+    if not pt.is_decimal(kind):
+        return beyond
+    if kind.precision - kind.scale > held.precision - held.scale:
+        large = pc.greater_equal(pc.abs(ordering), pa.scalar(10 ** (held.precision - held.scale)))
+        beyond |= np.asarray(pc.fill_null(large, False))
+    if kind.scale > held.scale:
+        cut = pc.round(ordering, held.scale, round_mode="towards_zero")
+        beyond |= np.asarray(pc.fill_null(pc.not_equal(ordering, cut), False))
+    return beyond
+
+
 def _decimal_bytes(values: pa.Array) -> pa.Array:
     """Two's complement, big-endian, of the values at scale 15: as wide as the type allows, which
     every reader takes."""

@@ -181,7 +181,7 @@ def _extremes(parts: Iterable[pa.Array | pa.ChunkedArray], kind: pa.DataType) ->
     found = [_extremes_of(part) for part in parts if part.null_count < len(part)]
     if not found:
         return pa.scalar(None, kind), pa.scalar(None, kind)
-    low, high = (pa.chunked_array([pa.array([pair[side].as_py()], kind) for pair in found]) for side in (0, 1))
+    low, high = (pa.chunked_array([pa.repeat(pair[side], 1).cast(kind) for pair in found]) for side in (0, 1))
     return _extremes_of(low)[0], _extremes_of(high)[1]
 
 
@@ -206,5 +206,5 @@ def _stats(file_name: str, rows: Sequence[tuple[Any, ...]], *, plain: bool) -> p
 
 
 def _bounds(values: Sequence[pa.Scalar], *, plain: bool) -> pa.Array:
-    found = [bounds_of(pa.array([value.as_py()], value.type), plain=plain) for value in values]
+    found = [bounds_of(pa.repeat(value, 1), plain=plain) for value in values]
     return pa.concat_arrays(found) if found else pa.array([], BOUND)

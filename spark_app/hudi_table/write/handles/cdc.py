@@ -20,6 +20,7 @@ from hudi_table.codec.avro.schema import without_meta
 from hudi_table.codec.log.blocks import BlockType
 from hudi_table.codec.log.cdc_schema import cdc_avro_schema
 from hudi_table.codec.log.rows import avro_block
+from hudi_table.codec.logical_types.vectors import as_stored, stored_schema
 from hudi_table.model.names import LogFileName, join
 from hudi_table.model.table.cdc import DELETE, INSERT, UPDATE, Images
 from hudi_table.table.commit.write_permit import RightToWrite
@@ -39,7 +40,8 @@ class ChangeLog:
         self._sink = sink
         self._instant = task.instant
         self._avro = cdc_avro_schema(task.settings.avro_schema, images)
-        self._schema = change_schema(without_meta(task.settings.schema), images.columns)
+        # Avro knows vectors as columns alone: inside an image they are their bytes.
+        self._schema = change_schema(stored_schema(without_meta(task.settings.schema)), images.columns)
         self._held: list[pa.Table] = []
         self._bytes = 0
 
@@ -50,6 +52,7 @@ class ChangeLog:
 
     def put(self, op: str, before: pa.Table | None = None, after: pa.Table | None = None) -> None:
         """Changes of one kind; rows have at least the table's columns and `_hoodie_record_key`."""
+        before, after = (None if image is None else as_stored(image) for image in (before, after))
         rows = change_rows(op, self._instant, before, after, self._schema)
         if not len(rows):
             return

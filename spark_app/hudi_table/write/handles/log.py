@@ -16,10 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.codec.avro.schema import with_meta
-from hudi_table.model.names import META_COLUMNS, RECORD_KEY, LogFileName, join, log_write_token
+from hudi_table.codec.log.rows import beyond_delete_block
+from hudi_table.errors import InvalidDataError
+from hudi_table.model.names import IS_DELETED, META_COLUMNS, RECORD_KEY, LogFileName, join, log_write_token
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.table.commit.write_permit import RightToWrite
-from hudi_table.table.rows.merge import ALWAYS_DELETE, deleted, flags, one_chunk
+from hudi_table.table.rows.merge import ALWAYS_DELETE, Mask, deleted, flags, one_chunk
 from hudi_table.write.handles.log_file import LogWriter
 from hudi_table.write.workload import FileGroupTask
 
@@ -42,6 +44,7 @@ def write_log(task: FileGroupTask, tables: Iterator[pa.Table], right: RightToWri
         for table in itertools.chain([first], tables):
             gone = deleted(table)
             if gone.any():
+                gone &= ~_stays_row(task, table)
                 held.append(_deletes(task, table.filter(pa.array(gone))))
                 table = table.filter(pa.array(~gone))
             for piece in log.pieces(table):
@@ -103,6 +106,26 @@ def _deletes(task: FileGroupTask, rows: pa.Table) -> pa.Table:
         values = one_chunk(rows.column(name))
         keys = keys.append_column(name, pc.if_else(always, pa.scalar(None, values.type), values))
     return keys
+
+
+def _stays_row(task: FileGroupTask, rows: pa.Table) -> Mask:
+    """Which deletes stay among the rows: flagged ones whose ordering value no delete block holds.
+    Every reader takes them for deletes by their flag.
+
+    Raises InvalidDataError for such a delete without a flag.
+    """
+    beyond = np.zeros(len(rows), dtype=bool)
+    for name in _orderings(task, rows):
+        beyond |= beyond_delete_block(one_chunk(rows.column(name)))
+    beyond &= ~flags(rows, ALWAYS_DELETE)
+    unseen = beyond & deleted(rows) & ~flags(rows, IS_DELETED)
+    if unseen.any():
+        row = rows.slice(int(unseen.argmax()), 1).select([RECORD_KEY, *_orderings(task, rows)]).to_pylist()
+        raise InvalidDataError(
+            f"the delete {row[0]} has an ordering value beyond decimal(30, 15), which is all that a log holds of a "
+            f"delete: write it as a row with {IS_DELETED} = true"
+        )
+    return beyond
 
 
 def _orderings(task: FileGroupTask, rows: pa.Table) -> list[str]:

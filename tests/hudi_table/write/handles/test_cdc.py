@@ -148,3 +148,18 @@ def test_a_mode_that_nobody_knows_is_refused_by_name() -> None:
     create_properties(storage, simple_config(extra={CDC_ENABLED: "true", CDC_MODE: "DATA_AFTER"}))
     with pytest.raises(UnsupportedTableError, match="changes in mode DATA_AFTER"):
         HudiTable(reopen(storage)).upsert(rows([1]))
+
+
+@pytest.mark.parametrize("images", Images)
+def test_images_hold_vectors_which_come_back_as_such(images: Images) -> None:
+    schema = pa.schema([("id", pa.string()), ("e", pa.list_(pa.float32(), 2))])
+    table = create_table(
+        f"memory://{uuid.uuid4().hex}/t", schema, record_key="id", version=9,
+        options={CDC_ENABLED: "true", CDC_MODE: images.value},
+    )  # fmt: skip
+    old, new, other = {"id": "a", "e": [1.0, 2.0]}, {"id": "a", "e": [3.0, 4.0]}, {"id": "b", "e": None}
+    for row in (old, new, other):
+        table.upsert(pa.Table.from_pylist([row], schema))
+    table.delete(pa.table({"id": ["a"]}))
+    found = [(row["op"], row["before"], row["after"]) for row in table.changes().to_arrow().to_pylist()]
+    assert found == [("i", None, old), ("u", old, new), ("i", None, other), ("d", new, None)]
