@@ -169,3 +169,39 @@ def test_partial_updates_that_we_folded_are_read(hudis: Hudis, tmp_path: Path, r
     before = open_table(base).scan().to_arrow()
     assert open_table(base).compact_logs(force=True)
     assert_same_rows(hudis[release].read(base), before, columns=before.schema.names, of=f"Hudi {release}")
+
+
+@pytest.mark.parametrize(
+    ("version", "release"), [(6, "0.15.0"), (6, "1.1.1"), (8, "1.1.1"), (9, "1.1.1"), (9, "1.2.0")]
+)
+def test_flagged_deletes_that_we_keep_among_the_rows_are_deletes(
+    hudis: Hudis, tmp_path: Path, version: int, release: str
+) -> None:
+    """A delete block holds 15 digits of an ordering value before and behind the point: a flagged
+    delete with more of them stays a row, with its flag."""
+    base, oracle = tmp_path / "table", hudis[release]
+    schema = SCHEMA.set(4, pa.field("ts", pa.decimal128(20, 0)))
+    create_table(
+        base, schema, record_key="id", partition_by="city", ordering_fields="ts", type="MergeOnRead", version=version
+    )
+
+    def rows(*items: tuple[str, int, bool]) -> pa.Table:
+        return pa.Table.from_pylist(
+            [
+                {"id": key, "city": "ny", "n": 1, "ts": 10**16 + ts, "_hoodie_is_deleted": gone}
+                for key, ts, gone in items
+            ],
+            schema=schema,
+        )
+
+    def left() -> set[str]:
+        mine = open_table(base).scan().to_arrow()
+        assert_same_rows(oracle.read(base), mine, columns=SCHEMA.names, of=f"Hudi {release}")
+        return {f"{row['id']}{row['ts'] - 10**16}" for row in mine.to_pylist()}
+
+    for batch_ in ([("a", 1, False), ("b", 1, False), ("c", 1, False)], [("c", 7, False)]):
+        write_hudi(base, rows(*batch_), operation="upsert")
+    write_hudi(base, rows(("a", 5, True), ("c", 5, True)), operation="upsert")
+    assert left() == {"b1", "c7"}
+    assert open_table(base).compact(force=True)
+    assert left() == {"b1", "c7"}
