@@ -59,17 +59,18 @@ def _logged(lookup: Lookup, path: str) -> list[pa.Array]:
 def stored_ordering(lookup: Lookup, item: FileSlice, wanted: pa.Array, ordering: str) -> tuple[pa.Array, pa.Array]:
     """(positions in `wanted`, ordering values) of the rows in the slice's base file that have one
     of these keys."""
-    places: list[pa.Array] = []
+    places: list[pa.Array] = [pa.array([], pa.int32())]
     values: list[pa.Array] = []
     virtual = lookup.virtual_keys
     columns = [RECORD_KEY] if virtual is None else list(virtual.columns)
     columns += [] if ordering in columns else [ordering]
     if item.base is None:
-        return pa.array([], pa.int32()), pa.nulls(0)
+        return places[0], pa.nulls(0)
     with lookup.storage.open_read(item.base.path) as source:
         for batch in read_batches(source, columns, path=item.base.path, batch_rows=_BATCH_ROWS):
             stored = batch.column(RECORD_KEY) if virtual is None else virtual.record_keys(batch)
             found = one_chunk(pc.index_in(stored, value_set=wanted))
             places.append(found.drop_null())
             values.append(one_chunk(batch.column(ordering).filter(found.is_valid())))
-    return pa.concat_arrays(places), pa.concat_arrays(values)
+    # A file whose last row was deleted has no batch.
+    return pa.concat_arrays(places), pa.concat_arrays(values) if values else pa.nulls(0)

@@ -163,6 +163,14 @@ def test_by_event_time_an_older_row_moves_nothing() -> None:
     assert contents(table) == [("a", "y", 4), ("b", "y", 3), ("c", "x", 3)]
 
 
+def test_a_key_whose_file_lost_its_last_row_by_event_time_comes_back_anywhere() -> None:
+    table = new_table(index="KeyState", ordering_fields="ts", merge_mode="EventTime")
+    table.upsert(rows(("a", "x", 1, 1)))
+    table.upsert(rows(("a", "x", 1, 2, True)))
+    table.upsert(rows(("a", "y", 3, 5), ("b", "z", 4, 5)))
+    assert contents(table) == [("a", "y", 3), ("b", "z", 4)]
+
+
 @BOTH
 def test_a_row_that_deletes_its_key_leaves_nothing_that_comes_back(kind: str) -> None:
     table = new_table(index="KeyState", type=kind)
