@@ -24,6 +24,7 @@ from pyarrow import types as pt
 from hudi_table.codec.hashes.javahash import bucket_of
 from hudi_table.codec.hashes.xxhash import ring_hashes
 from hudi_table.model.names import EMPTY_KEY, NULL_KEY, bucket_of_file_id
+from hudi_table.model.options.write_options import CUSTOM_KEYS
 from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.partition_buckets import Rules, buckets_in
 from hudi_table.model.table.properties import generator_class
@@ -41,7 +42,7 @@ REQUESTS_AHEAD = 16
 MAX_KEYS = 10_000
 """Combinations of values that are hashed; a filter that leaves more is taken to leave every
 bucket."""
-GENERATORS = tuple(
+_GENERATORS = tuple(
     f"org.apache.hudi.keygen.{name}KeyGenerator"
     for name in ("Simple", "Complex", "Nonpartitioned", "TimestampBased", "Custom")
 )
@@ -119,9 +120,8 @@ def possible_keys(bound: Bound | None, config: TableConfig, schema: pa.Schema) -
     index = config.index
     if bound is None or index is None or not index.type.hashes:
         return None
-    generator = generator_class(config)
     hashed = [name for name in config.record_key if name in (index.hash_fields or config.record_key)]
-    if generator not in GENERATORS or not set(index.hash_fields) <= set(config.record_key):
+    if not keys_are_hudis(config) or not set(index.hash_fields) <= set(config.record_key):
         return None
     if not hashed or not set(hashed) <= set(bound.columns) & set(schema.names):
         return None
@@ -134,9 +134,16 @@ def possible_keys(bound: Bound | None, config: TableConfig, schema: pa.Schema) -
     if any(found is None for found in [*values, *texts.values()]):
         return None
     # Some releases write the single key of this generator as `field:value`, which 1.x hashes as a whole.
-    prefix = f"{hashed[0]}:" if len(config.record_key) == 1 and generator.endswith(".ComplexKeyGenerator") else ""
+    is_complex = generator_class(config).endswith(".ComplexKeyGenerator")
+    prefix = f"{hashed[0]}:" if len(config.record_key) == 1 and is_complex else ""
     known = tuple(tuple(found) for found in values if found is not None)
     return PossibleKeys(known, prefix) if prod(map(len, known)) <= MAX_KEYS else None
+
+
+def keys_are_hudis(config: TableConfig) -> bool:
+    """Whether record keys are made by a generator of Hudi, so that values of their columns tell
+    them. One of the user's own stands beside a class of Hudi."""
+    return generator_class(config) in _GENERATORS and not config.extra.get(CUSTOM_KEYS)
 
 
 def in_buckets(slices: Iterable[FileSlice], buckets: frozenset[int] | None) -> tuple[FileSlice, ...]:

@@ -23,12 +23,10 @@ from hudi_table.errors import UnavailableError
 from hudi_table.metadata.record_index.lookup import Located, RecordShards
 from hudi_table.metadata.table import UNREADABLE
 from hudi_table.model.metadata_table import MetadataPartition
-from hudi_table.model.options.write_options import CUSTOM_KEYS
 from hudi_table.model.table.config import TableConfig
-from hudi_table.model.table.properties import generator_class
 from hudi_table.read.filter.expression_tree import possible_values, tree
 from hudi_table.read.filter.predicates import Bound
-from hudi_table.read.pruning.buckets import GENERATORS, MAX_KEYS, value_texts
+from hudi_table.read.pruning.buckets import MAX_KEYS, keys_are_hudis, value_texts
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
@@ -82,9 +80,7 @@ def _find(ctx: TableContext, shards: RecordShards, keys: pa.Array, left: Sequenc
 
 def possible_record_keys(bound: Bound | None, config: TableConfig, schema: pa.Schema) -> pa.Array | None:
     """Every record key that a matching row may have, None where they are not known, or too many."""
-    if bound is None or not config.record_key or generator_class(config) not in GENERATORS:
-        return None
-    if config.extra.get(CUSTOM_KEYS):
+    if bound is None or not config.record_key or not keys_are_hudis(config):
         return None
     if not set(config.record_key) <= set(bound.columns) & set(schema.names):
         return None

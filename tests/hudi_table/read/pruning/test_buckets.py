@@ -27,6 +27,7 @@ from hudi_table.read.filter.predicates import Filter
 from hudi_table.read.pruning.buckets import possible_buckets
 from hudi_table.table.keys.record_keys import record_keys
 from hudi_table.table.timeline.active import load_timeline
+from hudi_table.write import functions
 from tests.support.scale import scaled
 
 SCHEMA = pa.schema(
@@ -156,6 +157,20 @@ def test_a_key_whose_texts_may_hold_commas_is_read_in_every_bucket() -> None:
     assert scan.to_arrow()["label"].to_pylist() == ["7,order:o8"]
     both = made.scan(filter="\"order\" = 'o7' and label = '7'")
     assert both.plan.buckets is not None
+
+
+@pytest.mark.parametrize("index", ["Bucket", "ConsistentBucket"])
+def test_keys_of_a_generator_of_ones_own_are_read_in_every_bucket(
+    index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(functions._key_generators, "lower", lambda rows: pc.utf8_lower(rows["id"]))
+    table = create_table(
+        tmp_path / "t", pa.schema([("id", pa.string())]), record_key="id", key_generator="lower",
+        type="MergeOnRead", index={"type": index, "buckets": 7},
+    )  # fmt: skip
+    names = [f"Key{n}" for n in range(12)]
+    table.upsert(pa.table({"id": names}))
+    assert [name for name in names if table.scan(filter=f"id = '{name}'").count() != 1] == []
 
 
 def test_filters_that_polars_hands_down_prune_buckets_too(lines: HudiTable, tmp_path: Path) -> None:
