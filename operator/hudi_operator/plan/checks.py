@@ -20,6 +20,7 @@ from hudi_operator.plan.versions import service_refused, table_refused
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import MergeMode, PartitionField, PartitionType, TableConfig, TableType
+from hudi_table.model.table.index_changes import exchange_problem
 from hudi_table.services.select_check import check_select
 from hudi_table.services.transforming.chain_check import check_by_row, check_chain, check_expectations
 
@@ -167,7 +168,13 @@ def _index_contradictions(spec: HudiTableSpec, config: TableConfig) -> tuple[Fie
         return ()
     wanted, there = spec.index, config.index
     if wanted.type is not there.type and there.type.can_become(wanted.type):
-        return ()  # the next run exchanges them
+        # Where nothing is against it, the next run exchanges them.
+        problem = exchange_problem(config)
+        return (
+            ()
+            if problem is None
+            else (FieldError("spec.index.type", f"is {wanted.type.value!r}, and the table {problem}"),)
+        )
     if wanted.type is not there.type:
         return (_contradiction("index.type", wanted.type.value, there.type.value),)
     if wanted.type.is_custom and there.class_name and wanted.class_name != there.class_name:

@@ -349,7 +349,7 @@ class ShortCalls(TableReader):
         """Look keys up by `"Bloom"` or `"PartitionedRecordIndex"` instead of `"Simple"`, by
         `"GlobalBloom"`, `"RecordIndex"` or `"KeyState"` instead of `"GlobalSimple"`, or the other
         way round. Nothing is rewritten; files get their filters as they are. Raises
-        InvalidRequestError for any other change."""
+        InvalidRequestError for any other change, and of a record index whose keys stay."""
         from hudi_table.services.index.change import change_lookup
 
         self._check_writable()

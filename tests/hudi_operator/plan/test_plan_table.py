@@ -17,7 +17,7 @@ from hudi_operator.plan.table import plan_table
 from hudi_table.model.job.checkpoint import batch_id
 from hudi_table.model.service.debt import CompactionDebt
 from hudi_table.model.service.services import ServiceType
-from hudi_table.model.table.config import IndexSpec, IndexType, TableType
+from hudi_table.model.table.config import IndexSpec, IndexType, PartitionField, TableType
 from tests.support.manifests import ingest
 from tests.support.plans import COMMIT, CONFIG, FILES, NOW, conditions, desired, of, run_after, seen, status_of, table
 
@@ -191,6 +191,19 @@ class TestTheManifest:
         found = replace(found, config=replace(found.config, index=IndexSpec(IndexType.SIMPLE)))
         assert not of(Launch, plan_table(desired(index={"type": "GlobalSimple"}), seen(found), NOW))
         assert of(Launch, plan_table(desired(index={"type": "Bloom"}), seen(found), NOW))
+
+    def test_that_wants_another_index_than_one_whose_keys_stay_is_refused_by_field(self) -> None:
+        found = table()
+        stays = replace(found.config, index=IndexSpec(IndexType.RECORD_INDEX), partition_by=(PartitionField("day"),))
+        wanted = desired(index={"type": "GlobalBloom"}, partitionBy=[{"field": "day"}])
+        effects = plan_table(wanted, seen(replace(found, config=stays)), NOW)
+        assert not of(Launch, effects)
+        (stalled,) = [c for c in status_of(effects).conditions if c.type == "Stalled"]
+        assert stalled.message.startswith(
+            "spec.index.type: is 'GlobalBloom', and the table has an index RecordIndex whose keys stay"
+        )
+        moves = replace(stays, extra={"hoodie.record.index.update.partition.path": "true"})
+        assert of(Launch, plan_table(wanted, seen(replace(found, config=moves)), NOW))
 
     def test_that_leaves_out_what_the_table_knows_is_taken(self) -> None:
         assert of(Launch, plan_table(desired(mergeMode=None, index=None), seen(table()), NOW))

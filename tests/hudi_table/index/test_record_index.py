@@ -226,6 +226,30 @@ def test_both_names_of_hudi_mean_it_and_it_may_replace_a_global_simple_index() -
         opened(store).use_index("Simple")
 
 
+@pytest.mark.parametrize("other", ["GlobalSimple", "GlobalBloom", "KeyState"])
+def test_an_index_whose_keys_stay_takes_no_other_one_by_which_partitions_would_lose_rows(other: str) -> None:
+    store = begun()
+    opened(store).write(rows(("k00", "z", 100)), operation="upsert")
+    with pytest.raises(
+        InvalidRequestError, match=r"keys stay in the partition in which they are found.*: keep RecordIndex"
+    ):
+        opened(store).use_index(other)
+    assert opened(store).scan(filter="city = 'z' and value = 100").count() == 1
+    whole = begun(partition_by=())
+    opened(whole).use_index(other)
+    opened(whole).use_index("RecordIndex")
+    opened(whole).write(rows(("k00", "z", 100)), operation="upsert")
+    assert len(contents(whole)) == 12
+
+
+def test_no_index_is_taken_by_which_nobody_could_write() -> None:
+    store = begun("MergeOnRead", partition_by=(), ordering_fields="value")
+    with pytest.raises(UnsupportedTableError, match="merge-on-read by event time with a global index"):
+        opened(store).use_index("GlobalSimple")
+    opened(store).write(rows(("k00", "z", 100)), operation="upsert")
+    assert len(contents(store)) == 12
+
+
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert"])
 def test_an_inserted_key_that_is_in_another_file_already_ends_the_index_and_no_row_is_lost(operation) -> None:
     store = begun(options=MOVES)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options.write_options import Operation, WriteOptions
 from hudi_table.model.service.index_facts import FileFact, IndexAdvice, IndexFacts, UpsertFact
+from hudi_table.model.table.index_changes import exchange_problem
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.services.index.advice import LOOKED_UP, advise
 from hudi_table.table.engine.local_engine import LocalEngine
@@ -52,8 +53,8 @@ def index_facts(
     kind = ctx.config.index.type
     slices = view.latest_slices()
     bases = [item.base for item in slices if item.base is not None]
-    # Other indexes open no file to find a key; what is asked of buckets stands in the listing.
-    needs_lookups = kind in LOOKED_UP
+    # Other indexes open no file to find a key, or are there to stay; what is asked of buckets stands in the listing.
+    needs_lookups = kind in LOOKED_UP and exchange_problem(ctx.config) is None
     sample = sampled(bases, FILES_SEEN_MAX) if needs_lookups else []
     seen = (engine or LocalEngine()).map(lambda base: _file_fact(ctx, base), sample)
     newest = list(islice(reversed(view.timeline.commits), COMMITS_SEEN_MAX)) if needs_lookups else []

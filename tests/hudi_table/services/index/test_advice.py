@@ -213,6 +213,15 @@ def test_of_a_bucket_table_nothing_is_opened() -> None:
     assert not [step for step in trace.steps if step.call in ("open_read", "get")]
 
 
+@pytest.mark.parametrize("moves", ["true", "false"])
+def test_no_lookup_is_judged_of_a_record_index_whose_keys_stay_for_it_becomes_no_other(moves: str) -> None:
+    table = new_table(index="RecordIndex", options={"hoodie.record.index.update.partition.path": moves})
+    table.upsert(rows(("a", "x", 1)))
+    found = index_facts(FileSystemView(table.context, load_timeline(table.context)))
+    assert found is not None
+    assert bool(found.seen) == bool(found.upserts) == (moves == "true")
+
+
 def test_info_shows_what_lookups_cost_and_what_would_be_better(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
