@@ -103,9 +103,11 @@ def _cell(value: Any) -> str:
 def _parquet(rows: pa.RecordBatchReader, sink: BinaryIO) -> None:
     import pyarrow.parquet as pq
 
+    from hudi_table.codec.hidden_nulls import without_hidden_nulls
+
     with pq.ParquetWriter(sink, rows.schema, compression="zstd") as writer:
         for batch in rows:
-            writer.write_batch(batch)
+            writer.write_batch(without_hidden_nulls(batch))
 
 
 @contextmanager

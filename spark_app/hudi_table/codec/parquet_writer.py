@@ -16,6 +16,7 @@ from hudi_table.codec import footer_seal
 from hudi_table.codec.avro.schema import with_meta_text
 from hudi_table.codec.bloom.filters import BloomFilter, BloomFilterSpec
 from hudi_table.codec.gate import Gate
+from hudi_table.codec.hidden_nulls import without_hidden_nulls
 from hudi_table.codec.keyrange import key_range, merge_ranges
 from hudi_table.codec.logical_types.vectors import FOOTER_KEY, as_stored, footer_text, has_vectors, stored_schema
 from hudi_table.codec.parquet import AVRO_SCHEMA, BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, BaseFileFooter, footer_from
@@ -112,7 +113,8 @@ class BaseFileWriter:
         """
         if known is not None and self._rows == 0:
             self._bloom = known
-        table = self._encoded(as_stored(data if isinstance(data, pa.Table) else pa.Table.from_batches([data])))
+        given = data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
+        table = self._encoded(without_hidden_nulls(as_stored(given)))
         if RECORD_KEY in table.schema.names:
             for keys in table.column(RECORD_KEY).chunks:
                 self._range = merge_ranges(self._range, key_range(keys))

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.cli import main
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError
 from hudi_table.model.names import META_COLUMNS
 
@@ -145,11 +147,36 @@ def test_nulls_that_belong_to_neighbours_of_a_slice_are_no_fault(tmp_path: Path)
     assert table.scan().count() == 1
 
 
-def test_a_required_field_of_a_null_struct_is_refused_by_name(tmp_path: Path) -> None:
-    kind = pa.struct([REQUIRED])
-    table = new_table(tmp_path, pa.schema([pa.field("id", pa.string()), pa.field("v", kind)]))
-    values = pa.StructArray.from_arrays([pa.array([1, None])], fields=list(kind), mask=pa.array([False, True]))
-    refused(table, pa.table({"id": ["a", "b"], "v": values}), r"'v\.v' is required and null where")
+@pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
+@pytest.mark.parametrize("index", [{"type": "Bucket", "buckets": 1}, "Simple"])
+def test_required_fields_of_null_structs_pass_writes_compaction_and_clustering(
+    tmp_path: Path, kind: str, index: Any
+) -> None:
+    nested = pa.field("v", pa.struct([REQUIRED, pa.field("name", pa.string(), nullable=False)]))
+    first = pa.schema([pa.field("id", pa.string())])
+    more = pa.schema([*first, nested])
+    table = create_table(tmp_path / "t", first, record_key="id", type=kind, index=index)
+    table.insert(pa.table({"id": ["old", "a", "b"]}))
+    value = {"v": 1, "name": "x"}
+    table.upsert(pa.Table.from_pylist([{"id": "a", "v": value}, {"id": "b", "v": value}], schema=more))
+    table.upsert(pa.Table.from_pylist([{"id": "a", "v": None}, {"id": "new", "v": None}], schema=more))
+    wanted = {"old": None, "a": None, "b": value, "new": None}
+
+    def rows() -> dict[str, Any]:
+        found = open_table(tmp_path / "t").scan().to_arrow().to_pylist()
+        return {row["id"]: row["v"] for row in found}
+
+    assert rows() == wanted
+    if kind == "MergeOnRead":
+        table.compact(force=True)
+        assert rows() == wanted
+    if index == "Simple":
+        table.cluster(force=True)
+        table.upsert(pa.Table.from_pylist([{"id": "b", "v": None}], schema=more))
+        assert rows() == wanted | {"b": None}
+    assert main(["export", str(tmp_path / "t"), str(tmp_path / "out")]) == 0
+    exported = pq.read_table(next((tmp_path / "out").rglob("*.parquet"))).to_pylist()
+    assert {row["id"]: row["v"] for row in exported} == rows()
 
 
 BAD = {

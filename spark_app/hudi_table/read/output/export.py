@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_table.codec.hidden_nulls import without_hidden_nulls
 from hudi_table.codec.text.json_lines import json_lines
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, ObjectExistsError
 from hudi_table.model.names import escape_partition_value, join
@@ -65,10 +66,8 @@ class _Sink:
         if form == "parquet":
             import pyarrow.parquet as pq
 
-            parquet: Callable[[pa.Table], object] = self._stack.enter_context(
-                pq.ParquetWriter(file, schema, compression="zstd")
-            ).write_table
-            return parquet
+            parquet = self._stack.enter_context(pq.ParquetWriter(file, schema, compression="zstd"))
+            return lambda table: parquet.write_table(without_hidden_nulls(table))
         if form == "csv":
             import pyarrow.csv
 

@@ -49,24 +49,14 @@ def _check(values: pa.Array, field: pa.Field, path: str) -> None:
         valid = values.is_valid() if values.null_count else None
         for number, child in enumerate(kind):
             if _is_checked(child):
-                found, inner = values.field(number), f"{path}.{child.name}"
-                _check(found if valid is None else found.filter(valid), child, inner)
-                _refuse_hidden(found, child, inner)
+                found = values.field(number)
+                _check(found if valid is None else found.filter(valid), child, f"{path}.{child.name}")
     elif pt.is_map(kind):
         for name, child, found in (("key", kind.key_field, values.keys), ("value", kind.item_field, values.items)):
             if _is_checked(child):
                 _check(_own(values, found), child, f"{path}.{name}")
     else:
         _check(values.flatten(), kind.value_field, f"{path}.element")
-
-
-def _refuse_hidden(values: pa.Array, field: pa.Field, path: str) -> None:
-    """Arrow's Parquet writer (26.0) looks for nulls of a required field also where its struct is
-    null."""
-    if not field.nullable and values.null_count:
-        raise InvalidDataError(
-            f"field '{path}' is required and null where its struct is null, which cannot be written: make the field nullable"
-        )
 
 
 def _check_values(values: pa.Array, path: str) -> None:
