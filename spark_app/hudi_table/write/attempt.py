@@ -36,6 +36,7 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import groups_of, pending_plans
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.write.checks.request import Prepared
+from hudi_table.write.keygen.nesting import new_partitions
 from hudi_table.write.settings import WriteSettings
 from hudi_table.write.workload import (
     SIZE_SLACK,
@@ -161,8 +162,7 @@ class Attempt:
         if not self.prepared.options.updates_clustered:
             self._refuse_clustered(clustered, planned)
         filled = {item.task.partition for item in planned}
-        new = sorted(filled - self.view.existing(filled))
-        described = [partial(self._describe, partition) for partition in new]
+        described = [partial(self._describe, partition) for partition in new_partitions(self.view, filled)]
         # From here on files may appear: who gives up has to reckon with them.
         self.planned = planned
         files = [file for item in planned for file in item.task.first_files] if in_process else []

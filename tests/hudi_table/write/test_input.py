@@ -234,3 +234,44 @@ def test_composite_keys_of_two_partitions_are_two(tmp_path: Path) -> None:
 def test_the_words_for_null_and_empty_are_no_keys(tmp_path: Path, word: str) -> None:
     table = new_table(tmp_path, COMPOSITE, ["a", "b"])
     refused(table, pa.table({"a": ["x"], "b": [word], "v": [1]}), f"'b' holds the text '{word}'")
+
+
+CITIES = pa.schema([("id", pa.string()), ("city", pa.string())])
+
+
+def cities(*values: str) -> pa.Table:
+    return pa.table({"id": [f"k{value}" for value in values], "city": list(values)}, schema=CITIES)
+
+
+@pytest.mark.parametrize("index", ["Simple", "GlobalSimple", {"type": "Bucket", "buckets": 1}])
+@pytest.mark.parametrize(
+    ("before", "values"),
+    [([], ["x", "x/y"]), ([], ["x/y/z", "x"]), (["x"], ["x/y/z"]), (["x/y"], ["a", "x"]), (["x/y", "x/z"], ["x/y/z"])],
+)
+def test_a_partition_in_another_one_is_refused_for_other_readers_lose_its_rows(
+    tmp_path: Path, index: Any, before: list[str], values: list[str]
+) -> None:
+    table = new_table(tmp_path, CITIES, partition_by="city", index=index)
+    for value in before:
+        table.upsert(cities(value))
+    for operation in ("upsert", "bulk_insert"):
+        with pytest.raises(
+            InvalidDataError, match=r"partition 'x\S*' would lie (in|around) partition 'x.*url_encode=True"
+        ):
+            open_table(table.base_path).write(cities(*values), operation=operation)
+    assert len(list((tmp_path / "t").rglob("*.parquet"))) == len(before)
+    encoded = create_table(tmp_path / "encoded", CITIES, record_key="id", partition_by="city", url_encode=True)
+    encoded.upsert(cities(*before, *values))
+    assert encoded.scan().count() == len(before) + len(values)
+
+
+def test_partitions_that_lie_beside_each_other_or_are_there_already_are_written(tmp_path: Path) -> None:
+    table = new_table(tmp_path, CITIES, partition_by="city")
+    table.upsert(cities("x/y", "x/z", "xy", "x y", "a/b/c"))
+    table.upsert(cities("x/a", "a/b/d", "a b"))
+    assert table.scan().count() == 8
+    # As other writers leave a table.
+    storage = table.context.storage
+    storage.put("x/.hoodie_partition_metadata", storage.get("x/y/.hoodie_partition_metadata"))
+    table.upsert(cities("x", "x/y", "x/z"))
+    assert table.scan().count() == 9
