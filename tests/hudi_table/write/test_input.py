@@ -179,6 +179,38 @@ def test_required_fields_of_null_structs_pass_writes_compaction_and_clustering(
     assert {row["id"]: row["v"] for row in exported} == rows()
 
 
+TWICE = [("k", 1), ("z", 1), ("k", 2)]
+DOUBLED = {
+    "v": (pa.map_(pa.string(), pa.int32()), TWICE),
+    "v.m": (pa.struct([("m", pa.map_(pa.string(), pa.int32()))]), {"m": TWICE}),
+    "v.element": (pa.list_(pa.map_(pa.string(), pa.int32())), [[("k", 1)], TWICE]),
+    "v.value": (pa.map_(pa.string(), pa.map_(pa.string(), pa.int32())), [("a", None), ("b", TWICE)]),
+}
+
+
+@pytest.mark.parametrize("path", DOUBLED)
+def test_a_key_that_a_map_has_twice_is_refused_with_its_column(tmp_path: Path, path: str) -> None:
+    kind, value = DOUBLED[path]
+    table = new_table(tmp_path, pa.schema([("id", pa.string()), ("v", kind)]), type="MergeOnRead")
+    rows = pa.table({"id": ["a", "b", "c"], "v": pa.array([None, value, None], kind)})
+    refused(table, rows, f"column '{path}' holds a map with the key 'k' twice")
+
+
+def test_keys_that_only_other_maps_hold_too_are_no_fault(tmp_path: Path) -> None:
+    kind = pa.map_(pa.string(), pa.int32())
+    table = new_table(tmp_path, pa.schema([("id", pa.string()), ("v", kind)]))
+    values = [TWICE, [("k", 1), ("z", 2)], None, [("k", 3), ("a", 4)], []]
+    table.upsert(pa.table({"id": list("abcd"), "v": pa.array(values, kind).slice(1)}))
+    hidden = pa.MapArray.from_arrays(
+        pa.array([0, 2, 4], pa.int32()),
+        pa.array(list("kkkl")),
+        pa.array([1, 2, 3, 4], pa.int32()),
+        mask=pa.array([True, False]),
+    )
+    table.upsert(pa.table({"id": ["e", "f"], "v": hidden}))
+    assert table.scan(columns=["v"]).to_arrow().column(0).to_pylist() == [*values[1:], None, [("k", 3), ("l", 4)]]
+
+
 BAD = {
     "key": ("id", pa.table({"id": BAD_TEXT, "v": ["x"]})),
     "value": ("v", pa.table({"id": ["a"], "v": BAD_TEXT})),

@@ -1,13 +1,14 @@
 """Rows that a caller hands over are looked at before they are written: text in UTF-8, no null where
-none may be.
+none may be, no key twice in a map.
 
 Arrow takes such arrays from other libraries unseen; a file with them breaks at its readers. The
-check costs a few milliseconds for a million values: it is Arrow's own, on columns, and of nested
-ones on the part that belongs to the batch.
+check costs a few milliseconds for a million values, a tenth of a second for a million entries of
+maps: it is Arrow's own, on columns, and of nested ones on the part that belongs to the batch.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -55,8 +56,27 @@ def _check(values: pa.Array, field: pa.Field, path: str) -> None:
         for name, child, found in (("key", kind.key_field, values.keys), ("value", kind.item_field, values.items)):
             if _is_checked(child):
                 _check(_own(values, found), child, f"{path}.{name}")
+        _refuse_doubled(values, path)
     else:
         _check(values.flatten(), kind.value_field, f"{path}.element")
+
+
+def _refuse_doubled(values: pa.MapArray, path: str) -> None:
+    """Java's maps and Avro have a key once, and Arrow's have it as often as somebody put it in."""
+    sizes = np.where(values.is_valid(), np.diff(values.offsets), 0)
+    if sizes.max(initial=0) < 2:
+        return
+    keys, spans = _own(values, values.keys).dictionary_encode(), np.diff(values.offsets)
+    # Numbers of a map's entries, in order of their keys: equal ones are neighbours.
+    entries = np.repeat(np.arange(len(values)) * len(keys.dictionary), spans) + keys.indices.to_numpy()
+    entries = np.sort(entries[np.repeat(sizes > 0, spans)] if values.null_count else entries)
+    doubled = entries[1:] == entries[:-1]
+    if doubled.any():
+        row, key = divmod(int(entries[:-1][doubled][0]), len(keys.dictionary))
+        raise InvalidDataError(
+            f"column '{path}' holds a map with the key {keys.dictionary[key].as_py()!r} twice, at row {row} of its batch: "
+            "a map has a key once, so keep one of the values"
+        )
 
 
 def _check_values(values: pa.Array, path: str) -> None:
