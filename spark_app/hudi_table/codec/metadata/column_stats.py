@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from hudi_table.codec.bounds import BOUND, NULL_KIND, bounds_of, kind_of, least_of
+from hudi_table.codec.bounds import BOUND, NULL_KIND, WRAPPERS, bounds_of, kind_of, least_of
 from hudi_table.codec.metadata.records import KIND_TYPE, STATS_TYPE, stats_with
 from hudi_table.codec.parquet import whole_batches
 from hudi_table.model.names import COMMIT_SEQNO, FILE_NAME, OPERATION_COLUMN
@@ -36,6 +36,8 @@ from hudi_table.model.names import COMMIT_SEQNO, FILE_NAME, OPERATION_COLUMN
 META_OF_015_ALONE: Final = (COMMIT_SEQNO, FILE_NAME)
 """Meta columns of which 1.1.1 keeps nothing."""
 _PLAIN: Final = (pt.is_boolean, pt.is_int32, pt.is_int64, pt.is_string, pt.is_binary, pt.is_date32)
+_WIDER: Final = [kind_of(kind)[0] for kind in (pa.int32(), pa.int64(), pa.float32(), pa.float64())]
+"""Types of numbers, each a wider one than those before it; so are their ordinals."""
 _DECIMAL_DIGITS: Final = 15
 """Before and behind the point: a bound is a decimal of 30 digits, 15 of them behind it."""
 
@@ -134,14 +136,43 @@ def combined(stats: pa.StructArray, begins: npt.NDArray[np.int64]) -> pa.StructA
         numbers = np.asarray(stats.field(name).fill_null(0))
         whole[name] = pa.array(np.add.reduceat(numbers, begins))
     ordinals = np.asarray(stats.field("kind").field("ordinal").fill_null(0))
-    # Of a file without the column the type is not known.
-    known = np.where(ordinals > NULL_KIND, np.arange(len(stats)), -1)
-    best = np.maximum.reduceat(known, begins)
-    whole["kind"] = stats.field("kind").take(pa.array(np.where(best < 0, last, best)))
-    whole["min"] = least_of(stats.field("min"), stats.field("kind"), group)
-    whole["max"] = least_of(stats.field("max"), stats.field("kind"), group, greatest=True)
+    # Of a file without the column the type is not known; of a number that became wider it is the widest.
+    rank = np.where(np.isin(ordinals, _WIDER), ordinals, 0) * len(stats)
+    best = np.maximum.reduceat(np.where(ordinals > NULL_KIND, rank + np.arange(len(stats)), -1), begins)
+    whole["kind"] = stats.field("kind").take(pa.array(np.where(best < 0, last, best % len(stats))))
+    for name, greatest in (("min", False), ("max", True)):
+        bounds = _alike(stats.field(name), group, greatest=greatest)
+        whole[name] = least_of(bounds, stats.field("kind"), group, greatest=greatest)
     whole["tight"] = pc.and_(whole["tight"].fill_null(False), pa.array(sizes == 1))
     return pa.StructArray.from_arrays([whole[child.name] for child in STATS_TYPE], fields=list(STATS_TYPE))
+
+
+def _alike(bounds: pa.StructArray, group: npt.NDArray[np.int64], *, greatest: bool) -> pa.StructArray:
+    """Bounds of whole numbers beside such of reals, of a column that became wider, as reals too:
+    rounded outwards where one of the group is of single precision."""
+    wrapper = np.where(np.asarray(bounds.is_valid()), np.asarray(bounds.field("wrapper").fill_null(0)), 0)
+
+    def beside(name: str) -> npt.NDArray[np.bool_]:
+        found = np.zeros(int(group[-1]) + 1, bool)
+        found[group[wrapper == WRAPPERS[name]]] = True
+        return found[group]
+
+    single, double = beside("FloatWrapper"), beside("DoubleWrapper")
+    turned = np.isin(wrapper, [WRAPPERS["IntWrapper"], WRAPPERS["LongWrapper"]]) & (single | double)
+    if not turned.any():
+        return bounds
+    _, number, real, data = bounds.flatten()
+    whole = np.asarray(number.fill_null(0))
+    outwards = np.nextafter(whole.astype(np.float32), np.float32(np.inf if greatest else -np.inf)).astype(np.float64)
+    reals = pa.array(np.where(single, outwards, whole.astype(np.float64)))
+    real_wrapper = np.where(double, WRAPPERS["DoubleWrapper"], WRAPPERS["FloatWrapper"])
+    columns = [
+        pa.array(np.where(turned, real_wrapper, wrapper).astype(np.int8)),
+        pc.if_else(pa.array(turned), pa.scalar(None, number.type), number),
+        pc.if_else(pa.array(turned), reals, real),
+        data,
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(BOUND), mask=bounds.is_null())
 
 
 def _of_chunks(file: pq.ParquetFile, name: str, chunks: Sequence[Any]) -> tuple[Any, ...]:

@@ -1,7 +1,8 @@
 """Statistics of columns put together, and bounds with their type beside them.
 
 Aspects: (1) the least and the greatest bound of each group, for every type of a column; (2) sums,
-and the type that is known; (3) bounds that do not compare.
+and the type that is known; (3) bounds of a column
+that became wider; (4) bounds that do not compare.
 """
 
 from __future__ import annotations
@@ -94,6 +95,32 @@ def test_a_file_without_the_column_counts_as_nulls_and_hides_no_type() -> None:
     (alone,) = combined(stats_of_nulls(["c"], "g", 4, plain=True), np.array([0])).to_pylist()
     assert (alone["min"], alone["max"], alone["kind"]["ordinal"]) == (None, None, NULL_KIND)
     assert combined(pa.array([], STATS_TYPE), np.array([], np.int64)).to_pylist() == []
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["wrapped by type", "plain"])
+@pytest.mark.parametrize("wider", [(pa.int32(), pa.int64()), (pa.int32(), pa.float32()), (pa.int64(), pa.float64()),
+                                   (pa.float32(), pa.float64()), (pa.int32(), pa.float32(), pa.float64())], ids=str)  # fmt: skip
+@settings(max_examples=scaled(25), deadline=None)
+@given(data=st.data())
+def test_bounds_of_a_column_that_became_wider_hold_all_values_in_whatever_order_its_files_are(
+    wider: tuple[pa.DataType, ...], plain: bool, data: st.DataObject
+) -> None:
+    values = {kind: VALUES.get(kind, st.floats(allow_nan=False, width=32)) for kind in wider}
+    files = [(kind, data.draw(st.lists(values[kind], min_size=1, max_size=3))) for kind in wider]
+    files = data.draw(st.permutations(files))
+    other = parts_of(pa.string(), [["a"]], plain=plain)
+    found = combined(
+        pa.concat_arrays([other, *(parts_of(kind, [part], plain=plain) for kind, part in files)]), np.array([0, 1])
+    )
+    kinds = found.field("kind") if plain else None
+    for name, holds in (("min", np.less_equal), ("max", np.greater_equal)):
+        (_, bound) = values_of(found.field(name), wider[-1], kinds).to_pylist()
+        for kind, part in files:
+            # As a scan reads them: cast from the file's type at once.
+            read = pa.array(part, kind).cast(wider[-1], safe=False)
+            assert holds(bound, read.to_numpy()).all()
+    if plain:
+        assert found.field("kind").field("ordinal").to_pylist()[1] == kind_of(wider[-1])[0]
 
 
 def test_bounds_of_a_number_and_of_a_text_do_not_compare() -> None:
