@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from hudi_table.api import HudiTable, create_table
+from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.bootstrapping import bootstrap_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from hudi_table.metadata.port import open_context
+from hudi_table.services.cleaning import ttl
 from hudi_table.services.cleaning.ttl import TtlOptions, expired_partitions
 from hudi_table.table.store.ports import Clock
-from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.instants import local_now
 from hudi_table.table.view.file_system_view import FileSystemView
+from tests.support.taken_back import aged
 from tests.support.written import INDEXES, SCHEMA, rows
 
 DAYS = {"hoodie.partition.ttl.strategy.days.retain": "2"}
@@ -146,3 +152,85 @@ def test_as_a_service_it_drops_what_has_expired(tmp_path: Path) -> None:
     (done,) = service.run()
     assert done.figures["partitions"] == 2
     assert service.run() == []
+
+
+ARCHIVE = {
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.compact.inline.max.delta.commits": "1",
+}
+
+
+def archived(table: HudiTable) -> HudiTable:
+    """The same table when all but its newest writes have left the timeline."""
+    assert aged(table).archive(ARCHIVE, force=True)
+    return open_table(table.base_path)
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_write_to_logs_counts_though_its_commit_is_archived(version: int, tmp_path: Path) -> None:
+    table = table_of(tmp_path, type="MergeOnRead", version=version)
+    later(table, 1.6).compact(force=True)
+    later(table, 5).upsert(rows(("a", "x", 2)))
+    for number in range(5):
+        later(table, 5.1 + number / 10).upsert(rows(("b", "y", number)))
+    table = archived(table)
+    assert "x" not in {
+        stat.partition_path
+        for instant in load_timeline(table.context).commits
+        for stat in commit_metadata(table.context, instant).stats
+    }
+    assert expired(table, 6.9, DAYS) == ["z"]
+    assert expired(table, 7.1, DAYS) == ["x", "z"]
+
+
+def test_a_log_that_does_not_tell_its_writer_is_as_old_as_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_of(tmp_path, type="MergeOnRead", version=6)
+    later(table, 1.6).compact(force=True)
+    later(table, 5).upsert(rows(("a", "x", 2)))
+    for number in range(5):
+        later(table, 5.1 + number / 10).upsert(rows(("b", "y", number)))
+    table = archived(table)
+    monkeypatch.setattr(ttl, "_writer", lambda ctx, log: None)
+    (log,) = (tmp_path / "t" / "x").glob(".*.log.*")
+    made = log.stat().st_mtime
+    os.utime(log, (made, made + timedelta(days=5).total_seconds()))
+    assert expired(table, 6.9, DAYS) == ["z"]
+    assert expired(table, 7.1, DAYS) == ["x", "z"]
+
+
+def bootstrapped(tmp_path: Path, version: int) -> HudiTable:
+    """A table that was made of two folders, of which one was written to since."""
+    for name in ("x", "y"):
+        (tmp_path / "source" / f"city={name}").mkdir(parents=True)
+        of = pa.table({"id": [name], "value": [1]})
+        pq.write_table(of, tmp_path / "source" / f"city={name}" / "a.parquet")
+    bootstrap_table(tmp_path / "t", tmp_path / "source", record_key="id", version=version)
+    table = open_table(tmp_path / "t")
+    for number in range(5):
+        later(table, 1 + number / 10).upsert(pa.table({"id": ["y"], "value": [number], "city": ["y"]}))
+    return table
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_bootstrapped_partition_is_as_old_as_the_bootstrap(tmp_path: Path, version: int, leaves: bool) -> None:
+    table = bootstrapped(tmp_path, version)
+    if leaves:
+        table = archived(table)
+        assert all(i.time != "00000000000001" for i in load_timeline(table.context).commits)
+    assert expired(table, 1.9, DAYS) == []
+    assert expired(table, 2.1, DAYS) == ["city=x"]
+    assert expired(table, 1.9, CREATION) == []
+    assert expired(table, 2.1, CREATION) == ["city=x", "city=y"]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_write_behind_a_bootstrap_drops_no_young_partition(tmp_path: Path, version: int) -> None:
+    table = bootstrapped(tmp_path, version)
+    inline = {"hoodie.partition.ttl.inline": "true", "hoodie.partition.ttl.strategy.days.retain": "3650"}
+    table.upsert(pa.table({"id": ["y"], "value": [9], "city": ["y"]}), options=inline)
+    assert sorted(table.scan(["id"]).to_arrow().column(0).to_pylist()) == ["x", "y"]

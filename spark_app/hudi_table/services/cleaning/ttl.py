@@ -5,24 +5,26 @@ partition's latest slices, `KEEP_BY_CREATION_TIME` from the commit that its meta
 partition whose time and `days.retain` lie before now goes, at most `max.delete.partitions` at once.
 Without days nothing goes.
 
-Beyond Hudi: a write to logs counts as one, where its commit is on the timeline; a partition that is
-written to while it is about to be dropped stays; the partitions selected are the option's own,
-where Hudi reads those of a clustering.
+Beyond Hudi: a write to logs counts as one; a bootstrap counts from when it completed, where Hudi
+takes its instant, the first of all, for its time; a partition that is written to while it is about
+to be dropped stays; the partitions selected are the option's own, where Hudi reads those of a
+clustering.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
 from typing import ClassVar, Self
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.counts import counted
 from hudi_table.model.given import checked_call
-from hudi_table.model.names import PARTITION_METADATA, join
+from hudi_table.model.names import BOOTSTRAPS, PARTITION_METADATA, join
 from hudi_table.model.options.known import boolean_option, check_options, choice_option, renamed, whole_option
 from hudi_table.model.options.validators import without_validators
 from hudi_table.model.options.values import short_class
@@ -32,10 +34,12 @@ from hudi_table.model.timeline.instants import comparable_time, earlier, format_
 from hudi_table.services.base import Unplanned
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.archived import archived_moments
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.instants import local_now
+from hudi_table.table.timeline.instants import local_now, local_time
 from hudi_table.table.timeline.relisting import with_relists
-from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
+from hudi_table.table.timeline.timeline import Timeline
+from hudi_table.table.view.file_system_view import FileSlice, FileSystemView, LogFile
 from hudi_table.write.operations import WriteRequest, write
 from hudi_table.write.result import CommitResult
 
@@ -102,11 +106,14 @@ def expired_partitions(view: FileSystemView, options: TtlOptions, now: datetime)
             f"{SELECTED} names {missing[0]!r}, which the table does not have", base_path=ctx.base_path
         )
     limit = format_instant_time(earlier(now, timedelta(days=1), options.days))
+    moments = _Moments(ctx, view.timeline)
     if options.strategy is TtlStrategy.KEEP_BY_TIME:
-        since = _last_writes(view)
+        since = _last_writes(view, moments)
     else:
-        since = {partition: _created(ctx, partition) for partition in options.selected or known}
+        since = {partition: _created(ctx, partition, moments) for partition in options.selected or known}
     chosen = [p for p in options.selected or known if "" < since.get(p, "") < limit]
+    if options.strategy is TtlStrategy.KEEP_BY_TIME:
+        chosen = [p for p in chosen if not _has_younger_log(view, p, limit)]
     # One that was dropped before and not cleaned yet has no rows to drop.
     return sorted(p for p in chosen if view.groups(p))[: options.most]
 
@@ -133,27 +140,67 @@ def drop_expired_inline(ctx: TableContext, options: Mapping[str, str], engine: E
         drop_expired(ctx, options, engine)
 
 
-def _last_writes(view: FileSystemView) -> dict[str, str]:
+@dataclass(frozen=True)
+class _Moments:
+    """When instants were. That of a bootstrap is no time: there its completion counts, of version 6
+    the age of its file. Where nothing tells it, that is '', and what it wrote stays."""
+
+    ctx: TableContext
+    timeline: Timeline = field(repr=False)
+
+    def of(self, instant: str) -> str:
+        """17 digits, or ''."""
+        if instant not in BOOTSTRAPS:
+            return comparable_time(instant)
+        return self._active.get(instant) or self._archived.get(instant, "")
+
+    @cached_property
+    def _active(self) -> dict[str, str]:
+        found = [i for i in self.timeline.commits if i.time in BOOTSTRAPS]
+        files = self.timeline.files
+        return {i.time: i.completion or format_instant_time(local_time(self.ctx, files[i.file_name])) for i in found}
+
+    @cached_property
+    def _archived(self) -> dict[str, str]:
+        return archived_moments(self.ctx, frozenset(BOOTSTRAPS))
+
+
+def _last_writes(view: FileSystemView, moments: _Moments) -> dict[str, str]:
     """When each partition was last written to."""
     last_writes: dict[str, str] = {}
 
     def wrote(partition: str, instant: str) -> None:
-        last_writes[partition] = max(last_writes.get(partition, ""), comparable_time(instant))
+        last_writes[partition] = max(last_writes.get(partition, ""), moments.of(instant))
 
     for item in view.latest_slices():
         wrote(item.partition, item.instant)
+        for log in item.logs:
+            # Once its commit is archived, the log alone tells of it.
+            wrote(item.partition, _writer(view.ctx, log) or item.instant)
     for instant in view.timeline.commits:
         for stat in commit_metadata(view.ctx, instant).stats:
             wrote(stat.partition_path, instant.time)
     return last_writes
 
 
-def _created(ctx: TableContext, partition: str) -> str:
+def _writer(ctx: TableContext, log: LogFile) -> str | None:
+    return log.name.base_instant if ctx.layout.logs_tell_writers else log.instant
+
+
+def _has_younger_log(view: FileSystemView, partition: str, limit: str) -> bool:
+    """Whether a log whose name does not tell its writer, as of another engine in version 6, is not
+    as old as that. Raises ObjectNotFoundError if it has been cleaned meanwhile."""
+    unknown = (log for item in view.latest_slices([partition]) for log in item.logs if not _writer(view.ctx, log))
+    ages = (local_time(view.ctx, view.ctx.storage.head(log.path).modified) for log in unknown)
+    return any(format_instant_time(age) >= limit for age in ages)
+
+
+def _created(ctx: TableContext, partition: str, moments: _Moments) -> str:
     try:
         match = _CREATED.search(ctx.storage.get(join(partition, PARTITION_METADATA)))
     except ObjectNotFoundError:
         return ""
-    return comparable_time(match[1].decode()) if match else ""
+    return moments.of(match[1].decode()) if match else ""
 
 
 @dataclass(frozen=True)

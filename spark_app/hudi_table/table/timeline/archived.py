@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError
@@ -117,6 +118,16 @@ def archived_completions(ctx: TableContext, asked: Asked | None = None) -> dict[
     """When each archived instant completed, by its time, where the archive tells. `asked`: as
     `archived_entries` has it. Raises CorruptTableError."""
     return lsm_completions(ctx.storage, archive_folder(ctx), asked=asked) if ctx.layout.tells_completions else {}
+
+
+def archived_moments(ctx: TableContext, times: frozenset[str]) -> dict[str, str]:
+    """When those of the instants `times` completed that are archived, as far as the archive of any
+    version tells. Raises CorruptTableError."""
+    told: dict[str, str] = {}
+    for entry in chain.from_iterable(archived_entries(ctx, Asked.of(times))):
+        if entry["commitTime"] in times and entry["actionState"] == State.COMPLETED.name:
+            told[entry["commitTime"]] = entry.get("completionTime") or entry.get("stateTransitionTime") or ""
+    return told
 
 
 def latest_archived(ctx: TableContext) -> str:
