@@ -45,6 +45,22 @@ def test_an_entry_whose_instant_is_on_the_timeline_stops_the_trimming() -> None:
     assert trim.trim_chain(aged(store, DAYS).context, present) == 0
 
 
+def test_a_restore_that_has_ended_does_not_stop_the_trimming_though_it_stays_on_the_timeline() -> None:
+    store = store_of()
+    kept = opened(store).savepoint().instant
+    opened(store).write(rows(("a", "x", 0)), operation="upsert")
+    opened(store).restore(kept, writers_stopped=True)
+    opened(store).delete_savepoint(kept, writers_stopped=True)
+    for number in range(5):
+        opened(store).write(rows(("a", "x", number)), operation="upsert")
+    restores = [i.time for i in load_timeline(opened(store).context).completed if i.action is Action.RESTORE]
+    assert aged(store, DAYS).archive(KEEP, force=True)
+    timeline = load_timeline(opened(store).context)
+    assert [i.time for i in timeline.completed if i.action is Action.RESTORE] == restores
+    left = [entry.instant for _, entry in chain.entries_after(opened(store).context, 0)]
+    assert min(left) > restores[0]
+
+
 def test_a_writer_that_fell_asleep_before_the_trimming_cannot_commit_into_the_gap() -> None:
     store = store_of()
     sleeper = begin(opened(store).context, Action.COMMIT)

@@ -22,6 +22,10 @@ TRIM_AGE_SECONDS = 7 * 24 * 3600.0
 TRIMMED_MAX = 1_000
 """Entries of one run; the next one goes on."""
 
+_STAYING = (Action.INDEXING, Action.RESTORE)
+"""Of version 6 these stay on the timeline for good. Once one has ended, nobody asks for its plan in
+the chain any more."""
+
 
 def trim_chain(ctx: TableContext, now: datetime) -> int:
     """Delete the lowest entries older than seven days (at least 4 H) of instants that left the
@@ -29,8 +33,7 @@ def trim_chain(ctx: TableContext, now: datetime) -> int:
     Returns how many entries went."""
     least_age = max(TRIM_AGE_SECONDS, 4 * ctx.settings.quarantine_seconds)
     timeline = load_timeline(ctx)
-    # A building of the metadata table that has ended stays on the timeline for good; nobody asks for its plan any more.
-    needed = (i for i in timeline.instants if not (i.action is Action.INDEXING and i.completed))
+    needed = (i for i in timeline.instants if not (i.action in _STAYING and i.completed))
     present = {instant.time for instant in needed}.union(timeline.planner_claims)
     # The chain keeps days of entries, and this runs after every few commits: only those that may go are listed, and one more.
     infos = ctx.storage.list(CHAIN, limit=TRIMMED_MAX + 1)
