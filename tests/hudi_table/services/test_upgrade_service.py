@@ -11,9 +11,12 @@ import pytest
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, UnsupportedTableError, WriteConflictError
 from hudi_table.model.service.services import ServicePlan
+from hudi_table.services.upgrading import run
 from hudi_table.services.upgrading.run import bring_to
 from hudi_table.services.upgrading.service import UpgradeService
 from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.listing import list_data_files
 from tests.support.crashes import LAYOUTS, LOG_LAYOUTS, copied, opened, prepared, read, rows, with_logs
 from tests.support.fault_points import after_each_fault
 from tests.support.faults import Crash, Fault, FaultPlan, FaultyStorage
@@ -240,3 +243,53 @@ def test_a_run_without_an_approved_plan_needs_none() -> None:
     (done,) = table.services.upgrade(9).run()
     assert done.message.startswith("the table was brought from version 6 to 9")
     assert pa.table({"id": ["a", "b"]}).equals(again(table).scan(["id"]).to_arrow().sort_by("id"))
+
+
+CLEAN = {"hoodie.clean.commits.retained": "1"}
+
+
+def with_a_clean(version: int) -> tuple[HudiTable, str]:
+    """A table whose clean is planned and not executed, and the instant of that."""
+    table = new_table(version=version)
+    for number in range(3):
+        table.upsert(written(("a", "x", number)))
+    plan = table.schedule_clean(CLEAN, force=True)
+    assert plan is not None
+    return table, plan.instant
+
+
+@pytest.mark.parametrize(("version", "target"), [(6, 9), (9, 6), (8, 9)])
+def test_a_clean_that_waits_is_executed_first(version: int, target: int) -> None:
+    table, _ = with_a_clean(version)
+    before = contents(table)
+    listed = len(list_data_files(table.context.storage))
+    table = bring(table, target)
+    assert contents(table) == before
+    assert len(list_data_files(table.context.storage)) < listed
+    assert load_timeline(table.context).pending == ()
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_a_clean_that_came_meanwhile_is_to_be_executed_which_the_error_says(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, clean = with_a_clean(version)
+    monkeypatch.setattr(run, "_prepare", lambda ctx, change: None)
+    with pytest.raises(InvalidRequestError, match=f"{clean}.clean.requested is pending: .* end it .hudictl clean "):
+        bring_to(again(table).context, 9)
+    with pytest.raises(InvalidRequestError, match=f"{clean} is a clean, which cannot be taken back: execute it"):
+        again(table).rollback(clean, writers_stopped=True)
+    again(table).clean()
+    bring_to(again(table).context, 9)
+    assert again(table).context.config.version == 9
+
+
+def test_a_resize_that_waits_is_taken_back_as_the_error_says() -> None:
+    table = new_table(**KINDS["merge-on-read"], version=6)
+    table.upsert(written(("a", "x", 1)))
+    resize = table.services.resize(6).schedule()
+    assert resize is not None
+    with pytest.raises(InvalidRequestError, match=f"take it back .hudictl rollback .* {resize.instant} --yes"):
+        bring_to(again(table).context, 9)
+    again(table).rollback(resize.instant, writers_stopped=True)
+    assert bring(table, 9).context.config.version == 9

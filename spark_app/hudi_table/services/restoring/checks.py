@@ -132,6 +132,8 @@ def check_old(ctx: TableContext, timeline: Timeline, targets: Iterable[Instant])
 def not_newest(timeline: Timeline, instant: str) -> str:
     """Why an instant is not the one to roll back, in words."""
     newest = timeline.last_commit
+    if any(i.time == instant and i.action is Action.CLEAN for i in timeline.pending):
+        return f"{instant} is a clean, which cannot be taken back: execute it (clean(), hudictl clean --yes)"
     if any(i.time == instant for i in timeline.pending):
         return (
             f"{instant} is not completed, so no dry run can list its files: take it back, or leave it to the next write"

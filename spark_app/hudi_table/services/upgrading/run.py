@@ -29,7 +29,13 @@ from hudi_table.model.names import parse_log_file
 from hudi_table.model.table.layouts import Layout
 from hudi_table.model.table.readers import Reader
 from hudi_table.model.timeline.conflict_keys import CLEANING, METADATA, TABLE
-from hudi_table.model.timeline.instants import Action, format_instant_time, parse_instant, planner_claim_time
+from hudi_table.model.timeline.instants import (
+    WRITE_ACTIONS,
+    Action,
+    format_instant_time,
+    parse_instant,
+    planner_claim_time,
+)
 from hudi_table.model.timeline.settled import Settled
 from hudi_table.services.cleaning.service import CleaningService
 from hudi_table.services.clustering.service import ClusteringService
@@ -198,18 +204,17 @@ def _prepare(ctx: TableContext, change: Change) -> None:
         # Of a planner that gives way, or of a run of this that died; nothing is written under it.
         recover_planner(ctx, time)
     engine = LocalEngine()
-    clustering, compaction = ClusteringService(ctx), CompactionService(ctx)
-    for instant in clustering.pending():
-        clustering.execute(instant, engine=engine)
-    for instant in compaction.pending():
-        compaction.execute(instant, engine=engine)
+    cleaning, clustering, compaction = CleaningService(ctx), ClusteringService(ctx), CompactionService(ctx)
+    for service in (cleaning, clustering, compaction):
+        for instant in service.pending():
+            service.execute(instant, engine=engine)
     if change.merges_logs:
         compaction({"hoodie.compaction.strategy": "UnBounded"}, force=True).run(engine=engine)
     if change.drops_older_logs:
         for kept in outlived(ctx, change):
             # Who could publish it again writes where the table has no timeline then.
             delete_savepoint(ctx, kept.instant, writers_stopped=True)
-        CleaningService(ctx)(_LATEST_ALONE, force=True).run(engine=engine)
+        cleaning(_LATEST_ALONE, force=True).run(engine=engine)
 
 
 def _refuse_pending(ctx: TableContext, timeline: Timeline, own: str) -> None:
@@ -218,10 +223,20 @@ def _refuse_pending(ctx: TableContext, timeline: Timeline, own: str) -> None:
     found = sorted([*waiting, *claims])
     if found:
         raise InvalidRequestError(
-            f"{', '.join(found[:5])}{' …' if len(found) > 5 else ''} {'is' if len(found) == 1 else 'are'} pending: stop all writers, then let it end, or take "
-            f"it back (hudictl rollback {ctx.base_path} {found[0].partition('.')[0]} --yes --writers-stopped), and begin again",
+            f"{', '.join(found[:5])}{' …' if len(found) > 5 else ''} {'is' if len(found) == 1 else 'are'} pending: stop all writers, then "
+            f"{_remedy(ctx, found[0])}, and begin again",
             base_path=ctx.base_path,
         )
+
+
+def _remedy(ctx: TableContext, name: str) -> str:
+    """How what is pending ends, by the name of its file: a write alone can be taken back."""
+    instant = parse_instant(name)
+    if instant is not None and instant.action is Action.CLEAN:
+        return f"end it (hudictl clean {ctx.base_path} --yes)"
+    if instant is not None and instant.grouped_action in WRITE_ACTIONS:
+        return f"let it end, or take it back (hudictl rollback {ctx.base_path} {instant.time} --yes --writers-stopped)"
+    return "let it end"
 
 
 def _logs_left(ctx: TableContext, change: Change, timeline: Timeline) -> bool:
