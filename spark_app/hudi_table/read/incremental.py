@@ -19,7 +19,12 @@ from hudi_table.model.timeline.instants import Instant, comparable_time
 from hudi_table.read.filter.predicates import Bound
 from hudi_table.read.moments import Span
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
-from hudi_table.table.timeline.archived import archived_completions, has_archive, latest_archived
+from hudi_table.table.timeline.archived import (
+    archived_completions,
+    behind_savepoints,
+    has_archive,
+    latest_archived,
+)
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.lsm import Asked
 from hudi_table.table.timeline.timeline import Timeline
@@ -61,12 +66,30 @@ def check_active(ctx: TableContext, timeline: Timeline, span: Span) -> bool:
     if (span.since and comparable_time(span.since) >= comparable_time(start)) or not has_archive(ctx):
         return True
     if span.full_scan:
+        _check_known(ctx, timeline, span)
         return False
     raise ExpiredError(
         f"the commits after {span.since or 'the first'} are partly archived, and which files they changed is no longer "
         f"known; the timeline starts at {start}: begin there, or ask for a full scan (full_scan=True, --full-scan)",
         base_path=ctx.base_path,
     )
+
+
+def _check_known(ctx: TableContext, timeline: Timeline, span: Span) -> None:
+    """Raise ExpiredError where a span ends behind a write that a savepoint keeps, and what follows
+    it is archived: which of that was there then is not known."""
+    then = timeline.at(span.until)[0] if span.until else timeline
+    last = then.last_commit
+    if last is None or comparable_time(last.time) >= comparable_time(then.start or ""):
+        return
+    archived = behind_savepoints(ctx, then)
+    if archived:
+        raise ExpiredError(
+            f"the rows as of {span.until} are not known: {archived} is archived, and the savepoint {last.time} keeps an older write on the timeline; "
+            f"let the range end at {then.start} or later",
+            base_path=ctx.base_path,
+            instant=archived,
+        )
 
 
 def stable_commits(timeline: Timeline) -> tuple[Instant, ...]:

@@ -9,7 +9,7 @@ savepoint are not needed: Hudi 0.15.0 and 1.1.1 make them themselves when they d
 from __future__ import annotations
 
 import getpass
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Self
 
@@ -21,6 +21,7 @@ from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.conflict_keys import CLEANING
 from hudi_table.model.timeline.instants import Action, Instant, comparable_time, parse_instant
 from hudi_table.read.as_of import check_retained
+from hudi_table.services.archiving.execute import archive_kept
 from hudi_table.services.base import Unplanned
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
 from hudi_table.services.compaction.debt import CountedLogs, Seen
@@ -31,7 +32,7 @@ from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.timeline.archived import archived_completions
+from hudi_table.table.timeline.archived import archived_completions, hidden_by
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import store_now
 from hudi_table.table.timeline.relisting import relists, with_relists
@@ -57,9 +58,26 @@ def create_savepoint(ctx: TableContext, instant: str = "", *, comment: str = "",
     refuse_unsupported(ctx.config, merges=False)
     kept: list[str] = []
     planned = publish(ctx, Action.SAVEPOINT, _choice(ctx, instant, comment, by, kept))
+    if planned is not None:
+        _check_still_there(ctx, kept[0])
     count = planned.files_before if planned else 0
     message = f"savepoint {kept[0]}" + ("" if planned else " was there before")
     return ServiceResult(ServiceType.SAVEPOINT, kept[0], message, {"filesKept": float(count)}, planned is None)
+
+
+def _check_still_there(ctx: TableContext, instant: str) -> None:
+    """Let the savepoint go again if an archiver has taken its commit meanwhile: that had listed the
+    timeline before."""
+    timeline = load_timeline(ctx)
+    if instant in timeline.commit_times:
+        return
+    for name in _names_of(timeline, instant):
+        retry.delete(ctx.storage, ctx.layout.timeline_path(name))
+    raise ExpiredError(
+        f"{instant} was archived while its savepoint was made: keep a newer commit (hudictl timeline shows them)",
+        base_path=ctx.base_path,
+        instant=instant,
+    )
 
 
 def _choice(ctx: TableContext, instant: str, comment: str, by: str, kept: list[str]) -> Choose:
@@ -100,8 +118,9 @@ def list_savepoints(ctx: TableContext) -> list[Savepoint]:
 @relists
 def delete_savepoint(ctx: TableContext, instant: str, *, writers_stopped: bool = False) -> None:
     """Let go of a savepoint; the next clean may delete its files. `writers_stopped`: every process
-    that ever wrote the table has ended or left it. Raises InvalidRequestError if there is none, or
-    if somebody could publish it again.
+    that ever wrote the table has ended or left it. Its commit is archived before, if Hudi has
+    archived younger ones. Raises InvalidRequestError if there is none, if somebody could publish it
+    again, or if its commit cannot be archived yet.
     """
     timeline = load_timeline(ctx)
     found = [i for i in timeline.instants if i.action is Action.SAVEPOINT and i.time == instant]
@@ -116,6 +135,10 @@ def delete_savepoint(ctx: TableContext, instant: str, *, writers_stopped: bool =
         decision = chain.find_decision(ctx, time, upto)
         if decision is not None and _is_savepoint_of(decision[1].name, instant):
             drop_claim(ctx, time)
+    left = tuple(i for i in timeline.instants if i not in found)
+    if hidden_by(ctx, timeline, replace(timeline, instants=left)):
+        # Without the savepoint the timeline would start with its commit, and what was archived behind that would not count.
+        archive_kept(ctx, instant)
     for name in _names_of(timeline, instant):
         retry.delete(ctx.storage, ctx.layout.timeline_path(name))
 

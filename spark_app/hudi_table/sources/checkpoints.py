@@ -337,12 +337,11 @@ def all_checkpoints(ctx: TableContext, only: str | None = None) -> list[tuple[st
     for instant in reversed(timeline.commits):
         for key, text in _texts(commit_metadata(ctx, instant)):
             found.setdefault(key, (instant.time, text))
-    archived: dict[str, tuple[str, str]] = {}
     for time, commit in archived_commits(ctx):
         for key, text in _texts(commit):
-            if key not in archived or comparable_time(time) > comparable_time(archived[key][0]):
-                archived[key] = (time, text)
-    return [(key, *held) for key, held in sorted((archived | found).items())]
+            if key not in found or comparable_time(time) > comparable_time(found[key][0]):
+                found[key] = (time, text)
+    return [(key, *held) for key, held in sorted(found.items())]
 
 
 def _texts(commit: CommitMetadata) -> list[tuple[str, str]]:

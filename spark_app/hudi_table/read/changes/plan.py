@@ -32,6 +32,7 @@ from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.archived import behind_savepoints
 from hudi_table.table.timeline.column_history import load_column_history
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
@@ -140,11 +141,13 @@ def _steps(ctx: TableContext, timeline: Timeline, request: ChangesRequest, plan:
     rows are known."""
     span = request.span
     known = check_active(ctx, timeline, span)
+    # What follows a write that a savepoint keeps is not known if it is archived: the first one behind that has it all.
+    first = comparable_time(timeline.start or "") if not known and behind_savepoints(ctx, timeline) else ""
     planner = _Planner(ctx, timeline, request.images, plan)
     steps: list[Step] | None = [] if known else None
     error: ExpiredError | None = None
     for instant in sorted(timeline.commits, key=lambda commit: comparable_time(commit.moment)):
-        if instant.moment not in span:
+        if instant.moment not in span or comparable_time(instant.time) < first:
             continue
         try:
             if steps is None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
+from hudi_table.errors import InvalidRequestError
 from hudi_table.metadata.cleaning import oldest_needed
 from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.metadata.lifecycle import resolve_metadata_partitions, standing
@@ -95,6 +96,36 @@ def _archived(ctx: TableContext, timeline: Timeline, policy: ArchivePolicy, *, f
     return _result(done, trim_chain(ctx, now), merged, leaving)
 
 
+def archive_kept(ctx: TableContext, time: str) -> None:
+    """Archive a commit that a savepoint keeps on the timeline while younger ones have left it, in
+    whatever order. Whoever calls has made sure that nobody publishes it again. Raises
+    InvalidRequestError for what it replaced and what no clean has taken yet, or while the metadata
+    table needs it; as `archive`."""
+    with section(ctx):
+        _release_metadata(ctx)
+        timeline = load_timeline(ctx)
+        instant = next((i for i in timeline.commits if i.time == time), None)
+        if instant is None:
+            return
+        if instant.action is Action.REPLACE_COMMIT and not Replaced(ctx).gone(instant):
+            held = "files that it replaced are there; delete older savepoints, and clean (hudictl clean)"
+        elif Present.of(ctx, store_now(ctx), _needed_by_metadata(ctx, timeline)).needs(instant):
+            held = "the metadata table holds logs of it that are not compacted; end what is pending"
+        else:
+            held = ""
+        if held:
+            raise InvalidRequestError(
+                f"younger writes than {time} are archived, so without its savepoint it has to be archived too, and cannot yet: {held}, then "
+                "delete the savepoint",
+                base_path=ctx.base_path,
+                instant=time,
+            )
+        sync_bucket_properties(ctx, timeline)
+        keep, _ = ARCHIVES[ctx.layout.archive]
+        for instants, _ in keep(ctx, timeline, [instant], ArchivePolicy.parse({})):
+            _forget(ctx, timeline, instants, _Done())
+
+
 @relists
 def preview(ctx: TableContext, options: Mapping[str, str] | None = None, *, force: bool = False) -> ServicePlan | None:
     """A dry run: what would leave now; ages are judged by this process's clock. None if nothing is
@@ -151,10 +182,12 @@ def _delete(ctx: TableContext, archived: list[Instant], policy: ArchivePolicy, n
     leave (a savepoint may have come)."""
     timeline = load_timeline(ctx)
     still = set(_planned(ctx, timeline, policy, now, force=True).instants)
+    _forget(ctx, timeline, [instant for instant in archived if instant in still], done)
+
+
+def _forget(ctx: TableContext, timeline: Timeline, archived: Iterable[Instant], done: _Done) -> None:
     states = timeline.states()
     for instant in archived:
-        if instant not in still:
-            continue
         for state in states[instant.time, instant.grouped_action]:
             retry.delete(ctx.storage, ctx.layout.timeline_path(state.file_name))
             ctx.bodies.pop(state.file_name, None)

@@ -9,10 +9,10 @@ from dataclasses import replace
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.names import join, parse_base_file
 from hudi_table.model.timeline.commits import CommitMetadata
-from hudi_table.model.timeline.instants import Action, Instant
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, comparable_time
 from hudi_table.table.commit.missing_files import counted_log
 from hudi_table.table.commit.pending_plans import live_clusterings
-from hudi_table.table.timeline.archived import has_archive
+from hudi_table.table.timeline.archived import hidden_by
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import store_now
 from hudi_table.table.timeline.timeline import Timeline
@@ -23,8 +23,8 @@ from hudi_table.table.view.savepoints import savepoints
 
 
 def check_savepoint(ctx: TableContext, timeline: Timeline, savepoint: str) -> None:
-    """Refuse what is no savepoint, one that a newer savepoint forbids to go back to, and one whose
-    files are gone.
+    """Refuse what is no savepoint, one that a newer savepoint forbids to go back to, one behind
+    which writes were archived, and one whose files are gone.
 
     Raises InvalidRequestError.
     """
@@ -39,6 +39,16 @@ def check_savepoint(ctx: TableContext, timeline: Timeline, savepoint: str) -> No
         raise InvalidRequestError(
             f"savepoint {newer[0]} is newer than {savepoint} and would go with it; delete it first",
             base_path=ctx.base_path,
+        )
+    limit = comparable_time(savepoint)
+    before = [i for i in timeline.instants if comparable_time(i.time) <= limit or i.grouped_action not in WRITE_ACTIONS]
+    archived = hidden_by(ctx, timeline, _of(timeline, before))
+    if archived:
+        raise InvalidRequestError(
+            f"the write {archived} after the savepoint {savepoint} is archived (hoodie.archive.beyond.savepoint), and a restore takes back only "
+            f"what is on the timeline: its rows would come back; read the table as of {savepoint}, and write those rows anew",
+            base_path=ctx.base_path,
+            instant=archived,
         )
     listed = {info.path for info in list_data_files(ctx.storage)}
     for partition, kept in known[savepoint].files.items():
@@ -77,12 +87,13 @@ def check_free(ctx: TableContext, timeline: Timeline, target: Instant, metadata:
 
 
 def check_start_is_left(ctx: TableContext, timeline: Timeline, target: Instant) -> None:
-    """Refuse to take the last write of the active timeline back where older ones were archived:
-    their files count because they are older than its first write, and no reader would find them."""
-    if _without(timeline, target).start is None and has_archive(ctx):
+    """Refuse to take back the write with which the timeline starts if archived ones are not older
+    than its next start: their files count because they are, and no reader would find them."""
+    archived = hidden_by(ctx, timeline, _without(timeline, target))
+    if archived:
         raise InvalidRequestError(
-            f"{target.time} is the only write that is not archived: without it no reader would know that older files count; write the rows "
-            "that are to be there anew",
+            f"{target.time} is the only write that is not archived, or kept by a savepoint: without it no reader would know that the files of the "
+            f"archived write {archived} count; write the rows that are to be there anew",
             base_path=ctx.base_path,
             instant=target.time,
         )
@@ -110,8 +121,11 @@ def check_what_comes_back(view: FileSystemView, target: Instant, metadata: Commi
 def _without(timeline: Timeline, target: Instant) -> Timeline:
     """The timeline as it would be: no listing shows it, so none is held against it, and what a
     clean has taken meanwhile is refused as gone."""
-    kept = tuple(i for i in timeline.instants if i.time != target.time)
-    return replace(timeline, instants=kept, listed_at=None)
+    return _of(timeline, (i for i in timeline.instants if i.time != target.time))
+
+
+def _of(timeline: Timeline, instants: Iterable[Instant]) -> Timeline:
+    return replace(timeline, instants=tuple(instants), listed_at=None)
 
 
 def check_old(ctx: TableContext, timeline: Timeline, targets: Iterable[Instant]) -> None:

@@ -23,7 +23,7 @@ from hudi_table.model.timeline.instants import parse_instant
 from hudi_table.services.cleaning.stored import stored_groups
 from hudi_table.services.upgrading.merging import Merging, merging_before, refuse_logs, refuse_otherwise
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.timeline.archived import archived_completions
+from hudi_table.table.timeline.archived import archived_completions, hidden_by
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.kept_properties import refuse_lost
 from hudi_table.table.timeline.properties import read_properties
@@ -126,6 +126,7 @@ def check_version(ctx: TableContext, target: int) -> Change:
         )
     change = Change(before, after, config, layout, moves, merging)
     _refuse_kept_logs(ctx, change)
+    _refuse_hole(ctx, change)
     return change
 
 
@@ -154,6 +155,26 @@ def _refuse_kept_logs(ctx: TableContext, change: Change) -> None:
                 f"the savepoint (hudictl savepoint {ctx.base_path} --delete {savepoint}) if it is not needed any more, and begin again",
                 base_path=ctx.base_path,
             )
+
+
+def _refuse_hole(ctx: TableContext, change: Change) -> None:
+    """Refuse where a savepoint keeps a write on the timeline that is older than an archived one: the
+    versions differ in which of them the timeline starts with. Raises InvalidRequestError that names
+    both."""
+    if not change.moves:
+        return
+    timeline = load_timeline(ctx)
+    then = replace(timeline, layout=change.layout)
+    archived = hidden_by(ctx, timeline, then) or hidden_by(ctx, then, timeline)
+    older = [time for time in sorted(timeline.saved) if time < archived]
+    if older:
+        raise InvalidRequestError(
+            f"the savepoint {older[-1]} keeps its write on the timeline, and the younger {archived} is archived (hoodie.archive.beyond.savepoint): "
+            f"version {change.config.version} would read the table otherwise; delete the savepoint (hudictl savepoint {ctx.base_path} --delete {older[-1]}), "
+            "and begin again",
+            base_path=ctx.base_path,
+            instant=older[-1],
+        )
 
 
 def check_colons(ctx: TableContext, change: Change, timeline: Timeline) -> None:

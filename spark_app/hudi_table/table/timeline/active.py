@@ -84,10 +84,11 @@ def unconfirmed_timeline(ctx: TableContext, *, exact: bool = False) -> Timeline:
 
 
 def confirm(ctx: TableContext, timeline: Timeline) -> None:
-    """Look whether the oldest commit of a listing is still there, if archiving could have taken
-    any. Raises ObjectNotFoundError if not: list again."""
+    """Look whether the oldest commit of a listing that no savepoint keeps is still there, if
+    archiving could have taken any. Raises ObjectNotFoundError if not: list again."""
     if len(timeline.commits) > ARCHIVING_LEAVES:
-        ctx.storage.head(ctx.layout.timeline_path(timeline.commits[0].file_name))
+        oldest = next((i for i in timeline.commits if i.time not in timeline.saved), timeline.commits[0])
+        ctx.storage.head(ctx.layout.timeline_path(oldest.file_name))
 
 
 def _listed_twice(ctx: TableContext) -> Timeline:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -130,6 +130,29 @@ def archived_moments(ctx: TableContext, times: frozenset[str]) -> dict[str, str]
     return told
 
 
+def hidden_by(ctx: TableContext, timeline: Timeline, then: Timeline) -> str:
+    """The oldest archived write whose files count by this timeline, because they are older than its
+    start, and would not by what it is to become; '' for none. The archive is read only if `then`
+    starts earlier. Raises CorruptTableError."""
+    start, new = (comparable_time(each.start or "") for each in (timeline, then))
+    if new >= start:
+        return ""
+    found = map(instant_of, chain.from_iterable(archived_entries(ctx, Asked(new))))
+    writes = (i.time for i in found if i is not None and i.completed and i.action in WRITE_ACTIONS)
+    return min((time for time in writes if new <= comparable_time(time) < start), default="")
+
+
+def behind_savepoints(ctx: TableContext, timeline: Timeline) -> str:
+    """The oldest archived write that is younger than one which a savepoint keeps on the timeline
+    (`hoodie.archive.beyond.savepoint` of Hudi); '' for none. Raises CorruptTableError."""
+    first = timeline.commits[0].time if timeline.commits else None
+    return hidden_by(ctx, timeline, replace(timeline, started=first))
+
+
+def _is_before_start(timeline: Timeline, time: str) -> bool:
+    return comparable_time(time) < comparable_time(timeline.start or "")
+
+
 def latest_archived(ctx: TableContext) -> str:
     """The latest moment at which an archived instant completed; '' if there is none, or the archive
     does not tell. Raises CorruptTableError."""
@@ -228,15 +251,20 @@ def archived_paths(ctx: TableContext, times: Set[str]) -> dict[str, str]:
 
 def newest_with(ctx: TableContext, timeline: Timeline, holds: Holds) -> tuple[str, str] | None:
     """(instant, what it holds) of the newest commit that holds it. The archive is read only if the
-    timeline has none.
+    timeline has none, or one alone that a savepoint keeps behind archived ones.
 
     Raises CorruptTableError.
     """
+    kept: list[tuple[str, str]] = []
     for instant in reversed(timeline.commits):
         held = holds(commit_metadata(ctx, instant).extra_metadata)
         if held is not None:
-            return instant.time, held
-    return archived_with(ctx, {"": holds}).get("")
+            kept = [(instant.time, held)]
+            if not (_is_before_start(timeline, instant.time) and behind_savepoints(ctx, timeline)):
+                return kept[0]
+            break
+    found = archived_with(ctx, {"": holds}).values()
+    return max([*kept, *found], key=lambda each: comparable_time(each[0]), default=None)
 
 
 def archived_with(ctx: TableContext, wanted: Mapping[str, Holds]) -> dict[str, tuple[str, str]]:
