@@ -4,6 +4,10 @@ The parser takes objects as they come, wherever lines end. So each message stand
 object of its own, `{"v":…}`: no message can end what another one began, since a quote and a `v`
 come between any two, and one that holds two values makes a row too many, or a column. (All tried:
 pyarrow 26.)
+
+Arrow takes a column for doubles where one number is no whole one of 64 bits, and a double holds the
+digits of whole numbers below 2^53 alone. Where nobody has said the type, such a column of whole
+numbers is one of `decimal(20,0)`, and whole numbers beyond are refused beside fractions.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.types as pt
 
+from hudi_table.codec.conform import cast_array
 from hudi_table.errors import InvalidSchemaError
 from hudi_table.sources.formats.decoder import UndecodableError, first_bad
 
@@ -27,11 +32,17 @@ _ZONE = r"([Zz]|[+-]\d\d(:?\d\d)?)"
 _FINER, _ZONED = r"(\.\d{6})\d+", rf"[Tt ].*{_ZONE}$"
 _MOMENT = rf"^\d{{4}}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?{_ZONE}?$"
 _NUMBERED = re.compile(r" in row \d+$")
+_EXACT = 2.0**53
+_WHOLE = pa.decimal128(20, 0)
+_LONG_WHOLE = r'("(?:\\.|[^"\\])*"|\d+[.eE][-+.\deE]*)|(\d)\d{15,}'
+"""Texts and numbers with a fraction or an exponent, which the first group holds, or whole numbers of
+16 digits and more, of which the second one holds the first digit."""
 _FRAMED = "it begins with a zero byte, as the id of a schema in a registry does: give json.registry"
 
 
 class JsonDecoder:
-    """Objects. A column that is null in every message is left out: it has no type yet."""
+    """Objects. What has no type yet is left out: a column that is null in every message, a list
+    without values, an object without fields, and such a field of an object."""
 
     independent: ClassVar[bool] = True
 
@@ -49,6 +60,8 @@ class JsonDecoder:
 
 
 IsText = Callable[[pa.DataType], bool]
+Read = Callable[[pa.Buffer, pa.Schema | None], pa.Table]
+"""The rows of a block, some columns in types that are given."""
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -60,11 +73,27 @@ def read_objects(messages: Sequence[bytes] | pa.Array, known: pa.Schema | None, 
     """One row a message; values of types that are read `as_text` are made of it here. Raises
     UndecodableError, InvalidSchemaError."""
     wanted = _readable(known, as_text)
+
+    def rows(some: Sequence[bytes] | pa.Array) -> pa.Table:
+        def read(block: pa.Buffer, types: pa.Schema | None) -> pa.Table:
+            found = parsed(block, len(some), types)
+            if not found.type.num_fields:
+                return pa.table({"": pa.nulls(len(found))}).select([])
+            return pa.Table.from_arrays(found.flatten(), names=[field.name for field in found.type])
+
+        return _typed(_exact(joined(some), read, wanted, known), known, as_text)
+
+    def why_not(some: Sequence[bytes] | pa.Array) -> str:
+        try:
+            rows(some)
+        except ValueError as error:
+            return said(error)
+        return ""
+
     try:
-        return _typed(_parsed(messages, wanted), known, as_text)
-    except (pa.ArrowInvalid, ValueError):
-        place, why = first_bad(messages, lambda some: _why_not(some, wanted, known, as_text))
-        raise UndecodableError(place, why) from None
+        return rows(messages)
+    except ValueError:
+        raise UndecodableError(*first_bad(messages, why_not)) from None
 
 
 def _readable(known: pa.Schema | None, as_text: IsText) -> pa.Schema | None:
@@ -98,43 +127,151 @@ def joined(messages: Sequence[bytes] | pa.Array) -> pa.Buffer:
 
 
 def parsed(block: pa.Buffer, count: int, wanted: pa.Schema | None) -> pa.StructArray:
-    """The `count` objects of a block. Raises pa.ArrowInvalid, or ValueError where messages are no
-    objects, one each."""
-    explicit = pa.schema([pa.field("v", pa.struct(list(wanted)))]) if wanted is not None else None
-    found = pj.read_json(
-        pa.BufferReader(block),
-        # One block is one batch, and what is inferred holds for all of it.
-        read_options=pj.ReadOptions(block_size=max(block.size + 1, _BLOCK_LEAST), use_threads=False),
-        parse_options=pj.ParseOptions(explicit_schema=explicit, unexpected_field_behavior="infer"),
-    )
+    """The `count` objects of a block. Raises ValueError, as pa.ArrowInvalid is one, where messages
+    are no objects, one each."""
+    found = read_block(block, pa.schema([pa.field("v", pa.struct(list(wanted)))]) if wanted is not None else None)
     if found.num_rows != count or found.column_names != ["v"]:
         raise ValueError("it is not one JSON object")
     rows = found.column(0).combine_chunks()
     rows = rows.chunk(0) if isinstance(rows, pa.ChunkedArray) else rows
     if not pt.is_struct(rows.type) or rows.null_count:
         raise ValueError("it is no JSON object")
-    rows.validate(full=True)
     return rows
 
 
-def _parsed(messages: Sequence[bytes] | pa.Array, wanted: pa.Schema | None) -> pa.Table:
-    """Raises pa.ArrowInvalid, or ValueError where messages are no objects, one each."""
-    rows = parsed(joined(messages), len(messages), wanted)
-    if not rows.type.num_fields:
-        return pa.table({"": pa.nulls(len(rows))}).select([])
-    return pa.Table.from_arrays(rows.flatten(), names=[field.name for field in rows.type])
+def read_block(block: pa.Buffer, wanted: pa.Schema | None) -> pa.Table:
+    """The objects of a block, those of `wanted` in its types. Raises pa.ArrowInvalid."""
+    found = pj.read_json(
+        pa.BufferReader(block),
+        # One block is one batch, and what is inferred holds for all of it.
+        read_options=pj.ReadOptions(block_size=max(block.size + 1, _BLOCK_LEAST), use_threads=False),
+        parse_options=pj.ParseOptions(explicit_schema=wanted, unexpected_field_behavior="infer"),
+    )
+    try:
+        found.validate(full=True)
+    except pa.ArrowInvalid:
+        if found.schema.equals(wanted or pa.schema([])):
+            raise
+        # A list that begins with null loses values, unless its type is said before (pyarrow 26).
+        return read_block(block, found.schema)
+    return found
+
+
+def _exact(block: pa.Buffer, read: Read, wanted: pa.Schema | None, known: pa.Schema | None) -> pa.Table:
+    """What is read of a block, with all digits of whole numbers in columns that are not `known`.
+    Raises ValueError where no type of theirs has them."""
+    found = read(block, wanted)
+    said_of = {field.name: field.type for field in known or ()}
+    doubtful = [name for name in found.column_names if _has_large(_whole(found, name), said_of.get(name))]
+    if not doubtful:
+        return found
+    short = read(_shortened(block), wanted)
+    kinds = {}
+    for name in doubtful:
+        column, shortened = _whole(found, name), _whole(short, name)
+        kind = _exact_type(column, shortened, said_of.get(name), name)
+        if kind != column.type:
+            kinds[name] = typed_part(kind)
+    if not kinds:
+        return found
+    others = [field for field in wanted or () if field.name not in kinds]
+    try:
+        return read(block, pa.schema([*others, *kinds.items()])).select(found.column_names)
+    except ValueError as error:
+        names = " or ".join(kinds)
+        raise ValueError(
+            f"column {names} holds whole numbers that {_WHOLE} does not: {error}; say its type in source.columns, such as decimal(38,0) or double"
+        ) from error
+
+
+def _whole(table: pa.Table, name: str) -> pa.Array:
+    found = table.column(name).combine_chunks()
+    return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
+
+
+def _shortened(block: pa.Buffer) -> pa.Buffer:
+    """The block with long whole numbers cut to their first digit."""
+    ends = pa.py_buffer(np.array([0, block.size], np.int64))
+    text = pa.Array.from_buffers(pa.large_binary(), 1, [None, ends, block])
+    return pc.replace_substring_regex(text, _LONG_WHOLE, r"\1\2")[0].as_buffer()
+
+
+def _inside(known: pa.DataType | None, name: str) -> pa.DataType | None:
+    place = known.get_field_index(name) if known is not None and pt.is_struct(known) else -1
+    return known.field(place).type if known is not None and place >= 0 else None
+
+
+def _item(known: pa.DataType | None) -> pa.DataType | None:
+    return known.value_type if known is not None and pt.is_list(known) else None
+
+
+def _has_large(values: pa.Array, known: pa.DataType | None) -> bool:
+    """Whether doubles of a type that nobody has said are so large that they may have lost
+    digits."""
+    kind = values.type
+    if pt.is_struct(kind):
+        return any(_has_large(values.field(field.name), _inside(known, field.name)) for field in kind)
+    if pt.is_list(kind):
+        return _has_large(values.values, _item(known))
+    return known is None and pt.is_float64(kind) and bool(pc.any(_large(values)).as_py())
+
+
+def _large(values: pa.Array) -> pa.Array:
+    return pc.greater_equal(pc.abs(values), _EXACT)
+
+
+def _exact_type(values: pa.Array, short: pa.Array, known: pa.DataType | None, name: str) -> pa.DataType:
+    """The type that holds all digits; `short`: the same with long whole numbers cut. Raises
+    ValueError where there is none."""
+    kind = values.type
+    if pt.is_struct(kind):
+        fields = [
+            field.with_type(
+                _exact_type(
+                    values.field(field.name),
+                    short.field(field.name),
+                    _inside(known, field.name),
+                    f"{name}.{field.name}",
+                )
+            )
+            for field in kind
+        ]
+        return pa.struct(fields)
+    if pt.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_exact_type(values.values, short.values, _item(known), name)))
+    if known is not None or not pt.is_float64(kind) or not pc.any(pc.and_not(_large(values), _large(short))).as_py():
+        return kind
+    if not pt.is_integer(short.type):
+        raise ValueError(
+            f"column {name} holds whole numbers of 2^53 or more beside fractions, and a double does not hold all digits of both: "
+            "say its type in source.columns, such as decimal(38,9) or double"
+        )
+    return _WHOLE
+
+
+def typed_part(kind: pa.DataType) -> pa.DataType | None:
+    """A type without the parts that have none yet; None where nothing is left."""
+    if pt.is_struct(kind):
+        found = [(field, typed_part(field.type)) for field in kind]
+        kept = [field.with_type(part) for field, part in found if part is not None]
+        return pa.struct(kept) if kept else None
+    if pt.is_list(kind):
+        item = typed_part(kind.value_type)
+        return pa.list_(kind.value_field.with_type(item)) if item is not None else None
+    return None if pt.is_null(kind) else kind
 
 
 def _typed(found: pa.Table, known: pa.Schema | None, as_text: IsText) -> pa.Table:
-    """The types that are known; what is null throughout is left out unless it is known."""
-    names = set(known.names) if known is not None else set()
-    kept = [f.name for f in found.schema if f.name in names or not pt.is_null(f.type)]
-    table = found.select(kept)
+    """The types that are known; what has no type is left out."""
+    parts = {field.name: typed_part(field.type) for field in found.schema}
+    table = found.select([name for name, part in parts.items() if part is not None])
+    for place, field in enumerate(table.schema):
+        if parts[field.name] != field.type:
+            table = table.set_column(place, field.name, cast_array(_whole(table, field.name), parts[field.name]))
     for field in known if known is not None else ():
         if _parsed_type(field.type, as_text) != field.type:
             place = table.schema.get_field_index(field.name)
-            values = table.column(place).combine_chunks()
-            table = table.set_column(place, field.name, _from_text(values, field.type, as_text))
+            table = table.set_column(place, field.name, _from_text(_whole(table, field.name), field.type, as_text))
     return table
 
 
@@ -173,16 +310,6 @@ def _moments(texts: pa.Array) -> pa.Array:
     upper = pc.ascii_upper(pc.replace_substring_regex(texts, _FINER, r"\1"))
     zoned = pc.match_substring_regex(upper, _ZONED)
     return pc.if_else(zoned, upper, pc.binary_join_element_wise(upper, "Z", "")).cast(pa.timestamp("us", tz="UTC"))
-
-
-def _why_not(
-    messages: Sequence[bytes] | pa.Array, wanted: pa.Schema | None, known: pa.Schema | None, as_text: IsText
-) -> str:
-    try:
-        _typed(_parsed(messages, wanted), known, as_text)
-    except (pa.ArrowInvalid, ValueError) as error:
-        return said(error)
-    return ""
 
 
 def said(error: Exception) -> str:

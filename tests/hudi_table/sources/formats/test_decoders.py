@@ -78,6 +78,18 @@ def test_a_field_that_was_only_null_has_no_column_yet() -> None:
     assert JsonDecoder().decode([b'{"a":1,"b":null}'], None).column_names == ["a"]
 
 
+@pytest.mark.parametrize("known", [None, pa.schema([("id", pa.int64()), ("o", pa.struct([("x", pa.int64())]))])])
+def test_what_has_no_type_yet_is_left_out_however_deep_it_lies(known: pa.Schema | None) -> None:
+    text = b'{"id":1,"o":{"x":1,"n":null,"e":{}},"l":[],"m":[null],"e":{},"d":[{"x":2,"y":[]}]}'
+    found = JsonDecoder().decode([text, b'{"id":2}'], known)
+    assert found.to_pylist() == [{"id": 1, "o": {"x": 1}, "d": [{"x": 2}]}, {"id": 2, "o": None, "d": None}]
+
+
+def test_a_list_that_begins_with_null_is_read_in_a_column_that_is_new() -> None:
+    found = JsonDecoder().decode([b'{"l":[null,1]}', b'{"l":[2]}', b'{"l":[null,null,3]}'], None)
+    assert found.column("l").to_pylist() == [[None, 1], [2], [None, None, 3]]
+
+
 @given(st.integers(1, 300), st.integers(0, 299))
 def test_the_first_bad_one_is_found_in_few_looks(count: int, bad: int) -> None:
     bad %= count

@@ -16,6 +16,7 @@ from hudi_table.sources.formats.debezium import DebeziumDecoder
 from hudi_table.sources.formats.decoder import UndecodableError
 from hudi_table.sources.formats.dialects import POSTGRESQL
 from hudi_table.sources.formats.envelopes import JsonEnvelopes
+from hudi_table.sources.formats.json import JsonDecoder
 from tests.support.change_events import Snapshots
 
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
@@ -67,3 +68,35 @@ def test_a_column_that_the_database_narrows_keeps_the_type_of_the_table() -> Non
 def test_decimals_beside_doubles_of_the_type_before_are_refused() -> None:
     with pytest.raises(UndecodableError, match="no type holds the digits of both"):
         changed([event({"type": "double"}, 1.5), event(NUMERIC, LONG)], pa.float64())
+
+
+LARGE = 12_345_678_901_234_567_890
+
+
+def in_json(*values: str, known: pa.Schema | None = None) -> pa.Table:
+    return JsonDecoder().decode([f'{{"v":{value}}}'.encode() for value in values], known)
+
+
+@pytest.mark.parametrize("form", ["{}", "[1,{}]", '{{"w":{{"x":[{}]}}}}'])
+def test_whole_numbers_beyond_64_bits_keep_their_digits(form: str) -> None:
+    numbers = [LARGE, LARGE + 1, -LARGE, 5]
+    found = in_json(*(form.format(number) for number in numbers)).column("v").to_pylist()
+    assert found == [json.loads(form.format(number), parse_int=Decimal) for number in numbers]
+
+
+def test_whole_numbers_that_a_double_does_not_hold_are_refused_beside_fractions() -> None:
+    for values in (["1", str(2**53 + 1), "1.5"], ["1", str(LARGE), "1e5"]):
+        with pytest.raises(UndecodableError, match=r"say its type in source\.columns, such as") as refused:
+            in_json(*values)
+        assert refused.value.place == 2
+    with pytest.raises(UndecodableError, match=r"requires precision 21; say its type in source\.columns"):
+        in_json(f"{LARGE}0")
+
+
+def test_numbers_of_a_double_stay_doubles() -> None:
+    """By an exponent, by the type that is said, or because a text only looks like a number."""
+    assert in_json("1e300", "1.5").column("v").to_pylist() == [1e300, 1.5]
+    said = pa.schema([("v", pa.float64())])
+    assert in_json(str(LARGE), "1.5", known=said).column("v").to_pylist() == [float(LARGE), 1.5]
+    mixed = [f'{{"v":6.5e23,"at":{2**60},"w":"a, \\"{LARGE}"}}'.encode(), b'{"v":1.5}']
+    assert JsonDecoder().decode(mixed, None).column("v").to_pylist() == [6.5e23, 1.5]
