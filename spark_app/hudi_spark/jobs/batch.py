@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ from hudi_table.services.select_check import check_select
 from hudi_table.sources.checkpoints import held_files
 from hudi_table.sources.files.digests import store_digests
 from hudi_table.sources.files.notified import Notified, notified
+from hudi_table.sources.files.reading import Form
 from hudi_table.sources.files.source import FileBatch, FilesSource
 from hudi_table.sources.files.sqs import Queue
 from hudi_table.table.store.opening import open_storage
@@ -61,10 +62,13 @@ class Batch:
         """Their format."""
         return self.taken.source.format
 
-    @property
-    def csv(self) -> dict[str, object]:
-        """Details of CSV."""
-        return dict(self.taken.source.csv)
+    def form(self, known: pa.Schema | None) -> Form:
+        """How they are read, where the types of these columns are said."""
+        return self.taken.source.form(known)
+
+    def looked_through(self) -> Batch:
+        """The same, with the types that all rows of the files have."""
+        return replace(self, taken=replace(self.taken, source=replace(self.taken.source, whole=True)))
 
     @property
     def size(self) -> int:

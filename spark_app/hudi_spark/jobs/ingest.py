@@ -113,16 +113,24 @@ def _taken(
 ) -> tuple[Batch, CommitResult, dict[str, float]] | None:
     """What was committed of the files that wait, None where none does. Of those that a queue tells
     of without one that cannot be read: it must not keep back the others."""
+    whole = False
     while True:
         batch = next_batch(spec, table, queue)
         if batch is None:
             return None
+        if whole:
+            batch = batch.looked_through()
         try:
             with contextlib.closing(Sifting(spec)) as sifting:
                 return batch, _commit(spec, table, batch, sifting, progress, told), sifting.figures()
         except (InvalidDataError, InvalidSchemaError) as caught:
             error = _misfit(spec, table, batch) or caught
             path = error.path or _named(batch, error.message)
+            if batch.format == "json" and isinstance(error, InvalidDataError) and path is not None and not whole:
+                # A later row may have what the first ones do not: their types are those of all rows then.
+                progress.say(f"looking at all rows of the files for their types: {error.message}")
+                whole = True
+                continue
             stops = policy_of(spec) is not None and isinstance(error, InvalidSchemaError)
             if queue is None or path is None or stops or not queue.set_aside(path, error.message):
                 raise error from caught.__cause__
@@ -141,7 +149,7 @@ def _misfit(spec: JobSpec, table: HudiTable | None, batch: Batch) -> InvalidSche
         types = chain.read_as(known)
     for file in batch.files:
         try:
-            own = own_columns(file_schema(source.storage, file.path, source.format, source.csv, types))
+            own = own_columns(file_schema(source.storage, file.path, source.form(types)))
             stored = normalise(own, known=known, logical_types=logical_types)
             if policy is not None and known is not None:
                 check_rows(policy, table.context.config, known, own)

@@ -43,7 +43,7 @@ from hudi_table.read.changes.query import Changes
 from hudi_table.services.ingesting import Behind
 from hudi_table.services.select_check import SOURCE
 from hudi_table.services.transforming.steps import table_step
-from hudi_table.sources.files.reading import file_batches, file_schema, parquet_batches, unified_schema
+from hudi_table.sources.files.reading import Form, file_batches, file_schema, parquet_batches, unified_schema
 from hudi_table.sources.hudi.source import HudiBatch
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.opening import open_storage
@@ -241,11 +241,12 @@ def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch, *, numbered: 
     stand FILE and NUMBER."""
     storage = open_storage(batch.path, storage_options(spec, batch.path))
     paths = [f.path for f in batch.files]
-    schema = unified_schema({path: file_schema(storage, path, batch.format, batch.csv) for path in paths})
+    form = batch.form(None)
+    schema = unified_schema({path: file_schema(storage, path, form) for path in paths})
     own = [pa.field(FILE, pa.int32()), pa.field(NUMBER, pa.int64())] if numbered else []
     spark_schema, target = in_spark_types(pa.schema([*schema, *own]))
     splits = _splits(storage, paths, batch.format)
-    reopen, form, csv = storage.reopen(), batch.format, dict(batch.csv)
+    reopen = storage.reopen()
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         set_up_worker()
@@ -254,7 +255,7 @@ def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch, *, numbered: 
             for payload in wanted.column("payload").to_pylist():
                 split: Split = pickle.loads(payload)  # noqa: S301 - the driver's own, see tests/tidy/test_dangers.py
                 count = split.before
-                for found in _read_split(store, split, form, csv, schema):
+                for found in _read_split(store, split, form, schema):
                     yield conform(_numbered(found, split.file, count) if numbered else found, target)
                     count += len(found)
 
@@ -337,10 +338,8 @@ def _splits(storage: Storage, paths: Sequence[str], form: str) -> list[Split]:
     return splits
 
 
-def _read_split(
-    storage: Storage, split: Split, form: str, csv: dict[str, Any], schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    if form == "parquet":
+def _read_split(storage: Storage, split: Split, form: Form, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    if form.name == "parquet":
         yield from parquet_batches(storage, split.path, range(split.start, split.stop))
     else:
-        yield from file_batches(storage, split.path, form, csv, schema)
+        yield from file_batches(storage, split.path, form, schema)

@@ -226,6 +226,15 @@ def test_json_lines_are_read(job: Job) -> None:
     assert job.rows() == [{"id": "k0", "ts": 1, "city": "a"}, {"id": "k1", "ts": 2, "city": None}]
 
 
+def test_a_field_that_a_file_of_json_has_late_is_found(job: Job) -> None:
+    job.landing.mkdir()
+    first = "".join(f'{{"id":"k{number:06d}","ts":1,"pad":"{"x" * 80}"}}\n' for number in range(40_000))
+    (job.landing / "1.json").write_text(first + '{"id":"late","ts":1,"gate":"A1"}\n')
+    code, result = job.run(job.spec(format="json"))
+    assert code == 0, result.message
+    assert [row["gate"] for row in job.rows()[-2:]] == [None, "A1"]
+
+
 def test_files_of_different_columns_are_united(job: Job) -> None:
     job.land("1.parquet", ROWS.slice(0, 2))
     job.land("2.parquet", ROWS.slice(2, 1).drop_columns(["city"]).append_column("gate", pa.array(["A1"])))

@@ -1,10 +1,10 @@
 """Source files as one Arrow stream, without Spark: Parquet, CSV and JSON lines, read through the
-storage port."""
+storage port. What a text means is of `text.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -12,6 +12,7 @@ from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidSchemaError
 from hudi_table.model.job.checkpoint import SourceFile
 from hudi_table.model.names import ALL_META_COLUMNS
+from hudi_table.sources.files.text import csv_batches, csv_schema, json_batches, json_schema
 from hudi_table.sources.formats.unions import check_exact
 from hudi_table.table.store.ports import Storage
 
@@ -19,29 +20,33 @@ BATCH_ROWS = 131_072
 Told = Callable[[SourceFile, int], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How the files of a source are read. `known`: the types of columns of text files that are
+    said; `whole`: types that nobody says are those of all rows of JSON, else of the first block."""
+
+    name: str
+    csv: Mapping[str, object] = field(default_factory=dict)
+    known: pa.Schema | None = None
+    whole: bool = False
+
+
 def read_files(
-    storage: Storage,
-    files: Iterable[SourceFile],
-    form: str,
-    csv: Mapping[str, object],
-    known: pa.Schema | None,
-    told: Told | None = None,
+    storage: Storage, files: Iterable[SourceFile], form: Form, told: Told | None = None
 ) -> tuple[pa.Schema, pa.RecordBatchReader]:
-    """(schema, stream) of all files. The schema is the union of theirs; text files take known
-    columns' types. `told`: of each batch, before it is given, its file and how many rows of that
-    came before.
+    """(schema, stream) of all files. The schema is the union of theirs. `told`: of each batch,
+    before it is given, its file and how many rows of that came before.
 
     Raises InvalidDataError that names a file which cannot be read, InvalidSchemaError if files
     contradict each other.
     """
     listed = list(files)
-    paths = [f.path for f in listed]
-    schema = unified_schema({path: file_schema(storage, path, form, csv, known) for path in paths})
+    schema = unified_schema({each.path: file_schema(storage, each.path, form) for each in listed})
 
     def batches() -> Iterator[pa.RecordBatch]:
         for file in listed:
             count = 0
-            for batch in file_batches(storage, file.path, form, csv, schema):
+            for batch in file_batches(storage, file.path, form, schema):
                 if told is not None:
                     told(file, count)
                 count += len(batch)
@@ -69,29 +74,33 @@ def unified_schema(schemas: Mapping[str, pa.Schema]) -> pa.Schema:
     return unified
 
 
-def file_schema(
-    storage: Storage, path: str, form: str, csv: Mapping[str, object], known: pa.Schema | None = None
-) -> pa.Schema:
-    """The schema of one file: from its footer, or from its first block of text."""
-    if form == "parquet":
+def file_schema(storage: Storage, path: str, form: Form) -> pa.Schema:
+    """The schema of one file: from its footer, or from its text."""
+    with _named(path), storage.open_read(path) as source:
+        if form.name == "csv":
+            return csv_schema(source, form.csv, _said(form))
+        if form.name == "json":
+            return json_schema(source, form.known, whole=form.whole)
         import pyarrow.parquet as pq
 
-        with _named(path), storage.open_read(path) as source, pq.ParquetFile(source) as file:
+        with pq.ParquetFile(source) as file:
             return file.schema_arrow
-    for batch in file_batches(storage, path, form, csv, known):
-        return batch.schema
-    return pa.schema([])
 
 
-def file_batches(
-    storage: Storage, path: str, form: str, csv: Mapping[str, object], types: pa.Schema | None
-) -> Iterator[pa.RecordBatch]:
-    """Batches of one file. `types` fixes the types of columns of text files by name."""
-    if form == "parquet":
+def file_batches(storage: Storage, path: str, form: Form, types: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Batches of one file; those of text have `types`."""
+    if form.name == "parquet":
         yield from parquet_batches(storage, path)
         return
     with _named(path), storage.open_read(path) as source:
-        yield from _csv(source, csv, types) if form == "csv" else _json(source, types)
+        if form.name == "csv":
+            yield from csv_batches(source, form.csv, types, _said(form))
+        else:
+            yield from json_batches(source, types, form.known)
+
+
+def _said(form: Form) -> pa.Schema:
+    return form.known if form.known is not None else pa.schema([])
 
 
 def parquet_batches(
@@ -113,33 +122,6 @@ def parquet_batches(
             yield from whole_batches(file, wanted, row_groups=[group], batch_rows=BATCH_ROWS)
 
 
-def _csv(source: Any, csv: Mapping[str, object], types: pa.Schema | None) -> Iterator[pa.RecordBatch]:
-    import pyarrow.csv as pc
-
-    header = bool(csv.get("header", True))
-    reader = pc.open_csv(
-        source,
-        read_options=pc.ReadOptions(autogenerate_column_names=not header),
-        parse_options=pc.ParseOptions(delimiter=str(csv.get("delimiter", ","))),
-        convert_options=pc.ConvertOptions(column_types=dict(_types(types)), strings_can_be_null=True),
-    )
-    with reader:
-        yield from reader
-
-
-def _json(source: Any, types: pa.Schema | None) -> Iterator[pa.RecordBatch]:
-    import pyarrow.json as pj
-
-    schema = pa.schema(list(_types(types))) if types is not None else None
-    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
-    with pj.open_json(source, parse_options=options) as reader:
-        yield from reader
-
-
-def _types(types: pa.Schema | None) -> Iterator[tuple[str, pa.DataType]]:
-    return ((f.name, f.type) for f in types) if types is not None else iter(())
-
-
 class _named:  # noqa: N801 - reads as a statement: with _named(path)
     """Turns what Arrow says of bytes into an error that names the source file."""
 
@@ -152,7 +134,7 @@ class _named:  # noqa: N801 - reads as a statement: with _named(path)
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         # Arrow tells of damaged pages by an OSError without a number; a store's own errors are HudiErrors by now.
         damaged = isinstance(error, OSError) and error.errno is None
-        if damaged or isinstance(error, pa.ArrowInvalid | pa.ArrowNotImplementedError | pa.ArrowTypeError):
+        if damaged or isinstance(error, ValueError | pa.ArrowNotImplementedError | pa.ArrowTypeError):
             said = " ".join(str(error).split())
             raise InvalidDataError(
                 f"source file {self._path} cannot be read: {said}; replace or remove it", path=self._path

@@ -13,7 +13,7 @@ from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, advance, wai
 from hudi_table.model.job.ranges import Range
 from hudi_table.sources.base import Rows
 from hudi_table.sources.files.notified import Notified
-from hudi_table.sources.files.reading import Told, read_files
+from hudi_table.sources.files.reading import Form, Told, read_files
 from hudi_table.table.store.ports import ObjectInfo, Storage
 
 
@@ -50,7 +50,7 @@ class FileBatch:
     def read(self, known: pa.Schema | None, told: Told | None = None) -> Rows[Checkpoint]:
         """All their rows, with the union of their columns. `told`: see `read_files`."""
         source = self.source
-        schema, batches = read_files(source.storage, self.files, source.format, source.csv, known, told)
+        schema, batches = read_files(source.storage, self.files, source.form(known), told)
         return Rows(schema, batches, self.checkpoint)
 
 
@@ -58,7 +58,8 @@ class FileBatch:
 class FilesSource:
     """The files of the ingest `ingest`, as its attempt `attempt` sees them. `notified`: the queue
     that tells of them, None where the folder is listed. `max_bytes`: size of the files of one
-    batch, of which one may be larger; 0 for all that wait. `within`: those of a range alone."""
+    batch, of which one may be larger; 0 for all that wait. `within`: those of a range alone.
+    `whole`: see `Form`."""
 
     storage: Storage
     format: str
@@ -68,6 +69,11 @@ class FilesSource:
     notified: Notified | None = None
     max_bytes: int = 0
     within: Range | None = None
+    whole: bool = False
+
+    def form(self, known: pa.Schema | None) -> Form:
+        """How they are read, where the types of these columns are said."""
+        return Form(self.format, self.csv, known, self.whole)
 
     def discover(self) -> tuple[SourceFile, ...]:
         """What lies there, or what the queue tells of that."""

@@ -32,11 +32,16 @@ _ZONE = r"([Zz]|[+-]\d\d(:?\d\d)?)"
 _FINER, _ZONED = r"(\.\d{6})\d+", rf"[Tt ].*{_ZONE}$"
 _MOMENT = rf"^\d{{4}}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?{_ZONE}?$"
 _NUMBERED = re.compile(r" in row \d+$")
+_UTC = pa.timestamp("us", tz="UTC")
 _EXACT = 2.0**53
-_WHOLE = pa.decimal128(20, 0)
+WHOLE = pa.decimal128(20, 0)
 _LONG_WHOLE = r'("(?:\\.|[^"\\])*"|\d+[.eE][-+.\deE]*)|(\d)\d{15,}'
 """Texts and numbers with a fraction or an exponent, which the first group holds, or whole numbers of
 16 digits and more, of which the second one holds the first digit."""
+MIXED = (
+    "it holds whole numbers of 2^53 or more beside fractions, and a double does not hold all digits of both: "
+    "say its type in source.columns, such as decimal(38,9) or double"
+)
 _FRAMED = "it begins with a zero byte, as the id of a schema in a registry does: give json.registry"
 
 
@@ -94,6 +99,12 @@ def read_objects(messages: Sequence[bytes] | pa.Array, known: pa.Schema | None, 
         return rows(messages)
     except ValueError:
         raise UndecodableError(*first_bad(messages, why_not)) from None
+
+
+def read_lines(block: pa.Buffer, types: pa.Schema | None, known: pa.Schema | None) -> pa.Table:
+    """The objects of a block of lines, those of `types` in these, which nobody has said but of the
+    columns that are `known`. Raises ValueError, InvalidSchemaError."""
+    return _typed(_exact(block, read_block, _readable(types, is_text), known), types, is_text)
 
 
 def _readable(known: pa.Schema | None, as_text: IsText) -> pa.Schema | None:
@@ -180,7 +191,7 @@ def _exact(block: pa.Buffer, read: Read, wanted: pa.Schema | None, known: pa.Sch
     except ValueError as error:
         names = " or ".join(kinds)
         raise ValueError(
-            f"column {names} holds whole numbers that {_WHOLE} does not: {error}; say its type in source.columns, such as decimal(38,0) or double"
+            f"column {names}: it holds whole numbers that {WHOLE} does not: {error}; say its type in source.columns, such as decimal(38,0) or double"
         ) from error
 
 
@@ -213,10 +224,11 @@ def _has_large(values: pa.Array, known: pa.DataType | None) -> bool:
         return any(_has_large(values.field(field.name), _inside(known, field.name)) for field in kind)
     if pt.is_list(kind):
         return _has_large(values.values, _item(known))
-    return known is None and pt.is_float64(kind) and bool(pc.any(_large(values)).as_py())
+    return known is None and pt.is_float64(kind) and bool(pc.any(exceeds(values)).as_py())
 
 
-def _large(values: pa.Array) -> pa.Array:
+def exceeds(values: pa.Array) -> pa.Array:
+    """Which doubles are so large that they may have lost digits."""
     return pc.greater_equal(pc.abs(values), _EXACT)
 
 
@@ -239,14 +251,11 @@ def _exact_type(values: pa.Array, short: pa.Array, known: pa.DataType | None, na
         return pa.struct(fields)
     if pt.is_list(kind):
         return pa.list_(kind.value_field.with_type(_exact_type(values.values, short.values, _item(known), name)))
-    if known is not None or not pt.is_float64(kind) or not pc.any(pc.and_not(_large(values), _large(short))).as_py():
+    if known is not None or not pt.is_float64(kind) or not pc.any(pc.and_not(exceeds(values), exceeds(short))).as_py():
         return kind
     if not pt.is_integer(short.type):
-        raise ValueError(
-            f"column {name} holds whole numbers of 2^53 or more beside fractions, and a double does not hold all digits of both: "
-            "say its type in source.columns, such as decimal(38,9) or double"
-        )
-    return _WHOLE
+        raise ValueError(f"column {name}: {MIXED}")
+    return WHOLE
 
 
 def typed_part(kind: pa.DataType) -> pa.DataType | None:
@@ -271,22 +280,22 @@ def _typed(found: pa.Table, known: pa.Schema | None, as_text: IsText) -> pa.Tabl
     for field in known if known is not None else ():
         if _parsed_type(field.type, as_text) != field.type:
             place = table.schema.get_field_index(field.name)
-            table = table.set_column(place, field.name, _from_text(_whole(table, field.name), field.type, as_text))
+            table = table.set_column(place, field.name, from_text(_whole(table, field.name), field.type, as_text))
     return table
 
 
-def _from_text(values: pa.Array, kind: pa.DataType, as_text: IsText) -> pa.Array:
+def from_text(values: pa.Array, kind: pa.DataType, as_text: IsText) -> pa.Array:
     """ISO 8601 as dates, times or moments, also where it lies deeper. Raises pa.ArrowInvalid,
     ValueError."""
     if pt.is_struct(kind):
         fields = []
         for field, child in zip(values.type, values.flatten(), strict=True):
             place = kind.get_field_index(field.name)
-            fields.append(_from_text(child, kind.field(place).type, as_text) if place >= 0 else child)
+            fields.append(from_text(child, kind.field(place).type, as_text) if place >= 0 else child)
         names = [field.name for field in values.type]
         return pa.StructArray.from_arrays(fields, names=names, mask=values.is_null())
     if pt.is_list(kind):
-        items = _from_text(values.flatten(), kind.value_type, as_text)
+        items = from_text(values.flatten(), kind.value_type, as_text)
         bounds = np.zeros(len(values) + 1, np.int32)
         np.cumsum(pc.fill_null(pc.list_value_length(values), 0).to_numpy(), out=bounds[1:])
         return pa.ListArray.from_arrays(pa.array(bounds), items, mask=values.is_null())
@@ -307,9 +316,16 @@ def _moments(texts: pa.Array) -> pa.Array:
     others = texts.filter(pc.invert(pc.match_substring_regex(texts, _MOMENT)))
     if len(others):
         raise ValueError(f"{others[0].as_py()[:80]!r} is no date and time of RFC 3339")
+    return moments(texts)
+
+
+def moments(texts: pa.Array) -> pa.Array:
+    """Moments, and days as their first one. Digits behind the microseconds are cut off; without a
+    zone it is UTC. Raises pa.ArrowInvalid."""
     upper = pc.ascii_upper(pc.replace_substring_regex(texts, _FINER, r"\1"))
-    zoned = pc.match_substring_regex(upper, _ZONED)
-    return pc.if_else(zoned, upper, pc.binary_join_element_wise(upper, "Z", "")).cast(pa.timestamp("us", tz="UTC"))
+    zoned, none = pc.match_substring_regex(upper, _ZONED), pa.scalar(None, pa.string())
+    naive = pc.if_else(zoned, none, upper).cast(pa.timestamp("us")).cast(_UTC)
+    return pc.coalesce(pc.if_else(zoned, upper, none).cast(_UTC), naive)
 
 
 def said(error: Exception) -> str:

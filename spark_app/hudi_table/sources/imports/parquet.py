@@ -24,7 +24,7 @@ from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.model.job.checkpoint import SourceFile
 from hudi_table.read.prefetch import in_order
-from hudi_table.sources.files.reading import file_schema, parquet_batches, unified_schema
+from hudi_table.sources.files.reading import Form, file_schema, parquet_batches, unified_schema
 from hudi_table.sources.files.source import list_source
 from hudi_table.sources.imports.base import chosen
 from hudi_table.table.store.at_once import all_at_once
@@ -81,7 +81,7 @@ class ParquetFolder:
         """The union of the files' columns, and those of the folders behind them. Raises
         InvalidSchemaError if files contradict each other."""
         found = all_at_once(
-            self.storage, [partial(file_schema, self.storage, file.path, "parquet", {}) for file in self.files]
+            self.storage, [partial(file_schema, self.storage, file.path, Form("parquet")) for file in self.files]
         )
         unified = unified_schema({file.path: each for file, each in zip(self.files, found, strict=True)})
         more = [name for name in self.partition_by if name not in unified.names]
