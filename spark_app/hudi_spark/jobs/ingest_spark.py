@@ -11,7 +11,7 @@ import itertools
 import pickle
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,7 @@ from hudi_table.model.table.cdc import BEFORE, DELETE, OP
 from hudi_table.read.changes.query import Changes
 from hudi_table.services.ingesting import Behind
 from hudi_table.services.select_check import SOURCE
-from hudi_table.services.transforming.steps import table_step
+from hudi_table.services.transforming.steps import Chain, Transforms, table_step
 from hudi_table.sources.files.reading import Form, file_batches, file_schema, parquet_batches, unified_schema
 from hudi_table.sources.hudi.source import HudiBatch
 from hudi_table.table.store.clock import SystemClock
@@ -90,7 +90,8 @@ def write_spark(
     InvalidRequestError."""
     spark = started(spec, progress, short=batch.size <= SHORT_BYTES_MAX)
     with data_errors():
-        rows = source_frame(spark, spec, batch, numbered=judge is not None)
+        known = table.schema() if table is not None else None
+        rows = source_frame(spark, spec, batch, known, numbered=judge is not None)
         rows = judge(spark, rows) if judge is not None else rows
         rows = transformed(spark, rows, batch.transform)
         return write_rows(spark, spec, table, rows, Recorded(batch.extra_metadata, batch.behind), progress)
@@ -236,12 +237,15 @@ def in_spark_types(schema: pa.Schema) -> tuple[StructType, pa.Schema]:
     return spark_schema, to_arrow_schema(spark_schema, timezone="UTC")
 
 
-def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch, *, numbered: bool = False) -> DataFrame:
-    """The rows of all files of a batch, with the union of their columns. `numbered`: behind these
-    stand FILE and NUMBER."""
+def source_frame(
+    spark: SparkSession, spec: JobSpec, batch: Batch, known: pa.Schema | None, *, numbered: bool = False
+) -> DataFrame:
+    """The rows of all files of a batch, with the union of their columns. `known`: the columns of
+    the table; `numbered`: behind these stand FILE and NUMBER."""
     storage = open_storage(batch.path, storage_options(spec, batch.path))
     paths = [f.path for f in batch.files]
-    form = batch.form(None)
+    with closing(Chain(Transforms.of(batch.transform, by_spark=True), spec.work["source"].get("columns"))) as chain:
+        form = batch.form(chain.read_as(known))
     schema = unified_schema({path: file_schema(storage, path, form) for path in paths})
     own = [pa.field(FILE, pa.int32()), pa.field(NUMBER, pa.int64())] if numbered else []
     spark_schema, target = in_spark_types(pa.schema([*schema, *own]))

@@ -95,6 +95,24 @@ def test_text_files_are_read_by_spark_too(tmp_path: Path) -> None:
     assert open_table(str(tmp_path / "lake")).scan().to_arrow().column("id").to_pylist() == ["b"]
 
 
+def test_text_files_have_the_types_that_are_said_on_spark_too(tmp_path: Path) -> None:
+    """By the source's columns, and then by the table; and those of all rows where one comes
+    late."""
+    (tmp_path / "in").mkdir()
+    sql = "select id, zip, price, ts, cast('2013-01-01' as timestamp) at from source"
+    (tmp_path / "in" / "1.json").write_text('{"id":"a","zip":"01","price":1.10,"ts":1}\n')
+    columns = {"zip": "string", "price": "decimal(20,2)"}
+    code, result = run(tmp_path, spec(tmp_path, sql, source={"format": "json", "columns": columns}))
+    assert code == 0, result.message
+    rows = "".join(f'{{"id":"{number}","price":12345678901234567.89,"ts":1}}\n' for number in range(100_000))
+    (tmp_path / "in" / "2.json").write_text(rows + '{"id":"late","zip":"02","price":1,"ts":2,"gate":"A1"}\n')
+    code, result = run(tmp_path, spec(tmp_path, sql, attempt="two", source={"format": "json"}))
+    assert code == 0, result.message
+    found = open_table(str(tmp_path / "lake")).scan().to_arrow().sort_by("ts").select(["zip", "price"]).to_pylist()
+    assert found[-1] == {"zip": "02", "price": 1}
+    assert {str(row["price"]) for row in found[:-1]} == {"1.10", "12345678901234567.89"}
+
+
 @pytest.mark.parametrize(
     ("sql", "name", "words"),
     [
