@@ -36,8 +36,8 @@ _UTC = pa.timestamp("us", tz="UTC")
 _EXACT = 2.0**53
 WHOLE = pa.decimal128(20, 0)
 _LONG_WHOLE = r'("(?:\\.|[^"\\])*"|\d+[.eE][-+.\deE]*)|(\d)\d{15,}'
-"""Texts and numbers with a fraction or an exponent, which the first group holds, or whole numbers of
-16 digits and more, of which the second one holds the first digit."""
+"""Texts and numbers with a fraction or an exponent, which the first group holds, or whole numbers
+of 16 digits and more, of which the second one holds the first digit."""
 MIXED = (
     "it holds whole numbers of 2^53 or more beside fractions, and a double does not hold all digits of both: "
     "say its type in source.columns, such as decimal(38,9) or double"
@@ -102,8 +102,8 @@ def read_objects(messages: Sequence[bytes] | pa.Array, known: pa.Schema | None, 
 
 
 def read_lines(block: pa.Buffer, types: pa.Schema | None, known: pa.Schema | None) -> pa.Table:
-    """The objects of a block of lines, those of `types` in these, which nobody has said but of the
-    columns that are `known`. Raises ValueError, InvalidSchemaError."""
+    """The objects of a block of lines, in `types`, of which those of `known` are said and the
+    others inferred. Raises ValueError, InvalidSchemaError."""
     return _typed(_exact(block, read_block, _readable(types, is_text), known), types, is_text)
 
 
