@@ -24,6 +24,7 @@ from hudi_table.model.counts import counted
 from hudi_table.model.options.values import zone_name
 from hudi_table.model.table.config import PartitionField
 from hudi_table.table.keys.java_text import refuse_type
+from hudi_table.write.keygen.later_years import fixed_zone, later_offsets
 
 _MILLIS = {
     "nanoseconds": (1, 1_000_000),
@@ -205,6 +206,13 @@ def format_instants(millis: pa.Array, pattern: str, zone: str) -> pa.Array:
     pieces = parse_pattern(pattern)
     if not pieces:
         raise InvalidOptionError("the date pattern is empty")
+    texts = _formatted(millis, pieces, pattern, zone)
+    for minutes, some in later_offsets(millis, zone):
+        texts = pc.replace_with_mask(texts, some, _formatted(millis.filter(some), pieces, pattern, fixed_zone(minutes)))
+    return texts
+
+
+def _formatted(millis: pa.Array, pieces: tuple[Piece, ...], pattern: str, zone: str) -> pa.Array:
     moments = pc.cast(millis, pa.timestamp("ms")).cast(pa.timestamp("ms", zone))
     parts = [_render(piece, moments, pattern) for piece in pieces]
     if all(isinstance(part, str) for part in parts):
@@ -310,7 +318,10 @@ def _parse_one(texts: pa.Array, pieces: tuple[Piece, ...], pattern: str, zone: s
         named = _offset_millis(pc.struct_field(fields, "Z"))
         return pc.subtract(local, named), named
     moments = pc.assume_timezone(local.cast(pa.timestamp("ms")), zone, ambiguous="earliest", nonexistent="latest")
-    return moments.cast(pa.int64()), None
+    instants: Any = moments.cast(pa.int64())
+    for minutes, some in later_offsets(local, zone, local=True):
+        instants = pc.if_else(some, pc.subtract(local, minutes * 60_000), instants)
+    return instants, None
 
 
 def _regex(pieces: tuple[Piece, ...], pattern: str) -> tuple[str, set[str]]:

@@ -6,6 +6,7 @@ import datetime as dt
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -79,6 +80,9 @@ def test_instants_become_the_path_that_hudi_gives_them(values: list[Any], field:
     assert paths_of({"p": values}, field) == expected.split(" ")
 
 
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
 @given(
     st.lists(st.integers(-(2**45), 2**45)),
     st.sampled_from(["yyyy/MM/dd", "yyyyMMddHH", "HH:mm", "HH:mm:ss", "SSS", "yyyy-ww"]),
@@ -91,6 +95,35 @@ def test_formatting_few_instants_for_many_gives_each_its_own_text(values: list[i
     millis = pa.array(values, pa.int64())
     texts = path_texts(millis, field)
     assert texts.to_pylist() == format_instants(millis, pattern, zone_name(zone)).to_pylist()
+
+
+ZONES = ["UTC", "America/New_York", "Europe/Amsterdam", "Australia/Lord_Howe", "Asia/Kathmandu", "Africa/Casablanca"]
+
+
+@given(st.lists(st.integers(2**40, 253_402_000_000_000), min_size=1), st.sampled_from(ZONES))
+def test_summer_time_goes_on_in_later_years(values: list[int], zone: str) -> None:
+    moments = [EPOCH + dt.timedelta(milliseconds=value) for value in values]
+    expected = [moment.astimezone(ZoneInfo(zone)).strftime("%Y/%m/%d-%H:%M %z") for moment in moments]
+    texts = format_instants(pa.array(values, pa.int64()), "yyyy/MM/dd-HH:mm Z", zone)
+    assert texts.to_pylist() == expected
+    named = {"input_format": "yyyy/MM/dd-HH:mm Z", "timezone": "UTC"}
+    shown = instants(format="yyyyMMddHHmm", input="DATE_STRING", **named)
+    assert path_texts(texts, shown).to_pylist() == [f"{moment:%Y%m%d%H%M}" for moment in moments]
+
+
+def test_texts_and_instants_of_years_that_no_calendar_of_python_has_keep_summer_time() -> None:
+    text = instants(
+        format="yyyyMMdd-HH",
+        input="DATE_STRING",
+        input_format="yyyy-MM-dd HH",
+        input_timezone="America/New_York",
+        timezone="UTC",
+    )
+    assert path_texts(pa.array(["2050-07-01 00", "2050-01-01 00", "9999-07-01 00", None]), text).to_pylist() == [
+        "20500701-04", "20500101-05", "99990701-04", "19700101-00",
+    ]  # fmt: skip
+    far = pa.array([253_402_300_800_000 + 182 * 86_400_000], pa.int64())
+    assert format_instants(far, "yyyy-MM-dd HH", "America/New_York").to_pylist() == ["10000-06-30 20"]
 
 
 PLAIN = ["2024-02-29 12:34:56", "1969-12-31 23:59:59", "2024-12-31 23:59:59", "2019-12-31 01:02:03", None]
