@@ -36,9 +36,9 @@ def new_partitions(view: FileSystemView, filled: set[str]) -> list[str]:
     if any(path.count("/") >= least for path in _known(view, filled)):
         for outer in new:
             below = partitions_in(view.ctx.storage.list(outer))
-            inner = next((path for path in [*below, *filled] if path.startswith(f"{outer}/")), None)
-            if inner is not None:
-                raise _refused(outer, inner, view.ctx.config)
+            within = next((path for path in [*below, *filled] if path.startswith(f"{outer}/")), None)
+            if within is not None:
+                raise _refused(outer, within, view.ctx.config)
     return new
 
 
