@@ -10,8 +10,9 @@ name today, or a skeleton, which holds no column of the table's own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -37,8 +38,11 @@ class EngineFiles:
     stored: tuple[pa.DataType | None, ...]
 
 
-def split(ctx: TableContext, plan: ScanPlan) -> tuple[list[EngineFiles], ScanPlan]:
-    """The files that an engine may read, and the plan of what is left to the scan."""
+def split(
+    ctx: TableContext, plan: ScanPlan, is_misread: Callable[[Any], bool] | None = None
+) -> tuple[list[EngineFiles], ScanPlan]:
+    """The files that an engine may read, and the plan of what is left to the scan. `is_misread`
+    tells of a file by its metadata that this engine takes it for another one."""
     if plan.bound is not None or plan.history is not None or "://" in ctx.base_path or len(plan.slices) > FILES_MAX:
         return [], plan
     if not plan.schema.names or _names_clash(plan.schema.names):
@@ -47,7 +51,9 @@ def split(ctx: TableContext, plan: ScanPlan) -> tuple[list[EngineFiles], ScanPla
     unfit: set[pa.Schema] = set()
     left: list[FileSlice] = []
     for item in plan.slices:
-        schema = None if item.logs or item.base is None or is_skeleton(item.base.path) else _schema_of(ctx, item.base)
+        schema = None
+        if item.base is not None and not item.logs and not is_skeleton(item.base.path):
+            schema = _schema_of(ctx, item.base, is_misread)
         if schema is not None and schema not in groups and not _fits(schema, plan.schema):
             unfit.add(schema)
         if item.base is None or schema is None or schema in unfit:
@@ -62,7 +68,7 @@ def _files(paths: Sequence[str], schema: pa.Schema, wanted: pa.Schema) -> Engine
     return EngineFiles(tuple(paths), tuple(types.get(name) for name in wanted.names))
 
 
-def _schema_of(ctx: TableContext, file: BaseFile) -> pa.Schema | None:
+def _schema_of(ctx: TableContext, file: BaseFile, is_misread: Callable[[Any], bool] | None) -> pa.Schema | None:
     """The schema of a file; None of one that the scan has something to say about, be it that it is
     gone."""
     try:
@@ -72,7 +78,9 @@ def _schema_of(ctx: TableContext, file: BaseFile) -> pa.Schema | None:
         return None
     assert footer.metadata is not None
     leaves = (footer.metadata.schema.column(number) for number in range(footer.metadata.num_columns))
-    return None if any(leaf.physical_type == "INT96" for leaf in leaves) else footer.schema
+    if any(leaf.physical_type == "INT96" for leaf in leaves) or (is_misread and is_misread(footer.metadata)):
+        return None
+    return footer.schema
 
 
 def _fits(stored: pa.Schema, wanted: pa.Schema) -> bool:
