@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.options.known import INDEX_SETTINGS
 from hudi_table.model.options.values import stored_boolean, whole
 from hudi_table.model.table.config import IndexSpec, IndexType, TableConfig
@@ -105,10 +106,13 @@ def index_settings(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 def keys_move(config: TableConfig) -> bool:
     """Whether a table's rows all lie in the partition that their columns name, whoever writes them:
-    not where a record index leaves a key in the partition in which it finds it."""
-    if config.index is None or not config.index.type.may_keep_partition:
-        return True
-    return stored_boolean(config.extra.get(RECORD_INDEX_MOVES))
+    not where a record index leaves a key in the partition in which it finds it. Hudi stores no
+    index, and finds keys by the one that its metadata table has."""
+    if config.index is None:
+        may_stay = MetadataPartition.RECORD_INDEX in config.metadata_partitions
+    else:
+        may_stay = config.index.type.may_keep_partition
+    return not may_stay or stored_boolean(config.extra.get(RECORD_INDEX_MOVES))
 
 
 def names_in(text: str) -> tuple[str, ...]:

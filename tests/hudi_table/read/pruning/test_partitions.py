@@ -11,6 +11,7 @@ import io
 import math
 import uuid
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,10 +21,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_table import HudiTable, create_table, write_hudi
+from hudi_table import HudiTable, create_table, open_table, write_hudi
 from hudi_table.model.table.config import PartitionField, PartitionType, TableConfig, TableType
+from hudi_table.model.table.index_properties import INDEX_TYPE, RECORD_INDEX_MOVES
 from hudi_table.read.filter.predicates import Filter
 from hudi_table.read.pruning.partitions import matching_partitions, matching_row_groups
+from hudi_table.table.timeline.properties import replace_properties
 from hudi_table.write.keygen.columns import partition_paths
 from tests.support.scale import scaled
 
@@ -192,6 +195,29 @@ def test_a_key_generator_of_the_users_own_prunes_nothing(cities: HudiTable) -> N
         "t", TableType.COPY_ON_WRITE, ("id",), (PartitionField("city"),), key_generator="com.example.Shifted"
     )
     assert matching_partitions(bound, ["sf", "ny"], config, SCHEMA) == {"sf", "ny"}
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize(("moves", "read"), [(None, 2), ("false", 2), ("true", 1)])
+def test_a_key_that_a_record_index_left_in_its_partition_is_found_by_its_new_one(
+    tmp_path: Path, version: int, moves: str | None, read: int
+) -> None:
+    """Hudi stores no index in a table; that there is one its metadata table tells."""
+    schema = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
+    place = {"record_key": "id", "partition_by": "city", "index": "RecordIndex", "version": version}
+    options = {} if moves is None else {RECORD_INDEX_MOVES: moves}
+    table = create_table(str(tmp_path / "t"), schema, options=options, **place)
+    table.upsert(pa.table({"id": ["a", "b"], "city": ["ny", "sf"], "n": [1, 1]}, schema=schema))
+    table.upsert(pa.table({"id": ["a"], "city": ["sf"], "n": [2]}, schema=schema))
+    for stores_index in (True, False):
+        if not stores_index:
+            replace_properties(table.context, {INDEX_TYPE: None})
+        table = open_table(str(tmp_path / "t"))
+        assert (table.context.config.index is not None) == stores_index
+        scan = table.scan(["id"], filter="city = 'sf'")
+        assert sorted(scan.to_arrow()["id"].to_pylist()) == ["a", "b"]
+        assert scan.count() == 2
+        assert scan.plan.partitions == read
 
 
 def test_a_folder_that_fits_no_field_is_read() -> None:
