@@ -250,16 +250,16 @@ def _merged(ctx: TableContext, plan: ScanPlan, item: FileSlice) -> Iterator[pa.R
     from hudi_table.table.rows.log_merge import Asked, merged_rows
 
     assert plan.visible is not None
-    extra = [field for field in plan.merging if field.name not in plan.reads.names]
-    schema = pa.schema([*plan.reads, *extra])
-
+    # Without a column a table has no rows.
+    reads = plan.reads if len(plan.reads) else plan.merging
+    schema = pa.schema([*reads, *(field for field in plan.merging if field.name not in reads.names)])
     keys = plan.merge.keys
 
     def base(wanted: pa.Schema) -> Iterator[pa.Table]:
         found = (pa.Table.from_batches([batch]) for batch in _of_base(ctx, plan, item.base, wanted, prune=False))
         return found if keys is None or RECORD_KEY not in wanted.names else map(keys.put_in, found)
 
-    asked = Asked(plan.reads, partial(_largest, ctx, plan, item.base), base)
+    asked = Asked(reads, partial(_largest, ctx, plan, item.base), base)
     blocks = slice_blocks(ctx.storage, item.logs, plan.visible)
     for table in merged_rows(
         ctx.storage, base(schema), blocks, schema, plan.merge, memory_bytes=plan.merge_bytes, asked=asked

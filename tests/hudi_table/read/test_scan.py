@@ -75,6 +75,22 @@ def test_no_columns_still_count_rows(table: HudiTable) -> None:
     assert table.scan([], "n < 10").to_arrow().num_rows == 10
 
 
+@pytest.mark.parametrize("memory", [1, 1 << 30])
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"ordering_fields": "n"}, {"version": 6}, {"options": {"hoodie.populate.meta.fields": "false"}}],
+    ids=["plain", "ordered", "version 6", "without meta columns"],
+)
+def test_no_columns_still_count_the_rows_of_merged_logs(more: dict[str, Any], memory: int) -> None:
+    made = new_table(type="MergeOnRead", index={"type": "Bucket", "buckets": 2}, **more)
+    made.upsert(ROWS.slice(0, 40))
+    made.delete(ROWS.select(["id"]).slice(0, 5))
+    scan = made.scan([], max_memory=memory)
+    assert all(item.logs for item in scan.plan.slices)
+    assert scan.to_arrow().num_rows == scan.count() == sum(len(batch) for batch in scan.to_batches()) == 195
+    assert made.scan([], limit=7, max_memory=memory).to_arrow().num_rows == 7
+
+
 @pytest.mark.parametrize("limit", [0, 1, 7, 199, 200, 1000])
 def test_a_limit_bounds_rows_and_count(table: HudiTable, limit: int) -> None:
     scan = table.scan(limit=limit)
