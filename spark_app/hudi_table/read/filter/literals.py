@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, time, timedelta
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Any, Final
 
@@ -34,7 +35,12 @@ COMPARE: Final = {
 _EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _FAR: Final = Decimal("1e99")
 """Further than any number of a column: what a constant is cut to before its digits are made."""
-_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9, "ps": 12, "fs": 15, "as": 18}
+"""Of a second behind the point."""
+_DAYS: Final = ("Y", "M", "W", "D")
+"""The units of numpy that are days, and more than a day."""
+_FINER: Final = re.compile(r".{8}-?[^+-]*?[.,]\d{6}(\d+)")
+"""What is finer than a microsecond in a moment of ISO 8601: behind the date and before the zone."""
 
 
 def compared(column: pc.Expression, op: str, value: Any, kind: pa.DataType) -> pc.Expression:
@@ -62,20 +68,27 @@ def like(column: pc.Expression, pattern: Any, kind: pa.DataType) -> pc.Expressio
         raise InvalidOptionError(
             f"filter: like compares string columns with a pattern in quotes, not {kind} with {pattern!r}"
         )
-    return pc.match_like(column, pattern)
+    try:
+        return pc.match_like(column, pattern)
+    except UnicodeEncodeError as error:
+        raise InvalidOptionError(f"filter: the pattern {pattern!r} is no text of Unicode: {error}") from error
 
 
 def _place(value: Any, kind: pa.DataType) -> pa.Scalar | Decimal:
     """Where `value` lies among those of the type: a number of its steps, if it has steps, else a
     scalar."""
-    if value is None or (isinstance(value, pa.Scalar) and not value.is_valid):
+    missing = value is None or (isinstance(value, pa.Scalar) and not value.is_valid)
+    # NaT of numpy and of pandas is no moment, and not equal to itself.
+    if missing or (isinstance(value, (datetime, np.datetime64)) and value != value):
         raise InvalidOptionError("filter: nothing equals null; ask for 'is null' or 'is not null'")
     if pt.is_nested(kind):
         raise InvalidOptionError(f"filter: a column of type {kind} cannot be compared; name a field in it")
     try:
+        if pt.is_timestamp(kind) or pt.is_time(kind):
+            return _in_time(value, kind)
         plain = value.as_py() if isinstance(value, pa.Scalar) else value
         return _converted(plain.item() if isinstance(plain, np.number) else plain, kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError, ArithmeticError) as error:
+    except (pa.ArrowNotImplementedError, TypeError, ValueError, ArithmeticError) as error:
         raise InvalidOptionError(f"filter: {value!r} does not compare with a column of type {kind}") from error
 
 
@@ -84,15 +97,17 @@ def _converted(value: Any, kind: pa.DataType) -> pa.Scalar | Decimal:
         raise ValueError("booleans compare with booleans only")
     if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         return _number(value, kind)
+    if isinstance(value, np.datetime64) and pt.is_date(kind) and np.datetime_data(value)[0] in _DAYS:
+        return pa.scalar(int(value.astype("datetime64[D]").astype(np.int64)), kind)
+    if isinstance(value, (datetime, np.datetime64)):
+        raise ValueError("moments compare with timestamps only")
     if not isinstance(value, str):
-        return _moment(value, kind) if isinstance(value, datetime) else pa.scalar(value, kind)
-    if pt.is_timestamp(kind):
-        return _moment(datetime.fromisoformat(value), kind)
+        return pa.scalar(value, kind)
     if pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_fixed_size_binary(kind):
         return pa.scalar(value.encode(), kind)
     if pt.is_string(kind) or pt.is_large_string(kind):
         return pa.scalar(value, kind)
-    if pt.is_date(kind) or pt.is_time(kind):
+    if pt.is_date(kind):
         return pa.scalar(value).cast(kind)
     raise ValueError("text compares with text and dates only")
 
@@ -128,17 +143,57 @@ def _equal_floats(places: Sequence[pa.Scalar]) -> list[float]:
     return [*found, 0.0, -0.0] if 0.0 in found else found
 
 
-def _moment(value: datetime, kind: pa.DataType) -> Decimal:
+def _in_time(value: Any, kind: pa.DataType) -> Decimal:
     """A moment without a zone means the column's own; one with a zone is converted."""
-    if not pt.is_timestamp(kind):
-        raise ValueError("moments compare with timestamps only")
-    if value.tzinfo is not None and kind.tz is None:
+    if pt.is_time(kind):
+        return _scaled(_time_of_day(value), _DIGITS[kind.unit])
+    seconds, has_zone = _moment(value)
+    if has_zone and kind.tz is None:
         raise ValueError("the column has no zone, so the moment may have none")
-    if value.tzinfo is None and kind.tz is not None:
-        moment = pc.assume_timezone(pa.array([value], pa.timestamp("us")), kind.tz)[0]
-    else:
-        moment = pa.scalar(value, pa.timestamp("us", tz=kind.tz))
-    return Decimal(moment.value * _PER_SECOND[kind.unit]) / _PER_SECOND["us"]
+    if not has_zone and kind.tz not in (None, "UTC"):
+        whole = math.floor(seconds)
+        there = pc.assume_timezone(pa.array([whole], pa.timestamp("s")), kind.tz)[0]
+        seconds = _EXACT.add(seconds, Decimal(there.value - whole))
+    return _scaled(seconds, _DIGITS[kind.unit])
+
+
+def _time_of_day(value: Any) -> Decimal:
+    """In seconds, to the last digit."""
+    if isinstance(value, (pa.Time32Scalar, pa.Time64Scalar)):
+        return _scaled(value.value, -_DIGITS[value.type.unit])
+    if not isinstance(value, time):
+        raise ValueError("times of day compare with times of day only")
+    whole = (value.hour * 60 + value.minute) * 60 + value.second
+    return _scaled(whole * 1_000_000 + value.microsecond, -_DIGITS["us"])
+
+
+def _moment(value: Any) -> tuple[Decimal, bool]:
+    """In seconds since 1970, to the last digit, and whether it has a zone."""
+    if isinstance(value, pa.TimestampScalar):
+        return _scaled(value.value, -_DIGITS[value.type.unit]), value.type.tz is not None
+    if isinstance(value, pa.Scalar):
+        return _moment(value.as_py())
+    if isinstance(value, np.datetime64):
+        unit = np.datetime_data(value)[0]
+        unit = unit if unit in _DIGITS else "s"
+        return _scaled(int(value.astype(f"datetime64[{unit}]").astype(np.int64)), -_DIGITS[unit]), False
+    if isinstance(value, str):
+        seconds, has_zone = _moment(datetime.fromisoformat(value))
+        # Python drops what is finer than a microsecond.
+        finer = _FINER.match(value)
+        digits = finer[1] if finer else "0"
+        return _EXACT.add(seconds, _scaled(int(digits), -_DIGITS["us"] - len(digits))), has_zone
+    if not isinstance(value, datetime):
+        raise ValueError("timestamps compare with moments only")
+    if hasattr(value, "to_datetime64"):
+        # What pandas adds to a datetime, its nanoseconds among it, only this method hands over.
+        return _moment(value.to_datetime64())[0], value.tzinfo is not None
+    since = value - datetime(1970, 1, 1, tzinfo=value.tzinfo and UTC)
+    return _scaled(since // timedelta(microseconds=1), -_DIGITS["us"]), value.tzinfo is not None
+
+
+def _scaled(number: int | Decimal, digits: int) -> Decimal:
+    return Decimal(number).scaleb(digits, _EXACT)
 
 
 def _among_steps(op: str, place: Decimal, kind: pa.DataType) -> tuple[str, pa.Scalar]:

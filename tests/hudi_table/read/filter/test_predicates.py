@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -220,6 +221,41 @@ def test_in_of_floats_finds_what_equals_finds(condition: object, expected: list[
     assert matching(condition, WIDE) == expected
 
 
+MOMENTS = pa.table(
+    {
+        "n": [0, 1, 2],
+        "at": pa.array([0, 1, 2]).view(pa.timestamp("us", tz="UTC")),
+        "there": pa.array([0, 1, 2]).view(pa.timestamp("us", tz="Europe/Berlin")),
+        "clock": pa.array([0, 1, 2], pa.int32()).view(pa.time32("ms")),
+    }
+)
+BESIDE_1 = [
+    ("at", np.datetime64(1_000_001, "ps")), ("at", pd.Timestamp(1001)), ("at", pa.scalar(1001, pa.timestamp("ns"))),
+    ("at", pa.scalar(1001, pa.timestamp("ns", tz="Asia/Tokyo"))), ("at", "1970-01-01 00:00:00.000001001"),
+    ("at", "1970-01-01T02:00:00,0000010000000000000000000000000001+02:00"), ("at", "1970-W01-4T000000.0000011Z"),
+    ("there", "1970-01-01 01:00:00.0000011"), ("there", pd.Timestamp(1001, tz="Asia/Tokyo")),
+    ("clock", time(microsecond=1001)), ("clock", pa.scalar(1_000_001, pa.time64("ns"))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("column", "value"), BESIDE_1, ids=repr)
+def test_moments_are_compared_to_their_last_digit(column: str, value: Any) -> None:
+    """Of each value it is known that it lies between the second and the third of the column."""
+    found = {op: matching((column, op, value), MOMENTS) for op in ("=", "!=", "<", "<=", ">", ">=")}
+    assert found == {"=": [], "!=": [0, 1, 2], "<": [0, 1], "<=": [0, 1], ">": [2], ">=": [2]}
+    assert matching((column, "in", [value]), MOMENTS) == []
+
+
+@pytest.mark.parametrize(
+    "value", [np.datetime64("2024-06-01"), np.datetime64("2024-06"), np.datetime64("2024-06-01T00")]
+)
+def test_moments_of_numpy_compare_with_timestamps_and_whole_days_with_dates(value: np.datetime64) -> None:
+    assert matching(("at", ">", value)) == []
+    assert matching(("at", "<", value)) == [0, 1, 2]
+    if value.dtype != np.dtype("datetime64[h]"):
+        assert matching(("day", "=", value)) == [1]
+
+
 def test_an_expression_reports_the_columns_that_it_reads() -> None:
     condition = (pc.field("ts") > 5) & (pc.field("place", "zip") == 2)
     found = Filter.of(condition)
@@ -247,6 +283,11 @@ def test_a_filter_reports_its_columns_in_the_order_of_the_schema() -> None:
         ("ok = 1", "1 does not compare"),
         ("day = '2024-13-01'", "'2024-13-01' does not compare with a column of type date32"),
         (("ts", ">", math.inf), "inf does not compare with a column of type int64"),
+        (("day", "=", np.datetime64("2024-06-01T00")), "does not compare with a column of type date32"),
+        (("at", "=", np.datetime64("NaT")), "nothing equals null"),
+        (("at", "=", pd.NaT), "nothing equals null"),
+        (("city", "=", [1]), "[1] does not compare with a column of type string"),
+        (("city", "like", "\ud800"), r"the pattern '\ud800' is no text"),
         (("price", ">", math.nan), "nan does not compare with a column of type decimal128"),
         ("ratio > 1e400", "does not compare with a column of type double"),
         ("ts > 1e9999999999999999999999", "does not compare with a column of type int64"),

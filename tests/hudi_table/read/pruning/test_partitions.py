@@ -204,7 +204,7 @@ def test_a_key_that_a_record_index_left_in_its_partition_is_found_by_its_new_one
 ) -> None:
     """Hudi stores no index in a table; that there is one its metadata table tells."""
     schema = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
-    place = {"record_key": "id", "partition_by": "city", "index": "RecordIndex", "version": version}
+    place: dict[str, Any] = {"record_key": "id", "partition_by": "city", "index": "RecordIndex", "version": version}
     options = {} if moves is None else {RECORD_INDEX_MOVES: moves}
     table = create_table(str(tmp_path / "t"), schema, options=options, **place)
     table.upsert(pa.table({"id": ["a", "b"], "city": ["ny", "sf"], "n": [1, 1]}, schema=schema))
