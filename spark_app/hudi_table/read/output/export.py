@@ -165,19 +165,25 @@ def _checked(schema: pa.Schema, form: str, partition_by: Sequence[str]) -> pa.Sc
             raise InvalidOptionError(
                 f"partition_by names {name!r}, which is no column of the rows: {', '.join(schema.names)}"
             )
-        if pa.types.is_nested(schema.field(name).type) or pa.types.is_binary(schema.field(name).type):
+        if pa.types.is_nested(schema.field(name).type) or _is_bytes(schema.field(name).type):
             raise InvalidOptionError(
                 f"partition_by names {name!r} of type {schema.field(name).type}, which has no text: name another column"
             )
     left = [field for field in schema if field.name not in partition_by]
     if not left:
         raise InvalidOptionError("partition_by names every column, so that files would hold none: leave one out")
-    nested = [field.name for field in left if pa.types.is_nested(field.type)]
-    if form == "csv" and nested:
-        raise InvalidOptionError(
-            f"CSV cannot hold the nested column {nested[0]!r}: leave it out, or take jsonl or parquet"
-        )
+    for field in left if form == "csv" else ():
+        kind = "nested" if pa.types.is_nested(field.type) else "binary" if _is_bytes(field.type) else None
+        if kind is not None:
+            raise InvalidOptionError(
+                f"CSV cannot hold the {kind} column {field.name!r}: leave it out, or take jsonl or parquet"
+            )
     return pa.schema(left)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    """Bytes need not be text."""
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def _claim(target: Storage, said: Mapping[str, Any]) -> None:

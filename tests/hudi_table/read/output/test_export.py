@@ -175,6 +175,7 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
     [
         ("orc", [], "format 'orc' is not known: give one of parquet, csv, jsonl"),
         ("csv", [], "CSV cannot hold the nested column 'n': leave it out, or take jsonl or parquet"),
+        ("csv", ["n"], "has no text: name another column"),
         ("parquet", ["nope"], "partition_by names 'nope', which is no column of the rows: id, n"),
         ("parquet", ["n"], "has no text: name another column"),
         ("parquet", ["id", "n"], "names 'n'"),
@@ -189,6 +190,16 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
     with pytest.raises(InvalidOptionError, match="names every column"):
         table.scan(["id"]).export(str(tmp_path / "out"), partition_by=["id"])
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("value", [b"\xff", b"text"])
+def test_bytes_are_no_text_of_csv_whatever_they_are(tmp_path: Path, value: bytes) -> None:
+    table = new_table(tmp_path, pa.table({"id": [1], "raw": pa.array([value])}))
+    said = "CSV cannot hold the binary column 'raw': leave it out, or take jsonl or parquet"
+    with pytest.raises(InvalidOptionError, match=said):
+        table.scan().export(str(tmp_path / "out"), "csv")
+    assert not (tmp_path / "out").exists()
+    assert table.scan(["id"]).export(str(tmp_path / "out"), "csv").rows == 1
 
 
 def test_an_export_that_fails_has_no_success_and_is_not_written_into(tmp_path: Path) -> None:
