@@ -8,7 +8,8 @@ anything is an error.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,21 +18,24 @@ import pyarrow.types as pt
 
 from hudi_table.codec.arrow_types import is_any_list, list_of
 from hudi_table.codec.logical_types.vectors import checked, has_vectors, list_array, vector_array
-from hudi_table.errors import InvalidDataError
+from hudi_table.errors import InvalidDataError, UnsupportedTableError
 from hudi_table.model.counts import counted
 
 _OFFSET_MAX = (1 << 31) - 1
 Data = TypeVar("Data", pa.RecordBatch, pa.Table)
+Cast: TypeAlias = Callable[[pa.Array, pa.DataType], pa.Array]
+"""Plain values in another type."""
 
 
-def conform(data: Data, schema: pa.Schema) -> Data:
+def conform(data: Data, schema: pa.Schema, cast: Cast | None = None) -> Data:
     """The columns of `schema` from `data` (a RecordBatch or a Table; the result is of the same
     kind).
 
     A nullable column that `data` lacks is filled with nulls, columns that `schema` lacks are
     dropped, other types are cast without loss: a timestamp without zone becomes the same instant in
-    UTC, a naive target takes the wall clock of UTC. Raises InvalidDataError that names the column
-    if a value does not fit, if a required column is missing, or if it holds nulls.
+    UTC, a naive target takes the wall clock of UTC. `cast` is another cast of plain values. Raises
+    InvalidDataError that names the column if a value does not fit, if a required column is missing,
+    or if it holds nulls; where `cast` raises UnsupportedTableError, that with the column's name.
     """
     if data.schema.equals(schema, check_metadata=False) and not has_vectors(schema):
         return data
@@ -39,7 +43,7 @@ def conform(data: Data, schema: pa.Schema) -> Data:
     columns = []
     for field in schema:
         if field.name in have:
-            columns.append(_column(data.column(have[field.name]), field))
+            columns.append(_column(data.column(have[field.name]), field, cast))
         elif field.nullable:
             columns.append(_nulls(data, field.type))
         else:
@@ -50,8 +54,9 @@ def conform(data: Data, schema: pa.Schema) -> Data:
     return build(columns, schema=schema)
 
 
-def cast_array(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """`values` as `target` without loss. Raises pa.ArrowInvalid or pa.ArrowNotImplementedError."""
+def cast_array(values: pa.Array, target: pa.DataType, cast: Cast | None = None) -> pa.Array:
+    """`values` as `target`: `cast` has the plain ones, by default without loss. Raises
+    pa.ArrowInvalid or pa.ArrowNotImplementedError, and what `cast` raises."""
     kind = values.type
     if pt.is_fixed_size_list(target):
         return _vectors(values, target)
@@ -59,20 +64,25 @@ def cast_array(values: pa.Array, target: pa.DataType) -> pa.Array:
         # Equality ignores names of list items and map entries, which must match inside one table.
         return values if str(kind) == str(target) else values.cast(target)
     if isinstance(kind, pa.BaseExtensionType):
-        return cast_array(values.storage, target)
+        return cast_array(values.storage, target, cast)
     if pt.is_run_end_encoded(kind):
-        return cast_array(pc.run_end_decode(values), target)
+        return cast_array(pc.run_end_decode(values), target, cast)
     if pt.is_dictionary(kind):
-        return cast_array(values.dictionary, target).take(values.indices)
+        return cast_array(values.dictionary, target, cast).take(values.indices)
     if pt.is_struct(kind) and pt.is_struct(target):
-        return _struct(values, target)
+        return _struct(values, target, cast)
     if is_any_list(kind) and pt.is_list(target):
-        return _list(values, target)
+        return _list(values, target, cast)
     if pt.is_map(kind) and pt.is_map(target):
-        return _map(values, target)
+        return _map(values, target, cast)
     if pt.is_timestamp(kind) and pt.is_timestamp(target):
         return _timestamp(values, target)
-    if not _keeps_values(kind, target):
+    return (cast or kept)(values, target)
+
+
+def kept(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Plain values in another type, without loss. Raises as `cast_array`."""
+    if not _keeps_values(values.type, target):
         raise pa.ArrowNotImplementedError("no conversion keeps the values")
     return values.cast(target)
 
@@ -94,12 +104,14 @@ def _is_text_or_bytes(kind: pa.DataType) -> bool:
     return bool(text or wide or pt.is_binary(kind) or pt.is_fixed_size_binary(kind))
 
 
-def _column(values: Any, field: pa.Field) -> Any:
+def _column(values: Any, field: pa.Field, cast: Cast | None) -> Any:
     try:
         if isinstance(values, pa.ChunkedArray):
-            result = pa.chunked_array([cast_array(chunk, field.type) for chunk in values.chunks], type=field.type)
+            result = pa.chunked_array([cast_array(chunk, field.type, cast) for chunk in values.chunks], type=field.type)
         else:
-            result = cast_array(values, field.type)
+            result = cast_array(values, field.type, cast)
+    except UnsupportedTableError as error:
+        raise UnsupportedTableError(f"Column '{field.name}' {error.message}") from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise InvalidDataError(
             f"Column '{field.name}' of type {values.type} cannot be stored as {field.type}: {error}"
@@ -121,13 +133,13 @@ def _timestamp(values: pa.Array, target: pa.DataType) -> pa.Array:
     return (values.cast(pa.timestamp(values.type.unit, tz="UTC")) if via_utc else values).cast(target)
 
 
-def _struct(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _struct(values: pa.Array, target: pa.DataType, cast: Cast | None) -> pa.Array:
     kind = values.type
     children = []
     for field in target:
         position = kind.get_field_index(field.name)
         if position >= 0:
-            child = cast_array(values.field(position), field.type)
+            child = cast_array(values.field(position), field.type, cast)
         elif field.nullable:
             child = pa.nulls(len(values), field.type)
         else:
@@ -157,15 +169,15 @@ def _vectors(values: pa.Array, target: pa.DataType) -> pa.Array:
         return values.cast(target)
     if not is_any_list(values.type):
         raise pa.ArrowNotImplementedError("it holds no lists")
-    return list_array(_list(values, list_of(target.value_type, nullable=True)), target)
+    return list_array(_list(values, list_of(target.value_type, nullable=True), None), target)
 
 
-def _list(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _list(values: pa.Array, target: pa.DataType, cast: Cast | None) -> pa.Array:
     if pt.is_list_view(values.type) or pt.is_large_list_view(values.type):
-        return _list(_without_views(values), target)
+        return _list(_without_views(values), target, cast)
     if not pt.is_list(values.type):
         values = values.cast(pa.list_(values.type.value_field))
-    items = cast_array(values.values, target.value_type)
+    items = cast_array(values.values, target.value_type, cast)
     if not target.value_field.nullable and values.flatten().null_count:
         raise pa.ArrowInvalid("its items are required and some are null")
     return _from_offsets(values, [items], target)
@@ -187,9 +199,9 @@ def _without_views(values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values.flatten(), mask=mask)
 
 
-def _map(values: pa.Array, target: pa.DataType) -> pa.Array:
-    keys = cast_array(values.keys, target.key_type)
-    items = cast_array(values.items, target.item_type)
+def _map(values: pa.Array, target: pa.DataType, cast: Cast | None) -> pa.Array:
+    keys = cast_array(values.keys, target.key_type, cast)
+    items = cast_array(values.items, target.item_type, cast)
     entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
     if not target.item_field.nullable and items.null_count:
         raise pa.ArrowInvalid("its values are required and some are null")

@@ -12,9 +12,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import Stitched, groups_ahead, read_batches, read_footer
-from hudi_table.errors import CorruptTableError, ExpiredError, HudiError, InvalidDataError, ObjectNotFoundError
+from hudi_table.codec.promotions import of_today
+from hudi_table.errors import (
+    CorruptTableError,
+    ExpiredError,
+    HudiError,
+    InvalidDataError,
+    ObjectNotFoundError,
+    UnsupportedTableError,
+)
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.read.filter.predicates import Bound
@@ -334,7 +341,10 @@ def _today(batch: pa.RecordBatch, stored: Mapping[str, str | None]) -> pa.Record
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema, file: BaseFile) -> pa.RecordBatch:
     try:
-        return conform(batch, schema)
+        return of_today(batch, schema)
+    except UnsupportedTableError as error:
+        error.path = file.path
+        raise
     except InvalidDataError as error:
         raise CorruptTableError(
             f"{file.path} does not fit the table's schema: {error.message}", path=file.path

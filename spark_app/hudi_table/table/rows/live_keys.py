@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.codec.avro.schema import with_meta
-from hudi_table.codec.conform import conform
 from hudi_table.codec.log.blocks import BlockType
 from hudi_table.codec.log.rows import read_deletes
 from hudi_table.codec.parquet import read_batches
+from hudi_table.codec.promotions import of_today
 from hudi_table.model.names import IS_DELETED, RECORD_KEY
 from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.table.engine.memory import MERGE_BYTES
@@ -120,5 +120,5 @@ class LiveKeys:
         reads = pa.schema([*wanted, *made_of])
         with storage.open_read(item.base.path) as source:
             for batch in read_batches(source, reads.names, path=item.base.path):
-                rows = pa.Table.from_batches([conform(batch, reads)])
+                rows = pa.Table.from_batches([of_today(batch, reads)])
                 yield rows if keys is None else keys.put_in(rows).select(wanted.names)

@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_table.codec.conform import cast_array, conform
+from hudi_table.codec.conform import cast_array
 from hudi_table.codec.log.blocks import BlockType, LogBlock, unreadable
 from hudi_table.codec.log.rows import DeletedKeys, read_deletes, read_rows
+from hudi_table.codec.promotions import of_today
 from hudi_table.errors import CorruptTableError, InvalidDataError, InvalidSchemaError
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import GONE_OPERATIONS, OPERATION_COLUMN, RECORD_KEY
@@ -169,7 +170,7 @@ def block_keys(source: Any, block: LogBlock, keys: FieldKeys | None) -> pa.Array
 
 def _conformed(rows: pa.Table, schema: pa.Schema, block: LogBlock, keys: FieldKeys | None) -> pa.Table:
     try:
-        found = conform(rows, schema)
+        found = of_today(rows, schema)
         return found if keys is None else keys.put_in(found)
     except InvalidDataError as error:
         raise CorruptTableError(

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from hudi_table.codec.avro.schema import with_meta
 from hudi_table.codec.bloom.filters import BloomFilter
-from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import BaseFileFooter, read_batches, read_footer
 from hudi_table.codec.parquet_writer import BaseFileWriter, constant_column
+from hudi_table.codec.promotions import of_today
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, META_COLUMNS, RECORD_KEY, BaseFileName, MarkerType, join
 from hudi_table.model.table.cdc import INSERT
@@ -256,8 +256,8 @@ def _with_dictionaries(rows: pa.Schema, stored: pa.Schema, orderings: Sequence[s
 
 
 def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """`conform`, but dictionaries stay dictionaries."""
-    plain = conform(table, pa.schema([field for field in schema if field.type != _CONSTANT]))
+    """`of_today`, but dictionaries stay dictionaries."""
+    plain = of_today(table, pa.schema([field for field in schema if field.type != _CONSTANT]))
     have = set(table.schema.names)
     columns = []
     for field in schema:
