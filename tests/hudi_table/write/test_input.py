@@ -150,7 +150,7 @@ def test_nulls_that_belong_to_neighbours_of_a_slice_are_no_fault(tmp_path: Path)
 @pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
 @pytest.mark.parametrize("index", [{"type": "Bucket", "buckets": 1}, "Simple"])
 def test_required_fields_of_null_structs_pass_writes_compaction_and_clustering(
-    tmp_path: Path, kind: str, index: Any
+    tmp_path: Path, kind: Any, index: Any
 ) -> None:
     nested = pa.field("v", pa.struct([REQUIRED, pa.field("name", pa.string(), nullable=False)]))
     first = pa.schema([pa.field("id", pa.string())])
