@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import hypothesis
 import pytest
@@ -53,6 +54,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     mark_thinned(items)
     long = [item for item in items if any(scale() < mark.args[0] for mark in item.iter_markers("at_scale"))]
     deselect(config, items, long)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cleans_leave_nothing_to_readers() -> Iterator[None]:
+    """A clean of a test deletes what was superseded just now, as Hudi's does: what it leaves to
+    readers for a minute is for the tests of that."""
+    with pytest.MonkeyPatch.context() as patched:
+        # Of a mutant that cannot be imported its tests tell.
+        with suppress(Exception):
+            patched.setattr("hudi_table.services.cleaning.policy.READERS_SECONDS", 0.0)
+        yield
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_table import create_table, open_table, write_hudi
-from hudi_table.cli import main
-from hudi_table.services.cleaning import ttl
+from hudi_table.cli import exits, main
+from hudi_table.services.cleaning import policy, ttl
 from hudi_table.table.timeline.instants import local_now
 from tests.hudi_table.cli.test_verbs import ROWS, run
 
@@ -46,6 +46,20 @@ def test_a_dry_run_deletes_nothing_and_its_plan_can_be_approved(
     assert len(list(rewritten.rglob("*.parquet"))) == 2
     assert main(["clean", str(rewritten), "--yes", *KEEP]) == 0
     assert "nothing to delete (keep the newest 1 commit)" in capsys.readouterr().err
+
+
+def test_what_was_superseded_just_now_is_left_to_readers_and_the_command_says_so(
+    rewritten: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policy, "READERS_SECONDS", 60.0)
+    assert main(["clean", str(rewritten), "--yes", *KEEP]) == 0
+    assert "2 files held back by readers of the last minute" in (told := capsys.readouterr().err)
+    assert "clean again in a minute" in told
+    assert main(["clean", str(rewritten), *KEEP]) == 0
+    digest = capsys.readouterr().err.split("--plan ")[1].split()[0]
+    assert main(["clean", str(rewritten), "--yes", "--plan", digest, *KEEP]) == exits.CONFLICT
+    assert "approve the plan again in a minute" in capsys.readouterr().err
+    assert len(list(rewritten.rglob("*.parquet"))) == 4
 
 
 def test_a_savepoint_holds_files_back_until_it_is_deleted(rewritten: Path, capsys: pytest.CaptureFixture[str]) -> None:

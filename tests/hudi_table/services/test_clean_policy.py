@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.options.known import ignored_options
 from hudi_table.model.options.retention import CleanPolicy
+from hudi_table.model.table.layouts import layout_of
 from hudi_table.model.timeline.instants import Action, Instant, State
-from hudi_table.services.cleaning.policy import CleanOptions, Rule, earliest_retained, verdicts
+from hudi_table.services.cleaning import policy
+from hudi_table.services.cleaning.policy import (
+    READERS,
+    CleanOptions,
+    Rule,
+    earliest_retained,
+    recent_writes,
+    verdicts,
+)
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.timeline import Timeline
@@ -30,10 +39,17 @@ def group(*hours: int, replaced: str = "", file_id: str = "f") -> StoredGroup:
     return StoredGroup("x", file_id, tuple(slices), replaced)
 
 
-def timeline(*hours: int, pending: Instant | None = None) -> Timeline:
-    instants = [Instant(at(hour), Action.COMMIT, State.COMPLETED) for hour in hours]
+def timeline(
+    *hours: int, pending: Instant | None = None, ends: dict[int, int] | None = None, version: int = 6
+) -> Timeline:
+    """Commits that began at these hours, and ended then too, or at those of `ends`."""
+    layout = layout_of(version)
+    end_of = {hour: (ends or {}).get(hour, hour) for hour in hours}
+    told = {hour: at(end) if layout.tells_completions else "" for hour, end in end_of.items()}
+    instants = [Instant(at(hour), Action.COMMIT, State.COMPLETED, told[hour]) for hour in hours]
     found = [*instants, *([pending] if pending else [])]
-    return Timeline(tuple(sorted(found, key=lambda i: i.sort_key)))
+    ages = {i.file_name: NOON.replace(hour=end_of[hour]) for i, hour in zip(instants, hours, strict=True)}
+    return Timeline(tuple(sorted(found, key=lambda i: i.sort_key)), ages, layout=layout)
 
 
 def outdated(found: StoredGroup, rule: Rule) -> list[int]:
@@ -112,14 +128,67 @@ def test_by_hours_the_retained_instant_is_the_first_commit_of_the_last_hours() -
     assert earliest_retained(timeline(1, 6), options, moment) is None
 
 
+@pytest.mark.parametrize("version", [6, 9])
+def test_what_a_write_superseded_that_ended_behind_a_retained_one_stays(version: int) -> None:
+    """As a compaction that took longer than the commits which are retained. Once it ended before
+    all of them, it holds nothing back."""
+    moment = NOON.replace(tzinfo=None)
+
+    def retained(options: CleanOptions, *hours: int, **ends: int) -> str | None:
+        found = earliest_retained(
+            timeline(*hours, ends={int(key[1:]): end for key, end in ends.items()}, version=version), options, moment
+        )
+        return found.time if found is not None else None
+
+    two = CleanOptions(commits=2)
+    assert retained(two, 1, 2, 3, 4, 5) == at(4)
+    assert retained(two, 1, 2, 3, 4, 5, b2=6) == at(1)
+    assert retained(two, 1, 2, 3, 4, 5, b1=6) is None, "there is none before it"
+    assert retained(two, 1, 2, 3, 4, 5, b2=6, b3=7) == at(1), "the oldest of several counts"
+    assert retained(two, 1, 2, 3, 4, 5, b4=7, b3=6) == at(2), "the first of the retained to end was 5"
+    assert retained(two, 1, 2, 3, 4, 5, 7, 8, b2=6) == at(7)
+    hours = CleanOptions(CleanPolicy.KEEP_LATEST_BY_HOURS, hours=5)
+    assert retained(hours, 1, 2, 3, 8, 9) == at(8)
+    assert retained(hours, 1, 2, 3, 8, 9, b2=10) == at(1)
+
+
+def test_what_only_recent_writes_superseded_is_left_to_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers that began before them may list the files now. What is pending has superseded
+    nothing."""
+    monkeypatch.setattr(policy, "READERS_SECONDS", 60.0)
+    plan = Instant(at(5), Action.COMPACTION, State.REQUESTED)
+    shown = timeline(1, 2, 3, 4, pending=plan)
+
+    def held(found: StoredGroup, seconds: int) -> dict[int, str | None]:
+        rule = Rule(versions=1, recent=recent_writes(shown, NOON.replace(hour=4) + timedelta(seconds=seconds)))
+        return {int(v.slice.instant[8:10]): v.held for v in verdicts([found], rule)}
+
+    assert held(group(1, 2, 3, 4), 59) == {3: READERS, 2: None, 1: None}
+    assert held(group(1, 2, 3, 4), 60) == {3: None, 2: None, 1: None}
+    assert held(group(1, 2, replaced=at(4)), 59) == {2: READERS, 1: None}
+    assert held(group(1, 2, replaced=at(4)), 60) == {2: None, 1: None}
+    assert held(group(3, 4, 5), 59) == {4: READERS, 3: READERS}
+
+
+@pytest.mark.parametrize("action", [Action.COMMIT, Action.COMPACTION, Action.REPLACE_COMMIT])
+def test_by_hours_too_nothing_after_a_pending_write_or_plan_is_the_retained_instant(action: Action) -> None:
+    """Else a plan that is executed after these hours lies behind it for good, and no clean looks at
+    what it replaced."""
+    options = CleanOptions(CleanPolicy.KEEP_LATEST_BY_HOURS, hours=5)
+    held = Instant(f"{at(2)[:-1]}1", action, State.REQUESTED)
+    found = earliest_retained(timeline(1, 2, 8, 9, pending=held), options, NOON.replace(tzinfo=None))
+    assert found is not None
+    assert found.time == at(2)
+
+
 def test_both_families_of_keys_are_read_and_must_agree() -> None:
     assert CleanOptions.parse({}) == CleanOptions()
     old = {"hoodie.cleaner.policy": "keep_latest_file_versions", "hoodie.cleaner.fileversions.retained": "7"}
     assert CleanOptions.parse(old) == CleanOptions(CleanPolicy.KEEP_LATEST_FILE_VERSIONS, versions=7)
-    for key, policy in (("hoodie.cleaner.hours.retained", "HOURS"), ("hoodie.clean.fileversions.retained", "VERSIONS")):
+    for key, kind in (("hoodie.cleaner.hours.retained", "HOURS"), ("hoodie.clean.fileversions.retained", "VERSIONS")):
         # As with Hudi, a number alone tells the policy; beside another one, or a policy, it tells nothing.
         told = CleanOptions.parse({key: "48"})
-        assert told.policy.endswith(policy)
+        assert told.policy.endswith(kind)
         assert 48 in (told.hours, told.versions)
         beside = {key: "48", "hoodie.clean.commits.retained": "4"}
         assert CleanOptions.parse(beside).policy is CleanPolicy.KEEP_LATEST_COMMITS

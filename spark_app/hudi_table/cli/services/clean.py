@@ -10,7 +10,7 @@ from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.model.counts import counted
 from hudi_table.model.service.services import ServiceResult
 from hudi_table.read.output.human import number, size
-from hudi_table.services.cleaning.policy import CleanOptions
+from hudi_table.services.cleaning.policy import READERS, CleanOptions
 from hudi_table.services.cleaning.service import CleaningService
 
 _PLANNED = (Column("partition", "PARTITION"), Column("what", "WHAT"))
@@ -46,7 +46,7 @@ def _dry_run(service: CleaningService, args: argparse.Namespace) -> int:
     for instant in service.pending():
         note(f"the clean {instant} waits and would be finished first")
     if plan is None:
-        _note_nothing(service)
+        _note_policy(service)
     else:
         files = plan.files_before - plan.files_after
         note(
@@ -57,6 +57,15 @@ def _dry_run(service: CleaningService, args: argparse.Namespace) -> int:
 
 
 def _note_nothing(service: CleaningService) -> None:
+    left = service.plan() if not service.request.plan else None
+    if left is None:
+        _note_policy(service)
+    else:
+        files = counted(left.files_before - left.files_after, "file")
+        note(f"{files} held back by {READERS}, who may need what was superseded since: clean again in a minute")
+
+
+def _note_policy(service: CleaningService) -> None:
     note(f"nothing to delete ({CleanOptions.parse(service.request.options)})")
 
 

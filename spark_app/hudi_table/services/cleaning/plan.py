@@ -7,14 +7,16 @@ that is archived. A partition whose files all go loses its metadata file too, un
 replaced groups there.
 
 Beyond Hudi: partitions where the last clean could not delete a file, or where something held files
-back, are looked at again; a partition goes only if the clean deletes every file in it.
+back, are looked at again; a partition goes only if the clean deletes every file in it. What was
+superseded within the last minute is not published, by the store's ages. A dry run has no such
+limit, for the plan of one state is to be the same each time; its approval has.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -26,7 +28,16 @@ from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceT
 from hudi_table.model.timeline.conflict_keys import CLEANING
 from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.read.output.human import size
-from hudi_table.services.cleaning.policy import CleanOptions, Rule, Verdict, earliest_retained, verdicts
+from hudi_table.services.cleaning.policy import (
+    READERS,
+    READERS_SECONDS,
+    CleanOptions,
+    Rule,
+    Verdict,
+    earliest_retained,
+    recent_writes,
+    verdicts,
+)
 from hudi_table.services.cleaning.stored import StoredGroup, stored_groups
 from hudi_table.services.planning import Choose, Draft
 from hudi_table.table.commit.pending_plans import held_groups
@@ -36,7 +47,7 @@ from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.archived import archived_completions
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.instants import local_now
+from hudi_table.table.timeline.instants import local_now, store_now
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clean_plans import CleanPlan, CleanRecord, last_clean, parse_clean, pending_cleans
 from hudi_table.table.view.file_system_view import FileSystemView, replaced_at
@@ -62,9 +73,10 @@ def prepare_clean(ctx: TableContext, timeline: Timeline, options: Mapping[str, s
     return bool(taken)
 
 
-def clean_choice(ctx: TableContext, options: Mapping[str, str], *, force: bool) -> Choose:
+def clean_choice(ctx: TableContext, options: Mapping[str, str], *, force: bool, publishes: bool = False) -> Choose:
     """What a clean deletes, of any snapshot: nothing unless it is due by
-    `hoodie.clean.trigger.max.commits`, or in any case with `force`.
+    `hoodie.clean.trigger.max.commits`, or in any case with `force`. `publishes`: the plan is not
+    made to be shown.
 
     Raises InvalidOptionError and UnsupportedTableError.
     """
@@ -80,8 +92,9 @@ def clean_choice(ctx: TableContext, options: Mapping[str, str], *, force: bool) 
             return None
         rule = rule_of(ctx, view.timeline, retain.time if retain else "", parsed.versions)
         chosen = _changed_partitions(ctx, view.timeline, last, rule.retain) if parsed.incremental and retain else None
-        swept = _sweep(ctx, view.timeline, rule, files_in(ctx, chosen))
-        newest = view.timeline.last_commit
+        swept = _sweep(ctx, view.timeline, rule, files_in(ctx, chosen), publishes=publishes)
+        # A clean that leaves something to readers has not done with what superseded it: the next one is due.
+        newest = next((i for i in reversed(view.timeline.commits) if i.time not in swept.recent), None)
         extra = {SAVEPOINTS: ",".join(sorted(set(rule.savepoints.values())))} if rule.savepoints else {}
         if swept.held:
             extra[_HELD] = json.dumps(sorted({v.group.partition for v in swept.held}))
@@ -107,9 +120,15 @@ def approved_clean(ctx: TableContext, data: bytes) -> Choose:
                 "the plan does not say what it retains; make one by a dry run", base_path=ctx.base_path
             )
         rule = rule_of(ctx, view.timeline, planned.retain.time if planned.retain else "", int(versions or 0))
-        swept = _sweep(ctx, view.timeline, rule, files_in(ctx, planned.files.keys()))
+        swept = _sweep(ctx, view.timeline, rule, files_in(ctx, planned.files.keys()), publishes=True)
         for partition, names in planned.files.items():
             moved = set(names) - set(swept.names.get(partition, ()))
+            if early := moved & swept.left_to_readers(partition):
+                raise WriteConflictError(
+                    f"{min(early)} in partition {partition!r} was superseded within the last {READERS_SECONDS:g} s, and readers that go "
+                    "on may need it; approve the plan again in a minute",
+                    base_path=ctx.base_path,
+                )
             if moved or (partition in planned.partitions and partition not in swept.empty):
                 raise WriteConflictError(
                     f"{min(moved, default='the rest')} in partition {partition!r} was deleted or is needed since the plan "
@@ -139,12 +158,13 @@ def rule_of(ctx: TableContext, timeline: Timeline, retain: str, versions: int) -
 @dataclass(frozen=True, slots=True)
 class _Swept:
     """The verdicts on the partitions looked at, without what pending cleans delete already; `empty`
-    lose every file."""
+    lose every file. `recent`: the writes that superseded what is left to readers."""
 
     deleted: tuple[Verdict, ...]
     held: tuple[Verdict, ...]
     empty: tuple[str, ...]
     files_before: int
+    recent: frozenset[str]
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
@@ -152,6 +172,11 @@ class _Swept:
         for verdict in self.deleted:
             found.setdefault(verdict.group.partition, []).extend(verdict.slice.names)
         return {partition: tuple(names) for partition, names in sorted(found.items())}
+
+    def left_to_readers(self, partition: str) -> set[str]:
+        """The names of the files that readers who go on may need."""
+        left = (v.slice.names for v in self.held if v.held == READERS and v.group.partition == partition)
+        return {name for names in left for name in names}
 
     def only(self, plan: CleanPlan) -> _Swept:
         """What of it a plan names."""
@@ -189,7 +214,7 @@ def _files_text(count: int) -> str:
     return counted(count, "file")
 
 
-def _sweep(ctx: TableContext, timeline: Timeline, rule: Rule, files: list[ObjectInfo]) -> _Swept:
+def _sweep(ctx: TableContext, timeline: Timeline, rule: Rule, files: list[ObjectInfo], *, publishes: bool) -> _Swept:
     groups = stored_groups(files, timeline, replaced_at(ctx, timeline), partial(archived_completions, ctx))
     going = {
         (partition, name)
@@ -197,14 +222,29 @@ def _sweep(ctx: TableContext, timeline: Timeline, rule: Rule, files: list[Object
         for partition, names in plan.files.items()
         for name in names
     }
-    found = [
-        verdict
-        for verdict in verdicts(groups, rule)
-        if not all((verdict.group.partition, name) in going for name in verdict.slice.names)
-    ]
-    deleted = tuple(verdict for verdict in found if verdict.held is None)
-    held = tuple(verdict for verdict in found if verdict.held is not None)
-    return _Swept(deleted, held, _emptied(deleted, groups, files, rule), sum(map(_is_data, files)))
+
+    def found(used: Rule) -> list[Verdict]:
+        every = verdicts(groups, used)
+        return [v for v in every if not all((v.group.partition, name) in going for name in v.slice.names)]
+
+    judged, recent = _beside_readers(ctx, timeline, rule, found) if publishes else (found(rule), frozenset[str]())
+    deleted = tuple(verdict for verdict in judged if verdict.held is None)
+    held = tuple(verdict for verdict in judged if verdict.held is not None)
+    return _Swept(deleted, held, _emptied(deleted, groups, files, rule), sum(map(_is_data, files)), recent)
+
+
+def _beside_readers(
+    ctx: TableContext, timeline: Timeline, rule: Rule, found: Callable[[Rule], list[Verdict]]
+) -> tuple[list[Verdict], frozenset[str]]:
+    """The verdicts that leave to readers what they may need, and the writes that superseded that.
+    The store is asked for its present only where the newest file of the timeline, which is not
+    younger, holds something back."""
+    for now in (partial(max, timeline.files.values()), partial(store_now, ctx)):
+        recent = recent_writes(timeline, now())
+        judged = found(replace(rule, recent=recent))
+        if not any(verdict.held == READERS for verdict in judged):
+            return judged, frozenset()
+    return judged, recent
 
 
 def _emptied(

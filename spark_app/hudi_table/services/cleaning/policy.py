@@ -4,13 +4,16 @@ Facts (Hudi 0.15.0, its classes read and its plans compared): under `KEEP_LATEST
 that was current at or after the earliest retained instant stays: of each group the newest slice,
 the newest before that instant, and all from it on; that instant is the n-th newest completed write,
 but not later than the newest before the first pending write or compaction. `KEEP_LATEST_BY_HOURS`
-is the same with the first completed write of the last n hours. Groups that were replaced before the
+goes from the first completed write of the last n hours. Groups that were replaced before the
 instant go whole. `KEEP_LATEST_FILE_VERSIONS` keeps n slices of each group and none of a replaced
 one. A slice with a file that a savepoint names stays, and so do the slice that a pending compaction
 reads and all after it; under the last policy these count as one of the n.
 
 Beyond Hudi: what a pending clustering reads stays by the same rule, and files of a replaced group
-stay if a pending plan reads them.
+stay if a pending plan reads them. By hours, too, the retained instant is not later than the newest
+before the first pending write or plan. Nor is it later than the newest before a write that began
+earlier and completed behind a retained one, as a compaction may: what it superseded was current
+until it completed.
 """
 
 from __future__ import annotations
@@ -29,6 +32,11 @@ from hudi_table.table.timeline.timeline import Timeline
 TRIGGER = "hoodie.clean.trigger.max.commits"
 INCREMENTAL = "hoodie.clean.incremental.enabled"
 AUTOMATIC = "hoodie.clean.automatic"
+READERS_SECONDS = 60.0
+"""For so long after something was superseded it stays, whatever the policy says: a reader lists
+files a while after the timeline, and would miss them without a word."""
+READERS = "readers of the last minute"
+"""What holds such a slice back, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +86,51 @@ def earliest_retained(timeline: Timeline, options: CleanOptions, now: datetime) 
     done = timeline.commits
     if options.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
         since = format_instant_time(earlier(now, timedelta(hours=1), options.hours))
-        return next((i for i in done if comparable_time(i.time) >= since), None)
-    if not options.by_commits or len(done) <= options.commits:
+        found = next((i for i in done if comparable_time(i.time) >= since), None)
+    else:
+        enough = options.by_commits and len(done) > options.commits
+        found = done[len(done) - options.commits] if enough else None
+    if found is None:
         return None
-    found = done[len(done) - options.commits]
-    pending = next((i for i in timeline.pending if i.grouped_action in WRITE_ACTIONS), None)
-    if pending is None or found.sort_key <= pending.sort_key:
+    late = min(_ended_late(timeline, found), key=comparable_time, default=None)
+    if late is None:
         return found
-    before = [i for i in done if comparable_time(i.time) < comparable_time(pending.time)]
+    before = [i for i in done if comparable_time(i.time) < comparable_time(late)]
     return before[-1] if before else None
+
+
+def _ended_late(timeline: Timeline, retained: Instant) -> Iterator[str]:
+    """The times of writes and plans that are older than the retained instant, and ended, or will
+    end, later than the first of those that are retained. What they supersede was current then."""
+    limit = comparable_time(retained.time)
+    yield from (
+        i.time for i in timeline.pending if i.grouped_action in WRITE_ACTIONS and comparable_time(i.time) < limit
+    )
+    ended = {i.time: _end_of(timeline, i) for i in timeline.commits}
+    first = min(end for time, end in ended.items() if comparable_time(time) >= limit)
+    yield from (time for time, end in ended.items() if comparable_time(time) < limit and end > first)
+
+
+def _end_of(timeline: Timeline, done: Instant) -> str:
+    """When a write completed, as texts that compare: by its name, else by the store's age of its
+    file."""
+    if timeline.layout.tells_completions:
+        return comparable_time(done.moment)
+    return f"{timeline.files[done.file_name].timestamp():020.6f}"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """What one clean goes by. `retain`: the earliest retained instant, "" if `versions` counts
     instead. `savepoints`: file name → the savepoint that needs it. `plans`: (partition, file id) →
-    the pending plan that reads a slice of the group."""
+    the pending plan that reads a slice of the group. `recent`: the writes of which readers that go
+    on may not know."""
 
     retain: str = ""
     versions: int = 0
     savepoints: Mapping[str, str] = field(default_factory=dict)
     plans: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    recent: frozenset[str] = frozenset()
 
     def outdated(self, group: StoredGroup) -> list[StoredSlice]:
         """The slices that are too old to be kept for readers, newest first, whether or not
@@ -120,7 +152,14 @@ class Rule:
         savepoint = next((self.savepoints[name] for name in item.names if name in self.savepoints), None)
         if savepoint is not None:
             return f"savepoint {savepoint}"
-        return f"the pending plan {self.plans[group.key]}" if self._planned(group, item) else None
+        if self._planned(group, item):
+            return f"the pending plan {self.plans[group.key]}"
+        return READERS if self.recent and self._was_current(group, item) else None
+
+    def _was_current(self, group: StoredGroup, item: StoredSlice) -> bool:
+        """Whether only recent writes have superseded an outdated slice."""
+        newer = [other.instant for other in group.slices[: group.slices.index(item)]]
+        return self.recent.issuperset([*newer, group.replaced] if group.replaced else newer)
 
     def _planned(self, group: StoredGroup, item: StoredSlice) -> bool:
         plan = self.plans.get(group.key)
@@ -128,6 +167,13 @@ class Rule:
             return False
         older = (other.instant for other in group.slices if comparable_time(other.instant) < comparable_time(plan))
         return comparable_time(item.instant) >= comparable_time(next(older, ""))
+
+
+def recent_writes(timeline: Timeline, now: datetime) -> frozenset[str]:
+    """The times of the writes that readers who began `READERS_SECONDS` before `now`, a moment of
+    the store, may not have seen completed."""
+    done = (i.time for i in timeline.commits if (now - timeline.files[i.file_name]).total_seconds() < READERS_SECONDS)
+    return frozenset(done) | {i.time for i in timeline.pending}
 
 
 @dataclass(frozen=True, slots=True)

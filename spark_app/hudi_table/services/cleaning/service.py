@@ -10,7 +10,7 @@ from hudi_table.model.timeline.instants import Action
 from hudi_table.services.base import WhenDue
 from hudi_table.services.cleaning.execute import pending_instants, run_clean
 from hudi_table.services.cleaning.plan import approved_clean, clean_choice, prepare_clean
-from hudi_table.services.planning import Choose, Look, looked
+from hudi_table.services.planning import Choose, Look, looked, publish
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import confirm, load_timeline, unconfirmed_timeline
 from hudi_table.table.timeline.context import TableContext
@@ -47,11 +47,15 @@ class CleaningService(WhenDue):
                 confirm(self.ctx, timeline)
             if waiting or prepare_clean(self.ctx, timeline, self.request.options):
                 return waiting, None
-            return waiting, looked(
-                self.ctx, timeline, self.choice(self.ctx, force=self.request.force), is_whole=is_whole
-            )
+            return waiting, looked(self.ctx, timeline, self._published_choice(), is_whole=is_whole)
 
         return with_relists(self.ctx, look)
+
+    def _publish(self, first: Look | None) -> ServicePlan | None:
+        return publish(self.ctx, self.action, self._published_choice(), first, self._leaves)
+
+    def _published_choice(self) -> Choose:
+        return clean_choice(self.ctx, self.request.options, force=self.request.force, publishes=True)
 
     def choice(self, ctx: TableContext, *, force: bool) -> Choose:
         """The files that may go."""
