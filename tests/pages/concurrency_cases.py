@@ -254,6 +254,16 @@ READERS = (
         ),
     ),
     Case(
+        "a reader or writer that lists files after the timeline", "a clean, ours or Apache Hudi's",
+        "the minute for which ours leave what was superseded; another look at the timeline",
+        "no row is missing without a word, and no key is inserted twice",
+        (
+            f"{_SERVICES}/test_cleaning_beside_readers.py::test_a_reader_beside_a_clean_of_ours_has_the_rows_of_its_moment",
+            f"{_SERVICES}/test_cleaning_beside_readers.py::test_a_reader_beside_a_clean_that_leaves_nothing_reads_the_newer_state",
+            f"{_SERVICES}/test_cleaning_beside_readers.py::test_a_writer_beside_a_clean_doubles_no_key",
+        ),
+    ),
+    Case(
         "a reader of a past moment", "a clean", "what the clean retains",
         "a retained moment reads on, an earlier one ends with `Expired`; never with a part of the rows",
         (f"{_SERVICES}/test_cleaning.py::test_retained_moments_read_on_and_earlier_ones_are_expired",),

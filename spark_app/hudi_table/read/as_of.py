@@ -116,7 +116,7 @@ def _missing(ctx: TableContext, timeline: Timeline, view: FileSystemView, taken:
     ]
     if not deleted:
         return None
-    hidden = replaced_groups(ctx, timeline.until(view.as_of or ""))
+    hidden = view.hidden()
     # Logs beside a later compaction, whose slice of that moment is gone, make one of their own, which held nothing then.
     latest = {(g.partition, g.file_id): comparable_time(g.latest.instant) for g in view.groups()}
     kept = {group: instant for group, instant in latest.items() if instant <= limit}

@@ -9,7 +9,7 @@ is retained is null in a plan, "" in a record, under the policy that counts file
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,8 +34,8 @@ Files = Mapping[str, tuple[str, ...]]
 @dataclass(frozen=True, slots=True)
 class CleanPlan:
     """What a clean is to delete. `retain`: the instant from which on it keeps everything, None if
-    it does not say; `last_commit` the newest completed write it saw; `partitions` become empty and
-    lose their metadata file too."""
+    it does not say; `last_commit` the newest completed write it has done with; `partitions` become
+    empty and lose their metadata file too."""
 
     policy: str
     files: Files
@@ -181,7 +181,7 @@ def archived_since(ctx: TableContext, since: str) -> dict[str, Files] | None:
                 return None
             if _is_clean(instant):
                 clean = _record(instant.time, record)
-                found |= {} if _keeps(clean.retains, since) else {clean.time: clean.deleted}
+                found |= {} if _keeps(ctx, clean.retains, since) else {clean.time: clean.deleted}
     return found
 
 
@@ -225,13 +225,22 @@ def taken_files(ctx: TableContext, timeline: Timeline, since: str = "") -> dict[
     they say: a group that was replaced before may be named no more."""
     done = (i for i in timeline.completed if i.action is Action.CLEAN and comparable_time(i.time) > since)
     records = (read_record(ctx, i) for i in done)
-    found: dict[str, Files] = {r.time: r.deleted for r in records if not _keeps(r.retains, since)}
+    found: dict[str, Files] = {r.time: r.deleted for r in records if not _keeps(ctx, r.retains, since)}
     waiting = pending_cleans(ctx, timeline, since).items()
-    return found | {time: p.files for time, p in waiting if not _keeps(p.retain.time if p.retain else "", since)}
+    return found | {time: p.files for time, p in waiting if not _keeps(ctx, p.retain.time if p.retain else "", since)}
 
 
-def _keeps(retains: str, since: str) -> bool:
-    return bool(retains and since) and comparable_time(retains) <= since
+def taken_by(ctx: TableContext, timeline: Timeline, times: Container[str]) -> dict[str, Files]:
+    """The same of the cleans of these instants, whatever they say that they keep."""
+    cleans = [i for i in timeline.instants if i.action is Action.CLEAN and i.time in times]
+    return {i.time: read_record(ctx, i).deleted if i.completed else read_plan(ctx, i).files for i in cleans}
+
+
+def _keeps(ctx: TableContext, retains: str, since: str) -> bool:
+    """Whether a clean that retains an instant kept what was current at a moment. Where moments are
+    completions, what it says does not tell: of a write that began before the retained instant and
+    completed behind it, a clean of Hudi's keeps nothing that it superseded."""
+    return bool(retains and since) and not ctx.layout.tells_completions and comparable_time(retains) <= since
 
 
 def clean_of(ctx: TableContext, timeline: Timeline, path: str) -> str | None:

@@ -12,18 +12,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
-from hudi_table.errors import ObjectNotFoundError
-from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.table.store.at_once import all_at_once
 from hudi_table.table.store.ports import ObjectInfo
-from hudi_table.table.timeline.active import commit_metadata, fetch_bodies, load_timeline
+from hudi_table.table.timeline.active import commit_metadata, fetch_bodies
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.archived_times import archived_times
-from hudi_table.table.view.clean_plans import taken_files
 from hudi_table.table.view.file_groups import BaseFile, BaseName, FileGroup, FileSlice, LogFile, StoredFile, groups_of
 from hudi_table.table.view.known_folders import look, understand
 from hudi_table.table.view.listing import list_data_files, list_partitions, partitions_in
+from hudi_table.table.view.taken_meanwhile import check_nothing_taken, shows_newer
 
 __all__ = [
     "BaseFile",
@@ -37,9 +35,6 @@ __all__ = [
     "replaced_groups",
 ]
 
-LISTED_WITHIN_SECONDS = 5.0
-"""Files that are listed so soon after the timeline are those of its snapshot: no cleaner retains
-that little."""
 LISTED_ALONE_MAX = 1_000
 """Of more partitions than these no folder is listed alone: one listing of everything asks an object
 store less often."""
@@ -66,6 +61,7 @@ class FileSystemView:
     _hidden: set[tuple[str, str]] | None = field(default=None, repr=False)
     _exists: dict[str, bool] = field(default_factory=dict, repr=False)
     _every_folder: bool = field(default=False, repr=False)
+    _is_newer: bool = field(default=False, repr=False)
 
     def partitions(self) -> list[str]:
         """Partition paths, sorted: those that exist on the store, or that the metadata table lists;
@@ -121,7 +117,7 @@ class FileSystemView:
                 built = self._from_folders(sorted(wanted))
             else:
                 built = self._build(self._list_alone(sorted(wanted)) if found is None else found.files)
-            self._check_retained()
+            self._check_retained(built, wanted)
             self._alone |= {name: built.get(name, []) for name in wanted}
         return True
 
@@ -132,6 +128,7 @@ class FileSystemView:
         # However many partitions ask, the archive is read once.
         archived = archived_times(self.ctx, self.timeline, chain.from_iterable(folder.files for folder in seen))
         known = [understand(self.ctx, self.timeline, folder, hidden, archived) for folder in seen]
+        self._is_newer = any(folder.undecided and shows_newer(folder.sizes, self.timeline) for folder in known)
         self._exists |= {name: folder.is_partition for name, folder in zip(names, known, strict=True)}
         return {name: list(folder.groups) for name, folder in zip(names, known, strict=True)}
 
@@ -153,40 +150,18 @@ class FileSystemView:
             else:
                 self._partitions = found.partitions
                 self._groups = self._build(found.files)
-            self._check_retained()
+            self._check_retained(self._groups, None)
         return self._groups
 
-    def _check_retained(self) -> None:
-        """A process that slept between timeline and files may list files of which a clean took what
-        the timeline shows: then nothing would tell that rows are missing. So it lists the timeline
-        once more. Raises ObjectNotFoundError."""
-        timeline, listed_at = self.timeline, self.timeline.listed_at
-        last = timeline.last_commit
-        if self.as_of is not None or last is None or listed_at is None:
-            return
-        if self.ctx.clock.boot_seconds() - listed_at <= LISTED_WITHIN_SECONDS:
-            return
-        now = load_timeline(self.ctx)
-        start = comparable_time(now.start or "")
-        taken_back = (i for i in timeline.commits if comparable_time(i.time) >= start and i not in now.commits)
-        # Cleans that the timeline shows counted no other commits than it shows, unless one came between the pages of its listing.
-        missed = any(commit not in timeline.commits for commit in now.commits)
-        shown = set() if missed else {instant.time for instant in timeline.instants}
-        taken = (
-            time
-            for time, files in taken_files(self.ctx, now, comparable_time(last.time)).items()
-            if any(files.values()) and time not in shown
-        )
-        by = next(chain((i.time for i in taken_back), taken), None)
-        if by is not None:
-            raise ObjectNotFoundError(
-                f"files of the snapshot of {last.time} may have gone with {by} before they were listed",
-                base_path=self.ctx.base_path,
-                path=self.ctx.layout.timeline_path(by),
-            )
+    def _check_retained(self, built: dict[str, list[FileGroup]], asked: set[str] | None) -> None:
+        """Raises ObjectNotFoundError if files of the snapshot in the partitions that are asked for,
+        or in all, may have gone before they were listed."""
+        if self.as_of is None:
+            check_nothing_taken(self.ctx, self.timeline, built, asked, self.hidden(), is_newer=self._is_newer)
 
     def _build(self, files: Iterable[StoredFile]) -> dict[str, list[FileGroup]]:
         files = list(files)
+        self._is_newer = self.as_of is None and shows_newer((file.path for file in files), self.timeline)
         archived = archived_times(self.ctx, self.timeline, files)
         return groups_of(files, self.timeline, self.as_of, self.hidden(), archived=archived)
 
