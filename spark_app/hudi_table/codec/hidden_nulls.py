@@ -85,7 +85,7 @@ def _struct(values: pa.StructArray, hidden: pa.Array | None) -> pa.Array:
 
 
 def _leaf(values: pa.Array, hidden: pa.Array) -> pa.Array:
-    """Values of a required field: what their type is made of by zero bytes where they are hidden."""
+    """Values of a required field, zero or empty where they are hidden."""
     if not values.null_count or pt.is_nested(values.type):
         return values
     return pc.if_else(pc.and_(values.is_null(), hidden), _zero(values.type), values)

@@ -1,4 +1,4 @@
-"""Required fields of null structs in base files: structs in structs, lists and maps, slices of arrays.
+"""Required fields of null structs in base files: structs in structs, lists and maps, and slices.
 
 Omitted: that DuckDB and other readers of Parquet see the same; that writes, compaction, clustering
 and exports pass them (`tests/hudi_table/write/test_input.py`).

@@ -1,5 +1,5 @@
-"""Time zones from 2037 on. Arrow's tables of changes end there (26.0), and it leaves summer time out
-of later years, so that partitions would be an hour off from those that Java makes."""
+"""Time zones from 2037 on. Arrow's tables of changes end there (26.0), and it leaves summer time
+out of later years, so that partitions would be an hour off from those that Java makes."""
 
 from __future__ import annotations
 
