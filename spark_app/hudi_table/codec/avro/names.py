@@ -5,7 +5,8 @@ namespace around it, it is one without a namespace. fastavro 1.13 looks in the n
 alone, so such types get one of their own here. Nothing of a name is in the bytes of a value.
 
 fastavro makes an object of a uuid, which no column takes, and of a date or a time, of which
-Python's calendar has the years 1 to 9999 alone. They stay the text, bytes and numbers that they are.
+Python's calendar has the years 1 to 9999 alone. They stay the text, bytes and numbers that they
+are.
 """
 
 from __future__ import annotations
