@@ -3,7 +3,7 @@ schema, logs merged in, rows filtered."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -38,6 +38,7 @@ from hudi_table.table.store.at_once import REQUESTS_AT_ONCE
 from hudi_table.table.store.ports import is_remote
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import archived_commits
+from hudi_table.table.timeline.column_history import stored_as, under_todays_names
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.view.clean_plans import clean_of
@@ -290,8 +291,8 @@ def _of_base(
     """Batches of `schema` of a base file, none without one."""
     if file is None:
         return
-    renamed = {} if plan.history is None else plan.history.stored_names(file.instant, plan.instant)
-    stored = {name: renamed.get(name, name) for name in schema.names}
+    stored = stored_as(plan.history, file.instant, schema.names)
+    renamed = any(old != name for name, old in stored.items())
     with ctx.storage.open_read(file.path) as source:
         groups = None
         if prune and plan.bound is not None and not renamed:
@@ -299,7 +300,7 @@ def _of_base(
             groups = matching_row_groups(plan.bound, footer.schema, footer.metadata, schema)
         names = [name for name in stored.values() if name is not None]
         for raw in _raw(plan, source, file, names, groups):
-            yield _conformed(_today(raw, stored) if renamed else raw, schema, file)
+            yield _conformed(under_todays_names(raw, stored), schema, file)
 
 
 def _raw(
@@ -331,12 +332,6 @@ def _raw(
         left, given = raw.slice(min(given, raw.num_rows)), given - min(given, raw.num_rows)
         if left.num_rows or not raw.num_rows:
             yield left
-
-
-def _today(batch: pa.RecordBatch, stored: Mapping[str, str | None]) -> pa.RecordBatch:
-    """The columns of an older file under the names of today."""
-    names = {old: name for name, old in stored.items() if old is not None}
-    return batch.rename_columns([names[name] for name in batch.schema.names])
 
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema, file: BaseFile) -> pa.RecordBatch:

@@ -62,13 +62,13 @@ class ScanPlan:
 
     `schema` is the result's; `reads` adds the columns that only the filter needs. `instant` is the
     newest completed write that is visible ('' if none). The totals count what the table has before
-    pruning. `history` tells which columns older files hold under another name. `buckets` are those
-    of the `buckets_total` of a bucket index that the filter leaves, None if it leaves all.
-    `visible` and `merge` say which log blocks count, and how; `merging` are the columns that
-    merging needs, `merge_bytes` the memory that merging one slice may take. `newest`: the timeline,
-    if the plan is of the newest snapshot of all rows. `reached`: where a range of changes begins
-    that is to tell what follows: the newest instant, or moment of completion, up to which all is
-    visible. `by_polars`: base files may be decoded by Polars, see `codec.pages`.
+    pruning. `buckets` are those of the `buckets_total` of a bucket index that the filter leaves,
+    None if it leaves all. `visible` and `merge` say which log blocks count, and how; `merging` are
+    the columns that merging needs, `merge_bytes` the memory that merging one slice may take.
+    `newest`: the timeline, if the plan is of the newest snapshot of all rows. `reached`: where a
+    range of changes begins that is to tell what follows: the newest instant, or moment of
+    completion, up to which all is visible. `by_polars`: base files may be decoded by Polars, see
+    `codec.pages`.
     """
 
     schema: pa.Schema
@@ -80,7 +80,6 @@ class ScanPlan:
     slices_total: int
     partitions: int
     partitions_total: int
-    history: ColumnHistory | None = None
     visible: VisibleInstants | None = None
     merge: SliceMerge = field(default_factory=SliceMerge)
     merging: pa.Schema = field(default_factory=lambda: pa.schema([]))
@@ -90,6 +89,11 @@ class ScanPlan:
     newest: Timeline | None = field(default=None, repr=False)
     reached: str = ""
     by_polars: bool = False
+
+    @property
+    def history(self) -> ColumnHistory | None:
+        """Which columns older files hold under another name."""
+        return self.merge.history
 
 
 @relists
@@ -111,7 +115,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         changed = rows_of(ctx, timeline, request.span)
         bound = changed if bound is None else bound.both(changed)
     extra = [everything.field(n) for n in (bound.columns if bound else ()) if n not in output.names]
-    how = SliceMerge.of(ctx.config, everything)
+    how = SliceMerge.of(ctx.config, everything, history)
     slices = all_slices
     if request.query == "read_optimized":
         slices = [replace(s, logs=()) for s in slices if s.base is not None]
@@ -136,7 +140,6 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         slices_total=total,
         partitions=kept,
         partitions_total=len({s.partition for s in slices}),
-        history=history,
         visible=VisibleInstants.of(timeline, as_of),
         merge=how,
         merging=pa.schema(how.needs(everything) if any(s.logs for s in slices) else []),
@@ -172,7 +175,7 @@ def _asked(
         lambda: schema_as_of(ctx, timeline, as_of),
         listed,
         lambda: refresh_buckets(ctx, timeline),
-        lambda: load_column_history(ctx, timeline),
+        lambda: load_column_history(ctx, timeline, None if as_of is None else timeline.until(as_of)),
     )
 
 

@@ -30,6 +30,7 @@ from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.ports import is_remote
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.bucket_count import buckets_now
+from hudi_table.table.timeline.column_history import load_column_history
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import table_avro_schema, table_schema
 from hudi_table.table.timeline.timeline import Timeline
@@ -38,14 +39,7 @@ from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.write.checks.request import Prepared
 from hudi_table.write.keygen.nesting import new_partitions
 from hudi_table.write.settings import WriteSettings
-from hudi_table.write.workload import (
-    SIZE_SLACK,
-    PlannedTask,
-    PlanRequest,
-    measured_row_size,
-    plan_tasks,
-    row_size,
-)
+from hudi_table.write.workload import SIZE_SLACK, PlannedTask, PlanRequest, measured_row_size, plan_tasks, row_size
 
 MEASURED_COMMITS_MAX = 10
 DEFAULT_TASK_MEMORY = 1 << 28
@@ -247,6 +241,7 @@ class Attempt:
             cdc=self.ctx.config.cdc,
             event_time=options.event_time,
             log_marker=self.ctx.layout.log_marker,
+            history=load_column_history(self.ctx, self.timeline),
         )
 
     def _row_size(self, arrow_bytes: int, rows: int) -> float:

@@ -57,11 +57,7 @@ from hudi_table.write import incoming
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch, placing_as_of
 from hudi_table.write.checks.follows import Follows, check_follows
 from hudi_table.write.checks.request import Prepared, parse_operation, prepare, refuse_extra, refuse_unsupported
-from hudi_table.write.checks.table_state import (
-    check_partitions,
-    check_renames,
-    check_timeline,
-)
+from hudi_table.write.checks.table_state import check_history, check_partitions, check_timeline, refuse_new_columns
 from hudi_table.write.handles.base_file import write_file_group
 from hudi_table.write.incoming import Taken
 from hudi_table.write.index_learn import tell_written
@@ -195,7 +191,7 @@ def check(
         timeline, stored = load_timeline(ctx), None
     refuse_while_resizing(ctx, timeline)
     sync_bucket_properties(ctx, timeline, stored)
-    check_renames(ctx, timeline)
+    has_history = check_history(ctx, timeline)
     resolve_key_encoding(ctx, timeline, request.options)
     schema = table_schema(ctx, timeline)
     if operation is Operation.DELETE_PARTITION:
@@ -208,7 +204,10 @@ def check(
     if data is None:
         raise InvalidRequestError(f"{request.operation} needs rows; give data that exports an Arrow stream")
     reader = incoming.open_stream(data)
-    return reader, _prepared(ctx, request, timeline, schema, reader.schema)
+    prepared = _prepared(ctx, request, timeline, schema, reader.schema)
+    if has_history:
+        refuse_new_columns(ctx, prepared)
+    return reader, prepared
 
 
 def _prepared(

@@ -16,6 +16,7 @@ from hudi_table.model.options.write_options import BLOOM_ENABLED, LogBlocks, Wri
 from hudi_table.model.table.cdc import Images
 from hudi_table.model.table.config import TableConfig
 from hudi_table.table.rows.merge import MergeRule
+from hudi_table.table.timeline.column_history import ColumnHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class WriteSettings:
     disk. `cdc`: what a rewrite logs of each change, None for nothing. `event_time`: the column
     whose least and largest value the stats tell. `log_blocks`: what rows are written to logs in,
     `log_marker` how logs are marked.
+    `history`: which columns older base files hold under another name.
     """
 
     schema: pa.Schema
@@ -50,6 +52,7 @@ class WriteSettings:
     event_time: str | None = None
     log_blocks: LogBlocks = LogBlocks.AVRO
     log_marker: MarkerType = MarkerType.APPEND
+    history: ColumnHistory | None = None
 
     @property
     def codec_level(self) -> int | None:

@@ -8,7 +8,7 @@ Hudi's index fails where it is missing (read in public source)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 
 import numpy as np
@@ -53,10 +53,19 @@ from hudi_table.metadata.records import (
 from hudi_table.metadata.secondary_index.delta import pairs_of_commit
 from hudi_table.metadata.validate import committed_files
 from hudi_table.model.metadata_table import AnyPartition, ExpressionPartition, MetadataPartition, SecondaryPartition
-from hudi_table.model.names import RECORD_KEY, is_skeleton, join, parse_base_file, parse_log_file
+from hudi_table.model.names import (
+    RECORD_KEY,
+    BaseFileName,
+    is_skeleton,
+    join,
+    parse_base_file,
+    parse_data_file,
+    parse_log_file,
+)
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.column_history import load_column_history
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import table_schema
 from hudi_table.table.timeline.timeline import Timeline
@@ -124,16 +133,36 @@ def entries_of_table(ctx: TableContext, timeline: Timeline) -> Derive:
     infos = list_data_files(ctx.storage)
     sizes = committed_files(infos, timeline)
 
+    @cache
+    def told() -> _Told:
+        return _told(ctx, _under_todays_names(ctx, timeline, sizes))
+
     def derive(name: AnyPartition, by_partition: bool) -> Sequence[Entries]:
         del by_partition
         if name is MetadataPartition.FILES:
             return [Entries(file_records(entries_of_files(sizes, partitions_in(infos))))]
         if isinstance(name, ExpressionPartition):
             return values_of_files(ctx, timeline, name, sizes)
+        if name is MetadataPartition.PARTITION_STATS and len(_under_todays_names(ctx, timeline, sizes)) < len(sizes):
+            raise UnkeptError(name, "columns of the table were renamed or dropped, which its older files do not tell")
         return _of_files(ctx, name, sizes, told)
 
-    told = cache(partial(_told, ctx, sizes))
     return derive
+
+
+def _under_todays_names(ctx: TableContext, timeline: Timeline, files: Collection[_File]) -> Collection[_File]:
+    """These files without those that hold columns under former names, of which statistics would
+    tell what another column holds."""
+    history = load_column_history(ctx, timeline)
+    if history is None:
+        return files
+    return [file for file in files if not history.changed_since(_begun(file[1]))]
+
+
+def _begun(name: str) -> str:
+    """The instant of a file, or one before all of its blocks."""
+    found = parse_data_file(name)
+    return "" if found is None else found.instant if isinstance(found, BaseFileName) else found.base_instant
 
 
 def _of_files(

@@ -18,6 +18,8 @@ from hudi_table.model.json_text import parse_json
 from hudi_table.model.timeline.seals import sealed, unsealed
 
 SCHEMA_KEY = "schema"
+LATEST_SCHEMA = "latest_schema"
+"""The columns with their ids, in commits of a table whose columns Hudi has renamed or dropped."""
 CDC_STATS = "cdcStats"
 
 
@@ -106,11 +108,11 @@ class CommitMetadata:
 
     def taken_back(self, rollback: str) -> CommitMetadata:
         """What stands in its place once that rollback has taken all of it back."""
-        schema = {SCHEMA_KEY: self.extra_metadata[SCHEMA_KEY]} if SCHEMA_KEY in self.extra_metadata else {}
+        columns = {key: text for key, text in self.extra_metadata.items() if key in (SCHEMA_KEY, LATEST_SCHEMA)}
         return replace(
             self,
             stats=(),
-            extra_metadata={**schema, TAKEN_BACK: rollback},
+            extra_metadata={**columns, TAKEN_BACK: rollback},
             replaced=None if self.replaced is None else {},
         )
 

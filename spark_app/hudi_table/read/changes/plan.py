@@ -33,7 +33,7 @@ from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import behind_savepoints
-from hudi_table.table.timeline.column_history import load_column_history
+from hudi_table.table.timeline.column_history import load_column_history, stored_as
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
@@ -115,10 +115,10 @@ def make_changes_plan(ctx: TableContext, request: ChangesRequest) -> ChangesPlan
 
 def _slice_plan(ctx: TableContext, timeline: Timeline, schema: pa.Schema, image: pa.Schema, until: str) -> ScanPlan:
     everything = pa.schema([*META_FIELDS, *schema])
-    how = SliceMerge.of(ctx.config, everything)
     reads = pa.schema([*(everything.field(name) for name in IDENTITY), *image])
     seen = timeline.at(until)[0].until(until) if until else timeline
     newest = seen.last_commit
+    how = SliceMerge.of(ctx.config, everything, load_column_history(ctx, timeline, seen))
     return ScanPlan(
         schema=reads,
         reads=reads,
@@ -129,7 +129,6 @@ def _slice_plan(ctx: TableContext, timeline: Timeline, schema: pa.Schema, image:
         slices_total=0,
         partitions=0,
         partitions_total=0,
-        history=load_column_history(ctx, timeline),
         merge=how,
         merging=pa.schema(how.needs(everything)),
         reached=timeline.reached(seen),
@@ -262,8 +261,9 @@ class _Planner:
         """Whether change data logs of the table's mode hold what is asked for, under the names of
         today."""
         mode, wanted = self.ctx.config.cdc, self.images
-        history = self.plan.history
-        if mode is None or (history is not None and history.stored_names(time, self.plan.instant)):
+        if mode is None or any(
+            old != name for name, old in stored_as(self.plan.history, time, self.plan.schema.names).items()
+        ):
             return False
         if wanted is Images.OP_KEY_ONLY:
             return mode is not Images.DATA_BEFORE_AFTER

@@ -51,7 +51,7 @@ from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import ClusteringGroup, ClusteringPlan, planned_clustering
 from hudi_table.write.checks.request import refuse_unsupported
-from hudi_table.write.checks.table_state import check_renames
+from hudi_table.write.checks.table_state import check_history
 from hudi_table.write.handles.cluster import ClusteringTask
 from hudi_table.write.handles.rebucket import ResizeTask
 
@@ -96,7 +96,7 @@ class _Clustering(Rewrite):
         plan = planned_clustering(ctx, txn.instant)
         if plan is None:
             raise InvalidRequestError(f"the replacecommit {txn.time} is no clustering", base_path=ctx.base_path)
-        check_renames(ctx, txn.timeline)
+        check_history(ctx, txn.timeline)
         if plan.is_resize:
             raise InvalidRequestError(
                 f"the plan of {txn.time} changes the number of buckets, which a clustering would lose; execute it as a resize",

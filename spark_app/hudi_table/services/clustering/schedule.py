@@ -40,7 +40,7 @@ from hudi_table.table.view.clustering_plans import (
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.write.checks.request import refuse_unsupported
-from hudi_table.write.checks.table_state import check_renames, check_timeline
+from hudi_table.write.checks.table_state import check_history, check_timeline
 
 
 def clustering_choice(
@@ -194,7 +194,7 @@ def _due(ctx: TableContext, timeline: Timeline, trigger: Trigger, *, force: bool
     check_timeline(ctx, timeline)
     why = "asked for" if force else trigger.due(ctx, timeline)
     if why is not None:
-        check_renames(ctx, timeline)
+        check_history(ctx, timeline)
     return why
 
 

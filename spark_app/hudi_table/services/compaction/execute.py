@@ -33,7 +33,7 @@ from hudi_table.table.timeline.active import fetch_bodies, load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.write.checks.request import refuse_unsupported
-from hudi_table.write.checks.table_state import check_renames
+from hudi_table.write.checks.table_state import check_history
 from hudi_table.write.handles.compact import CompactionTask, log_place
 
 
@@ -90,7 +90,7 @@ class _Compaction(Rewrite):
     ) -> None:
         if not writers_stopped:
             _check_quarantine_over(ctx, txn)
-        check_renames(ctx, txn.timeline)
+        check_history(ctx, txn.timeline)
         self._ctx, self._txn, self._options = ctx, txn, options
         self._engine, self._memory = engine, max(1, max_memory // (2 * engine.parallelism))
 

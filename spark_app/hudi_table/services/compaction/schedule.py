@@ -27,7 +27,7 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import PlannedSlice, parse_plan, plan_body
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.checks.request import refuse_unsupported
-from hudi_table.write.checks.table_state import check_renames, check_timeline
+from hudi_table.write.checks.table_state import check_history, check_timeline
 
 LOG_BLOCKS = "hoodie.log.compaction.blocks.threshold"
 _LOG_EXECUTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
@@ -131,7 +131,7 @@ def _choice(ctx: TableContext, service: _Service) -> Choose:
         why = service.due(view.timeline)
         if why is None:
             return None
-        check_renames(ctx, view.timeline)
+        check_history(ctx, view.timeline)
         chosen = service.chosen(view)
         if not chosen:
             return None

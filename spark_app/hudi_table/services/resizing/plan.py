@@ -35,7 +35,7 @@ from hudi_table.table.view.clustering_plans import ClusteringGroup, ClusteringPl
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.write.checks.request import refuse_unsupported, resolve_spec
-from hudi_table.write.checks.table_state import check_renames, check_timeline
+from hudi_table.write.checks.table_state import check_history, check_timeline
 
 BUCKETS_MAX = 100_000
 _NOWHERE = ".hoodie/_lakeops_this_is_a_resize_not_a_clustering"
@@ -156,7 +156,7 @@ def _refuse(ctx: TableContext) -> None:
 
 def _buckets_of(ctx: TableContext, timeline: Timeline) -> int:
     check_timeline(ctx, timeline)
-    check_renames(ctx, timeline)
+    check_history(ctx, timeline)
     count = refresh_buckets(ctx, timeline)
     assert count is not None
     return count

@@ -25,6 +25,7 @@ from hudi_table.table.rows.log_scan import VisibleInstants, rows_of
 from hudi_table.table.rows.row_order import check_columns
 from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.timeline.active import commit_metadata
+from hudi_table.table.timeline.column_history import load_column_history
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import table_avro_schema, table_schema
 from hudi_table.table.timeline.timeline import Timeline
@@ -159,6 +160,7 @@ class SliceSources:
             )
         text = avro_text_for(schema, table_name=ctx.config.name, previous=table_avro_schema(ctx, past))
         self._time = txn.time
+        history = load_column_history(ctx, txn.timeline, past)
         self._settings = WriteSettings.of_rewrite(
             options,
             schema,
@@ -167,9 +169,10 @@ class SliceSources:
             virtual_keys=None if ctx.config.populate_meta_fields else ctx.config,
             memory_bytes=memory,
             log_marker=ctx.layout.log_marker,
+            history=history,
         )
         self._visible = VisibleInstants.of(txn.timeline, txn.time)
-        self._merge = SliceMerge.of(ctx.config, stored)
+        self._merge = SliceMerge.of(ctx.config, stored, history)
 
     def output(self, partition: str, file_id: str, index: int, seed: uuid.UUID) -> FileGroupTask:
         """A new file group."""

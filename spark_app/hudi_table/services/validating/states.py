@@ -58,7 +58,7 @@ def _changed(attempt: Attempt, slices: Sequence[FileSlice], stats: Sequence[Writ
 def _plan(attempt: Attempt, slices: tuple[FileSlice, ...], *, logs: bool) -> ScanPlan:
     ctx, schema = attempt.ctx, attempt.prepared.schema
     everything = pa.schema([*NAMED_FIELDS, *schema]) if ctx.config.populate_meta_fields else schema
-    how = SliceMerge.of(ctx.config, everything)
+    how = SliceMerge.of(ctx.config, everything, load_column_history(ctx, attempt.timeline))
     return ScanPlan(
         schema=everything,
         reads=everything,
@@ -69,7 +69,6 @@ def _plan(attempt: Attempt, slices: tuple[FileSlice, ...], *, logs: bool) -> Sca
         slices_total=len(slices),
         partitions=0,
         partitions_total=0,
-        history=load_column_history(ctx, attempt.timeline),
         merge=how,
         merging=pa.schema(how.needs(everything) if logs else []),
     )

@@ -48,6 +48,7 @@ from hudi_table.table.store import retry
 from hudi_table.table.store.at_once import at_once
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import list_timeline
+from hudi_table.table.timeline.column_history import with_history
 from hudi_table.table.timeline.context import ChainTail, TableContext
 from hudi_table.table.timeline.instants import draw_instant
 from hudi_table.table.timeline.kept_properties import refuse_lost
@@ -103,6 +104,7 @@ class Transaction:
         Raises WriteConflictError or WriteAbortedError if the decision went against this attempt,
         CommitStateUnknownError if the store stopped answering between decision and publication.
         """
+        metadata = with_history(self.ctx, self.timeline, self.time, metadata)
         neighbours = Neighbours(self.ctx, self.time, self.right.claim, self.timeline)
         has_metadata = self.timeline.has_metadata
         try:

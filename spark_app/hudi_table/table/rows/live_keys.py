@@ -29,6 +29,7 @@ from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
 from hudi_table.table.rows.merge import one_chunk
 from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.column_history import load_column_history, stored_as, under_todays_names
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import table_schema
 from hudi_table.table.timeline.timeline import Timeline
@@ -52,7 +53,7 @@ class LiveKeys:
         self._visible = VisibleInstants.of(timeline)
         columns = table_schema(ctx, timeline) if schema is None else schema
         stored = with_meta(columns or pa.schema([]))
-        self._merge = SliceMerge.of(ctx.config, stored)
+        self._merge = SliceMerge.of(ctx.config, stored, load_column_history(ctx, timeline))
         needs = self._merge.needs(stored)
         given = {field.name: field for field in beside}
         self._asked = pa.schema([stored.field(RECORD_KEY), *given.values()])
@@ -118,7 +119,9 @@ class LiveKeys:
         keys = self._merge.keys
         made_of = [self._columns.field(name) for name in self._merge.key_columns if name not in wanted.names]
         reads = pa.schema([*wanted, *made_of])
+        stored = stored_as(self._merge.history, item.base.instant, reads.names)
+        names = [name for name in stored.values() if name is not None]
         with storage.open_read(item.base.path) as source:
-            for batch in read_batches(source, reads.names, path=item.base.path):
-                rows = pa.Table.from_batches([of_today(batch, reads)])
+            for batch in read_batches(source, names, path=item.base.path):
+                rows = pa.Table.from_batches([of_today(under_todays_names(batch, stored), reads)])
                 yield rows if keys is None else keys.put_in(rows).select(wanted.names)

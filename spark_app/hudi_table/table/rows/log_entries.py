@@ -10,7 +10,7 @@ Where a table stores no meta columns, the rows' keys are made of their fields; d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from hudi_table.table.keys.record_keys import FieldKeys
 from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, Mask, flags, one_chunk, partial_columns, present_column
 from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.column_history import stored_as, under_todays_names
 
 _PARQUET_WEIGHT = 8
 """Blocks of Parquet are compressed: how much more Arrow a byte of theirs makes than one of Avro."""
@@ -42,9 +43,12 @@ def entry_tables(
     of those columns each entry has (`present_column`).
 
     Deletes have nulls but for their key, and their ordering values where they count. One block is
-    held at a time.
+    held at a time. Each is read by the names of its instant. Raises UnsupportedTableError where
+    fields inside a column had others.
     """
-    held = {number: _held(block) for number, block in enumerate(blocks) if block.is_partial}
+    names = [*dict.fromkeys([*schema.names, OPERATION_COLUMN])]
+    stored = [stored_as(how.history, block.instant, names) for block in blocks]
+    held = {number: _held(block, stored[number]) for number, block in enumerate(blocks) if block.is_partial}
     lacking = [name for name in schema.names if any(name not in names for names in held.values())]
     weights = [block.content_length * (_PARQUET_WEIGHT if block.type is BlockType.PARQUET else 1) for block in blocks]
     total, done = max(1, sum(weights)), 0
@@ -57,7 +61,8 @@ def entry_tables(
                     raise unreadable(block, error) from error
                 flagged = _ordered(rows, how)
             else:
-                found = read_rows(source, block, [*dict.fromkeys([*schema.names, OPERATION_COLUMN])])
+                found = read_rows(source, block, [name for name in stored[number].values() if name is not None])
+                found = under_todays_names(found, stored[number])
                 rows, flagged = _conformed(found, schema, block, how.keys), _taken_away(found)
                 flagged |= _marked(rows, how.marker)
         deletes = np.full(len(rows), block.type is BlockType.DELETE) & ~(flagged & how.later)
@@ -69,10 +74,11 @@ def entry_tables(
         yield done / total, entries
 
 
-def _held(block: LogBlock) -> frozenset[str]:
-    """The names of a block's columns. Raises CorruptTableError."""
+def _held(block: LogBlock, stored: Mapping[str, str | None]) -> frozenset[str]:
+    """Which columns of today a block has. Raises CorruptTableError."""
     try:
-        return frozenset(field["name"] for field in parse_json(block.schema or "")["fields"])
+        names = {field["name"] for field in parse_json(block.schema or "")["fields"]}
+        return frozenset(name for name, old in stored.items() if old in names)
     except (ValueError, KeyError, TypeError) as error:
         raise unreadable(block, ValueError(f"its header holds no schema: {error}")) from error
 

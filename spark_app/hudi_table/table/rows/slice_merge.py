@@ -12,6 +12,7 @@ from hudi_table.model.table.merge_settings import LaterMerge, PartialUpdates
 from hudi_table.model.table.properties import table_payload
 from hudi_table.table.keys.record_keys import FieldKeys, keys_of_stored
 from hudi_table.table.rows.merge import MergeRule
+from hudi_table.table.timeline.column_history import ColumnHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class SliceMerge:
     together column by column too. `later`: entries and base rows merge by the one rule of table
     versions 8 and 9, and `then_by` are further ordering columns, which are compared where those
     before are equal. `marker`: column and text that flag a delete. `keys`: how record keys are
-    made of the rows of a table that stores none.
+    made of the rows of a table that stores none. `history`: which columns older log blocks hold
+    under another name.
     """
 
     ordering: str | None = None
@@ -34,21 +36,22 @@ class SliceMerge:
     then_by: tuple[str, ...] = ()
     marker: tuple[str, str] | None = None
     keys: FieldKeys | None = None
+    history: ColumnHistory | None = None
 
     @classmethod
-    def of(cls, config: TableConfig, schema: pa.Schema) -> SliceMerge:
+    def of(cls, config: TableConfig, schema: pa.Schema, history: ColumnHistory | None = None) -> SliceMerge:
         """How the logs of a table with these columns merge. One ordering field on version 6;
         several are refused when a table is created."""
         keys = keys_of_stored(config)
         if config.later_merge is not None:
-            return replace(cls._later(config.later_merge, schema), keys=keys)
+            return replace(cls._later(config.later_merge, schema), keys=keys, history=history)
         ordering = config.ordering_fields[0] if config.ordering_fields else None
         if ordering not in schema.names:
             # Hudi tables may name an ordering column that was never written; then rows only follow each other.
             ordering = None
         payload = table_payload(config)
         by_time = payload.event_time and ordering is not None
-        return cls(ordering, by_time, payload.partial, payload.combines, keys=keys)
+        return cls(ordering, by_time, payload.partial, payload.combines, keys=keys, history=history)
 
     @classmethod
     def _later(cls, found: LaterMerge, schema: pa.Schema) -> SliceMerge:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+import pyarrow as pa
+
 from hudi_table.errors import InvalidRequestError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.model.names import METADATA_TABLE, PARTITION_METADATA, PROPERTIES, join
 from hudi_table.model.timeline.instants import Action
@@ -12,9 +14,11 @@ from hudi_table.table.commit.undo import TAKEN_BACK, is_decided
 from hudi_table.table.metadata_dropping import drop_metadata_table
 from hudi_table.table.timeline.column_history import load_column_history
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.schemas import table_schema
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.table.view.listing import list_data_files, partitions_in
+from hudi_table.write.checks.request import Prepared
 
 _SERVICES = frozenset({Action.INDEXING, Action.RESTORE})
 """Which writers stand beside, or carry out, if the chain has decided them."""
@@ -35,24 +39,46 @@ def check_timeline(ctx: TableContext, timeline: Timeline) -> None:
             )
 
 
-def check_renames(ctx: TableContext, timeline: Timeline) -> None:
-    """Refuse to write while base files hold columns under former names: a rewrite would take them
-    for new ones.
+def check_history(ctx: TableContext, timeline: Timeline) -> bool:
+    """Whether Hudi keeps a history of the table's columns. Refuses to write where that would not
+    tell what files hold, or where older files hold what rows are found by under former names.
 
     Raises UnsupportedTableError that names the columns.
     """
-    history = load_column_history(ctx, timeline)
-    last = timeline.last_commit
-    if history is None or last is None:
-        return
+    history, config = load_column_history(ctx, timeline), ctx.config
+    if history is None:
+        return False
+    unknown = set((table_schema(ctx, timeline) or pa.schema([])).names) - history.names
+    if unknown:
+        raise UnsupportedTableError(
+            f"Hudi's schema history does not know the columns {', '.join(sorted(unknown))}; let Hudi write once with schema "
+            "evolution on, which takes them in, then write again",
+            base_path=ctx.base_path,
+        )
+    needed = (*config.record_key, *config.partition_fields, *config.ordering_fields)
+    finding = {name.partition(".")[0] for name in needed}
     for item in FileSystemView(ctx, timeline).latest_slices():
-        renamed = [f"{new} (was {old})" for new, old in history.stored_names(item.instant, last.time).items() if old]
-        if renamed:
+        moved = history.changed_since(item.instant) & finding
+        if moved:
             raise UnsupportedTableError(
-                f"file group {item.file_id} was written before columns were renamed: {', '.join(renamed)}; let Hudi rewrite "
-                "it (an upsert or a clustering with schema evolution on), then write again",
+                f"file group {item.file_id} was written before {', '.join(sorted(moved))} became what rows are found and ordered by; "
+                "let Hudi rewrite it (a clustering with schema evolution on), then write again",
                 base_path=ctx.base_path,
             )
+    return True
+
+
+def refuse_new_columns(ctx: TableContext, prepared: Prepared) -> None:
+    """Refuse to change the columns of a table of which Hudi keeps a history: without ids of their
+    own there, they would be taken for others of the same name, or for none."""
+    if prepared.changed:
+        stored = prepared.stored or pa.schema([])
+        new = [field.name for field in prepared.schema if field not in list(stored)]
+        raise UnsupportedTableError(
+            f"the rows would change the columns {', '.join(new)}, and Hudi keeps a schema history of this table, which tells "
+            "columns apart; change them by Hudi (ALTER TABLE with hoodie.schema.on.read.enable=true), then write again",
+            base_path=ctx.base_path,
+        )
 
 
 def check_partitions(ctx: TableContext, partitions: Sequence[str]) -> None:

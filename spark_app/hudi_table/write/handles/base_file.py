@@ -22,7 +22,16 @@ from hudi_table.codec.parquet import BaseFileFooter, read_batches, read_footer
 from hudi_table.codec.parquet_writer import BaseFileWriter, constant_column
 from hudi_table.codec.promotions import of_today
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
-from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, META_COLUMNS, RECORD_KEY, BaseFileName, MarkerType, join
+from hudi_table.model.names import (
+    COMMIT_SEQNO,
+    COMMIT_TIME,
+    META_COLUMNS,
+    RECORD_KEY,
+    BaseFileName,
+    MarkerType,
+    join,
+    parse_base_file,
+)
 from hudi_table.model.table.cdc import INSERT
 from hudi_table.model.timeline.commits import CDC_STATS, WriteStat
 from hudi_table.table.commit.write_permit import RightToWrite
@@ -33,6 +42,7 @@ from hudi_table.table.rows.fold_later import folded_per_key
 from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, MergeCounts, Merger, deleted, newest_per_key
 from hudi_table.table.rows.parts import merge_in_parts, whole_parts
 from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.column_history import stored_as, under_todays_names
 from hudi_table.write.event_times import EventTimes
 from hudi_table.write.handles.cdc import ChangeLog, RecordingMerger, change_log
 from hudi_table.write.handles.log import write_log
@@ -222,18 +232,22 @@ def base_rows(work: FileWork, storage: Storage, *, dictionaries: bool = True) ->
     task, path = work.task, work.task.base_path
     assert path is not None
     virtual = task.settings.virtual_keys
+    name = parse_base_file(path.rpartition("/")[2])
+    assert name is not None
+    stored = stored_as(task.settings.history, name.instant, work.rows.names)
     first = True
     with open_sized(storage, path, task.base_bytes) as source:
         work.stored = read_footer(source, path=path)
         for batch in read_batches(
             source,
-            work.rows.names,
+            [name for name in stored.values() if name is not None],
             path=path,
             metadata=work.stored.metadata,
             batch_rows=task.settings.row_group_rows,
             batch_bytes=_held_bytes(task.settings),
             dictionary_columns=None if dictionaries else (),
         ):
+            batch = under_todays_names(batch, stored)
             if dictionaries and first and virtual is None and task.parts == 1:
                 work.rows = _with_dictionaries(work.rows, batch.schema, task.settings.rule.orderings)
             first = False
