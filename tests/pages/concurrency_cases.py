@@ -255,7 +255,7 @@ READERS = (
     ),
     Case(
         "a reader or writer that lists files after the timeline", "a clean, ours or Apache Hudi's",
-        "the minute for which ours leave what was superseded; another look at the timeline",
+        "the minute for which ours leave what was superseded; the timeline, which is listed once more",
         "no row is missing without a word, and no key is inserted twice",
         (
             f"{_SERVICES}/test_cleaning_beside_readers.py::test_a_reader_beside_a_clean_of_ours_has_the_rows_of_its_moment",

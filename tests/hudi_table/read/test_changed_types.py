@@ -1,5 +1,5 @@
-"""A column whose type Hudi has changed: older files and logs are read, and written anew, in its type
-of today, where it is certain what Hudi makes of their values."""
+"""A column whose type Hudi has changed: older files and logs are read, and written anew, in its
+type of today, where it is certain what Hudi makes of their values."""
 
 from __future__ import annotations
 

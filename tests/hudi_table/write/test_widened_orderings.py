@@ -72,8 +72,8 @@ def test_a_newer_delete_of_before_a_column_was_widened_still_takes_rows_away(
 def test_a_flagged_delete_whose_ordering_no_delete_block_holds_takes_the_older_row_alone(
     version: int, index: Any, kind: pa.DataType
 ) -> None:
-    """Change numbers of Oracle have such types. A delete block holds 15 digits before and behind the
-    point."""
+    """Change numbers of Oracle have such types. A delete block holds 15 digits before and behind
+    the point."""
 
     def changed(*items: tuple[str, int, bool]) -> None:
         table.upsert(rows(kind, *((key, at(n), f"{key}{n}", gone) for key, n, gone in items)))

@@ -158,9 +158,9 @@ def _refuse_kept_logs(ctx: TableContext, change: Change) -> None:
 
 
 def _refuse_hole(ctx: TableContext, change: Change) -> None:
-    """Refuse where a savepoint keeps a write on the timeline that is older than an archived one: the
-    versions differ in which of them the timeline starts with. Raises InvalidRequestError that names
-    both."""
+    """Refuse where a savepoint keeps a write on the timeline that is older than an archived one:
+    the versions differ in which of them the timeline starts with. Raises InvalidRequestError that
+    names both."""
     if not change.moves:
         return
     timeline = load_timeline(ctx)
