@@ -18,8 +18,8 @@ MUTANTS = (
         name="a query of changes since an archived moment gives a part of them without a word",
         bug="#2224, #6058",
         file="read/incremental.py",
-        old="    if span.full_scan:\n        return False\n    raise",
-        new="    if span.full_scan:\n        return False\n    if span:\n        return True\n    raise",
+        old="        _check_known(ctx, timeline, span)\n        return False\n    raise",
+        new="        _check_known(ctx, timeline, span)\n        return False\n    if span:\n        return True\n    raise",
         test="hudi_table/read/test_incremental.py::test_an_archived_range_is_refused_and_read_whole_when_asked",
     ),
     Mutant(

@@ -19,7 +19,7 @@ from hudi_table.write.checks.create_table import TableSpec, create
 from tests.support.recording import RecordingStorage, Trace
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("value", pa.int64())])
-CITIES = ("x", "y", "y/z")
+CITIES = ("x", "y", "z/z")
 """The third lies inside the second, as a partition path of two fields may."""
 BUCKET = {"type": "Bucket", "buckets": 2}
 
