@@ -116,7 +116,7 @@ def _inserts_name_no_keys(patch: Patch) -> None:
 MUTANTS = (
     Mutant("a writer looks for no conflict", "#9674, Vanlightly 1", _no_conflicts, 1),
     Mutant("a name that is taken counts as one's own", "RFC-91-2", _taken_slot_is_own, 1),
-    Mutant("a lost reply counts as a failure", "RFC-91-2", _lost_reply_is_failure, 358),
+    Mutant("a lost reply counts as a failure", "RFC-91-2", _lost_reply_is_failure, 85),
     Mutant("a rollback does not look whether the write has committed", "#7826", _recovery_without_chain, 1),
     Mutant("two writers draw one instant", "#9212, Vanlightly 2", _claims_overwrite, 12),
     Mutant("a writer that was taken for dead commits", "#12522", _aborted_goes_on, 3),
