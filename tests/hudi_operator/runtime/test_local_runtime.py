@@ -8,6 +8,7 @@ location, a store or a credential. Each ends in one condition and leaves the tab
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -387,6 +388,9 @@ def test_cleaning_leaves_what_a_table_has_not_taken_yet(place: Place, hold: str,
     above.delete(ROWS.slice(0, 1).select(["id", "ts"]))
     for n in range(10, 24):
         above.upsert(pa.table({"id": ["b"], "ts": pa.array([n], pa.int64()), "city": ["y"]}))
+    # A clean leaves to readers what was superseded within the last minute.
+    for file in place.location.glob(".hoodie/timeline/*"):
+        os.utime(file, (file.stat().st_atime, file.stat().st_mtime - 120))
     resting = cities(place, suspend=True, maxHold=hold)
     place.apply(place.table(maintenance={"cleaning": {"keepCommits": 2}}), resting)
     assert bool(list(place.location.glob(".hoodie/timeline/*.clean"))) is not kept
