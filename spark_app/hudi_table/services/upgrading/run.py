@@ -40,6 +40,7 @@ from hudi_table.model.timeline.settled import Settled
 from hudi_table.services.cleaning.service import CleaningService
 from hudi_table.services.clustering.service import ClusteringService
 from hudi_table.services.compaction.service import CompactionService
+from hudi_table.services.planning import Choose
 from hudi_table.services.savepoints import create_savepoint, delete_savepoint
 from hudi_table.services.upgrading.archive import archived_times, bring_archive, bring_older, older_than_archived
 from hudi_table.services.upgrading.files import completion_times, renamed, rewritten
@@ -81,6 +82,13 @@ _DECISION = "upgrade"
 """The word behind the instant of a decision, as the file that it makes is called; no engine takes
 it for an instant."""
 _LATEST_ALONE = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+
+
+class _CleanBefore(CleaningService):
+    """Leaves nothing to readers of the last minute: the other version would take it for rows."""
+
+    def _published_choice(self) -> Choose:
+        return self.choice(self.ctx, force=self.request.force)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +212,7 @@ def _prepare(ctx: TableContext, change: Change) -> None:
         # Of a planner that gives way, or of a run of this that died; nothing is written under it.
         recover_planner(ctx, time)
     engine = LocalEngine()
-    cleaning, clustering, compaction = CleaningService(ctx), ClusteringService(ctx), CompactionService(ctx)
+    cleaning, clustering, compaction = _CleanBefore(ctx), ClusteringService(ctx), CompactionService(ctx)
     for service in (cleaning, clustering, compaction):
         for instant in service.pending():
             service.execute(instant, engine=engine)
