@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -217,6 +218,14 @@ def test_memory_does_not_grow_with_the_table(tmp_path: Path) -> None:
     assert peaks[1] - peaks[0] < 110e6, peaks
 
 
+def row_of(lake: Path, values: Sequence[str], kind: str) -> str:
+    """The last line of what a query of these values shows in a process of its own."""
+    selected = ", ".join(f"{value} as c{n}" for n, value in enumerate(values))
+    done = hudictl("query", str(lake / "flights"), f"select {selected}", "--format", kind)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()[-1]
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "table"])
 def test_nanoseconds_are_shown_whole_in_a_process_without_pandas(lake: Path, kind: str) -> None:
     """pyarrow makes a value of pandas of them, or none."""
@@ -224,10 +233,7 @@ def test_nanoseconds_are_shown_whole_in_a_process_without_pandas(lake: Path, kin
         "make_timestamp_ns(1)", "'10:00:00.000000001'::time_ns", "[make_timestamp_ns(1)]", "{'at': make_timestamp_ns(1)}",
         "map {'at': make_timestamp_ns(1)}", "[make_timestamp_ns(1), null]::timestamp_ns[2]",
     )  # fmt: skip
-    selected = ", ".join(f"{value} as c{n}" for n, value in enumerate(values))
-    done = hudictl("query", str(lake / "flights"), f"select {selected}", "--format", kind)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1].count(".000000001") == len(values)
+    assert row_of(lake, values, kind).count(".000000001") == len(values)
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "table"])
@@ -236,7 +242,4 @@ def test_years_beyond_those_of_python_are_shown(lake: Path, kind: str) -> None:
         "date '10000-01-01'", "timestamptz '10000-01-01 00:00:00Z'", "[date '10000-01-01', null]",
         "{'at': timestamptz '10000-01-01 00:00:00Z', 'n': 1}", "map {'at': timestamp '10000-01-01 00:00:00'}",
     )  # fmt: skip
-    selected = ", ".join(f"{value} as c{n}" for n, value in enumerate(values))
-    done = hudictl("query", str(lake / "flights"), f"select {selected}", "--format", kind)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1].count("10000-01-01") == len(values)
+    assert row_of(lake, values, kind).count("10000-01-01") == len(values)

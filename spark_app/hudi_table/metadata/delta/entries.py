@@ -134,8 +134,12 @@ def entries_of_table(ctx: TableContext, timeline: Timeline) -> Derive:
     sizes = committed_files(infos, timeline)
 
     @cache
+    def read_by_name() -> Collection[_File]:
+        return _under_todays_names(ctx, timeline, sizes)
+
+    @cache
     def told() -> _Told:
-        return _told(ctx, _under_todays_names(ctx, timeline, sizes))
+        return _told(ctx, read_by_name())
 
     def derive(name: AnyPartition, by_partition: bool) -> Sequence[Entries]:
         del by_partition
@@ -143,7 +147,7 @@ def entries_of_table(ctx: TableContext, timeline: Timeline) -> Derive:
             return [Entries(file_records(entries_of_files(sizes, partitions_in(infos))))]
         if isinstance(name, ExpressionPartition):
             return values_of_files(ctx, timeline, name, sizes)
-        if name is MetadataPartition.PARTITION_STATS and len(_under_todays_names(ctx, timeline, sizes)) < len(sizes):
+        if name is MetadataPartition.PARTITION_STATS and len(read_by_name()) < len(sizes):
             raise UnkeptError(name, "columns of the table were renamed or dropped, which its older files do not tell")
         return _of_files(ctx, name, sizes, told)
 
