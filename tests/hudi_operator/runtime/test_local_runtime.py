@@ -365,19 +365,18 @@ def cities(place: Place, *, suspend: bool = False, **hudi: str) -> dict[str, Any
     )  # fmt: skip
 
 
-def keys(table: Path) -> list[str]:
-    found: pa.Table = open_table(str(table)).scan(["id"]).to_arrow()
+def cities_of(place: Place) -> list[str]:
+    found: pa.Table = open_table(str(place.folder / "lake" / "cities")).scan(["id"]).to_arrow()
     return sorted(found.column("id").to_pylist())
 
 
 def test_a_table_follows_another_one_with_its_deletes(place: Place) -> None:
     place.land("1.parquet")
     place.apply(place.table(), cities(place))
-    below = place.folder / "lake" / "cities"
-    assert keys(below) == ["a", "b", "c"]
+    assert cities_of(place) == ["a", "b", "c"]
     open_table(str(place.location)).delete(ROWS.slice(0, 1).select(["id", "ts"]))
     place.apply(place.table(), cities(place))
-    assert keys(below) == ["b", "c"]
+    assert cities_of(place) == ["b", "c"]
 
 
 @pytest.mark.parametrize(("hold", "kept"), [("24h", True), ("0s", False)])
@@ -397,5 +396,4 @@ def test_cleaning_leaves_what_a_table_has_not_taken_yet(place: Place, hold: str,
     follower = json.loads((place.folder / "state" / "resources" / "HudiTable.default.cities.json").read_text())
     assert ("heldUntil" in follower["status"]["ingest"][0]) is kept, "both tables tell of it"
     place.apply(place.table(), cities(place, maxHold=hold))
-    below = place.folder / "lake" / "cities"
-    assert keys(below) == (["b", "c"] if kept else ["a", "b", "c"])
+    assert cities_of(place) == (["b", "c"] if kept else ["a", "b", "c"])
