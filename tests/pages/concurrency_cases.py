@@ -99,14 +99,14 @@ WRITERS = (
         ),
     ),
     Case(
-        "an insert of a new key", "an insert of the same key", "the chain: the bucket, else hashes of the keys, beyond 2,000 keys the partition",
+        "an upsert of a new key", "an upsert of the same new key", "the chain: the bucket, else hashes of the keys, beyond 2,000 keys the partition",
         "the key is there once", (
             f"{_CONFLICTS}::test_two_first_inserts_of_one_key_exclude_each_other",
             f"{_CONFLICTS}::test_many_inserted_keys_touch_their_whole_partition",
         ),
     ),
     Case(
-        "an insert, global index", "an insert of the same key into another partition", "the chain: hashes of the keys of all partitions",
+        "an upsert of a new key, global index", "an upsert of the same key into another partition", "the chain: hashes of the keys of all partitions",
         "the key is there once", (f"{_CONFLICTS}::test_keys_of_a_global_index_meet_across_partitions",),
     ),
     Case(

@@ -1,10 +1,11 @@
 """`spark.readStream.format("hudi")`: every micro-batch is an incremental query (t1, t2].
 
-Offsets are instants, so a checkpoint says up to which write the rows have been taken. A write gets
-its instant when it begins: an offset therefore stops before the earliest write that is still
-pending, else what completes later under an earlier instant would be passed over. A write that
-begins after an offset was given out gets a later instant (commit protocol, step 3 of the writer). A
-batch reads the table as of t2, so replaying it after a crash gives the same rows.
+Offsets are instants, so a checkpoint says up to which write the rows have been taken. On table
+version 6 a write gets its instant when it begins: an offset therefore stops before the earliest
+write that is still pending, else what completes later under an earlier instant would be passed
+over. A write that begins after an offset was given out gets a later instant (commit protocol, step
+3 of the writer). On versions 8 and 9 offsets are times of completion, which only grow. A batch
+reads the table as of t2, so replaying it after a crash gives the same rows.
 
 Options beside those of the batch source: `since` (`earliest`, the default; `latest`; an instant;
 Hudi's name is `hoodie.datasource.streaming.startOffset`), `maxInstantsPerTrigger`, `fullScan`.

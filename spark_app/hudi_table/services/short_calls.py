@@ -223,13 +223,14 @@ class ShortCalls(TableReader):
         there was anything to do. Every later write keeps it, and filters on the column by `=` and
         `in` open the files alone that have such rows.
 
-        Tables of versions 8 and 9 with a record index have it, of columns that are strings, ints or
-        bigints. `options`: as in `build_metadata`.
+        Tables of versions 8 and 9 with a record index have it, of columns that are strings,
+        booleans, ints, bigints or timestamps, on version 9 dates too. `options`: as in
+        `build_metadata`.
 
-        Of an expression, as `upper(name)` or `date_add(day) days=3`, the index is one for Apache
-        Hudi's filters, by the bounds in each file, or by a bloom filter where `using bloom_filters`
-        follows; no read of ours asks it. Beside it Hudi finds no row where a query filters the
-        plain column by `=`: see `docs/explanation/metadata-table.md`.
+        Of an expression, as `upper(name)` or `date_add(day) days=3`, the index holds the bounds in
+        each file, or a bloom filter where `using bloom_filters` follows. Apache Hudi's filters ask
+        it, and scans of ours. Beside it Hudi finds no row where a query filters the plain column by
+        `=`: see `docs/explanation/metadata-table.md`.
 
         Raises InvalidRequestError, UnsupportedTableError."""
         from hudi_table.model.defined_indexes import is_expression_asked

@@ -26,7 +26,7 @@ class Changes(ArrowResult):
 
     `op` is `i`, `u` or `d`, `ts_ms` the instant of the commit (Hudi's name for it), `before` and
     `after` structs of the table's columns, null where there is none. The commits are fixed when the
-    plan is first needed. Methods that read raise InvalidOptionError where files of a commit were
+    plan is first needed. Methods that read raise ExpiredError where files of a commit were
     cleaned, else what those of `Scan` raise.
     """
 
