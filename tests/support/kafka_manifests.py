@@ -53,6 +53,7 @@ KAFKA_GOOD = [
     ),
     kafka({"transform": [{"flatten": {"separator": "__"}}, {"sql": "select * from source"}]}, columns={"n": "bigint"}),
     kafka({"engine": "Spark", "mode": "Continuous", "transform": [{"sql": "select * from source"}]}),
+    kafka({"engine": "Spark", "transform": [{"flatten": {}}, {"function": "shop.clean"}]}),
     kafka({"engine": "Local"}),
     kafka(
         {"mode": "Scheduled", "schedule": "0 2 * * 1-5", "timeZone": "Europe/Berlin", "startingDeadlineSeconds": 600}
@@ -77,6 +78,7 @@ def debezium(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tupl
 
 KAFKA_GOOD += [
     debezium(),
+    debezium({"engine": "Spark", "transform": [{"flatten": {}}]}),
     debezium(of={"orderingFields": ["_event_seq"]}),
     debezium(format="avro", kafka={"avro": {"registry": "http://registry:8081"}}, columns={"amount": "decimal(14,4)"}),
     debezium(
@@ -175,10 +177,6 @@ KAFKA_BAD = [
     (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka, Debezium, Kinesis or Hudi"),
     (table(ingest=[ingest(engine="Spark")]), "engine goes with a source of type Kafka, Debezium, Jdbc or Custom"),
     (kafka({"engine": "Flink"}), "must be one of Local, Spark"),
-    (
-        kafka({"engine": "Spark", "transform": [{"flatten": {}}]}),
-        "engine Spark of Kafka and Debezium takes transforms of SQL alone",
-    ),
     (
         kafka({"engine": "Spark", "transform": [{"sql": "select * from source", "onFail": "Quarantine"}]}),
         "engine Spark tells no row that a transform fails on",

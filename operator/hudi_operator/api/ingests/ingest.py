@@ -155,12 +155,6 @@ class IngestSpec:
             lambda i: not i.on_spark or i.source.jdbc is None or i.source.jdbc.url.startswith("postgresql://"),
         ),
         Rule(
-            "!has(self.engine) || self.engine != 'Spark' || !has(self.source.kafka) || self.transform.all(t, has(t.sql))",
-            "engine Spark of Kafka and Debezium takes transforms of SQL alone: flatten and functions are done by engine Local",
-            "transform",
-            lambda i: not i.on_spark or i.source.kafka is None or all(each.sql is not None for each in i.transform),
-        ),
-        Rule(
             "!has(self.engine) || self.engine != 'Spark' || self.transform.all(t, !has(t.onFail) || t.onFail == 'Fail')",
             "engine Spark tells no row that a transform fails on: onFail Quarantine goes with engine Local",
             "transform",
