@@ -14,7 +14,7 @@ from hudi_operator.plan.observed import FileFact, ObservedService, TableObservat
 from hudi_operator.plan.service import plan_service
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import TableType
-from tests.support.manifests import manifest, stored
+from tests.support.manifests import manifest, spec, stored
 from tests.support.plans import COMMIT, CONFIG, NOW, desired, of
 
 LOGGED = replace(CONFIG, type=TableType.MERGE_ON_READ)
@@ -85,6 +85,8 @@ class Story:
         self.owner: dict[str, Any] = {"type": "MergeOnRead"}
         self.others: tuple[RunStatus, ...] = ()
         self.owner_runs: tuple[RunStatus, ...] = ()
+        self.beside: dict[str, Any] = {}
+        """What else is observed, by its field."""
 
     def look(self, later: float = 0.0) -> Story:
         """One judgement `later` seconds after the last."""
@@ -92,6 +94,7 @@ class Story:
         owner = desired(**self.owner)
         owner = replace(owner, status=HudiTableStatus(runs=self.owner_runs))
         observed = seen(self.table, owner=owner, runs=self.runs, others=self.others)
+        observed = replace(observed, **self.beside)
         self.effects = plan_service(service(self.status, self.generation, **self.spec), observed, self.now)
         (document,) = of(SetStatus, self.effects)
         self.status = document.status
@@ -111,6 +114,13 @@ class Story:
         finished = self.now.strftime("%Y-%m-%dT%H:%M:%SZ")
         self.runs = (replace(newest, phase=phase, finished=finished, **changes), *rest)
         return self
+
+    @property
+    def documents(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The service and its table as they are stored."""
+        fields = {"tableRef": {"name": "flights"}, "type": "Compaction", **self.spec}
+        table = stored(manifest(**spec(**self.owner)), status={})
+        return stored(manifest("upkeep", "TableService", **fields), status=self.status), table
 
     @property
     def started(self) -> list[tuple[str, str]]:

@@ -79,7 +79,9 @@ class ScheduleStatus:
     time_zone: str = prop("their time zone")
     since: str = prop("moments after this one count, RFC 3339", format="date-time")
     last: str | None = prop("the newest moment that was run or left out", None, format="date-time")
-    next: str | None = prop("the next moment", None, format="date-time")
+    next: str | None = prop(
+        "the first moment that has come and waits for its run, else the one that comes next", None, format="date-time"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,7 +179,11 @@ SERVICES = (
         "debt to cleaning: bytes that it would free; where when.bytesToClean asks",
     ),
     _gauge("hudi_service_last_run_timestamp_seconds", SERVICE, "when the newest run ended, Unix time"),
-    _gauge("hudi_service_next_run_timestamp_seconds", SERVICE, "the next moment of the schedule, Unix time"),
+    _gauge(
+        "hudi_service_next_run_timestamp_seconds",
+        SERVICE,
+        "the first moment of the schedule that waits for its run, else the one that comes next, Unix time",
+    ),
 )
 
 TABLE_CONDITIONS = (

@@ -80,6 +80,10 @@ class _Judgement:
             return
         schedule = cron if isinstance(cron, Cron) else None
         self.progress.follow(schedule, self.desired.identity.created, self.now)
+        self._judge_run(spec, schedule)
+        self.progress.appoint(schedule)
+
+    def _judge_run(self, spec: TableServiceSpec, schedule: Cron | None) -> None:
         owner = self._owner(spec)
         if self._at_work(spec, schedule) or owner is None:
             return
@@ -293,7 +297,7 @@ class _Judgement:
         self.outcome.busy = ("Running", f"{launch.run.work} is started, {due.why}{size}")
 
     def _appointment(self, cron: Cron | None) -> None:
-        moment = self.progress.appoint(cron, self.now)
+        moment = cron.next(self.now) if cron is not None else None
         if moment is not None:
             wait = (moment - self.now).total_seconds()
             self.requeues.append(RequeueAfter(max(1.0, wait), "schedule", appointment=True))

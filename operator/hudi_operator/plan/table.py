@@ -137,9 +137,9 @@ class _Judgement:
             for ingest in spec.ingest:
                 self._ingest(spec, ingest)
             self._maintenance(spec)
-            begun = (*(launch.run for launch in self.launches), *self.runs)
+            runs = (*(launch.run for launch in self.launches), *self.runs)
             committed = self.observed.table.attempts if self.observed.table is not None else {}
-            for work, problem, seconds in still_refused(spec, begun, committed, self.now):
+            for work, problem, seconds in still_refused(spec, runs, committed, self.now):
                 self.halted[work] = problem
                 self.requeues.append(RequeueAfter(seconds, work, appointment=True))
             self.requeues += scheduled.appointments(self.schedules)
@@ -325,7 +325,8 @@ class _Judgement:
 def _status(judgement: _Judgement) -> HudiTableStatus:
     desired, observed, now = judgement.desired, judgement.observed, judgement.now
     spec, table, before = desired.spec, observed.table, desired.status
-    runs = (*(launch.run for launch in judgement.launches), *judgement.runs)
+    begun = [launch.run for launch in judgement.launches]
+    runs = (*begun, *judgement.runs)
     findings = [_ready(judgement)]
     if judgement.busy is not None:
         findings.append(Finding("Reconciling", "True", *judgement.busy))
@@ -333,9 +334,9 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         findings.append(Finding("Stalled", "True", standstill.reason, standstill.message))
     # What cannot be seen now is not forgotten: the last figures stay, the conditions say how old they are.
     unseen = table is None and (observed.problem is not None or observed.refused is not None)
-    ingests = before.ingest if unseen or spec is None else _ingests(judgement, spec)
+    ingests = before.ingest if unseen or spec is None else _ingests(judgement, spec, begun)
     if spec is not None and not unseen:
-        coming = scheduled.coming(judgement.schedules)
+        coming = scheduled.coming(judgement.schedules, begun)
         findings.append(conditions.fresh(spec, table, observed.sources, now, coming))
         stalled = judgement.stalled.reason if judgement.stalled is not None else None
         findings += debts.findings(spec, observed, debts.Hindrance(stalled, judgement.busy), runs, judgement.now)
@@ -375,11 +376,10 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
     )
 
 
-def _ingests(judgement: _Judgement, spec: HudiTableSpec) -> tuple[IngestStatus, ...]:
-    started = (launch.run for launch in judgement.launches)
+def _ingests(judgement: _Judgement, spec: HudiTableSpec, begun: list[RunStatus]) -> tuple[IngestStatus, ...]:
     before = judgement.desired.status.ingest
     found = report.ingests(spec, judgement.observed, judgement.now, before)
-    return scheduled.told(spec, found, judgement.schedules, before, started)
+    return scheduled.told(spec, found, judgement.schedules, before, begun)
 
 
 def _ready(judgement: _Judgement) -> Finding:

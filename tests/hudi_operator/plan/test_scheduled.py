@@ -187,9 +187,24 @@ def test_a_suspended_table_lets_moments_go_by_and_makes_up_for_the_newest() -> N
     story = Story().look().end()
     story.of = {"suspend": True}
     assert story.look(timedelta(hours=3)).started == []
-    assert story.schedule.next == "2026-01-02T04:00:00Z"
+    assert story.schedule.next == "2026-01-02T01:00:00Z"
     story.of = {}
     assert story.look(timedelta(minutes=1)).started == ["2026-01-02T03:00:00Z"]
+    assert story.schedule.next == "2026-01-02T04:00:00Z"
+
+
+def test_a_moment_that_waits_stays_the_next_one_until_its_run_begins() -> None:
+    story = Story(kind="Files").look()
+    story.look(timedelta(hours=3, minutes=10))
+    assert (story.started, story.schedule.next) == ([], "2026-01-02T01:00:00Z")
+    fresh = next(each for each in status_of(story.effects).conditions if each.type == "Fresh")
+    assert fresh.message == "3 files of feed not in the table yet; feed was due at 2026-01-02T01:00:00Z"
+    appointment = next(each for each in of(RequeueAfter, story.effects) if each.why == "Ingest/feed")
+    assert appointment.seconds == 3000, "it is looked at again when another moment comes"
+    assert story.end().look().started == ["2026-01-02T03:00:00Z"]
+    assert story.schedule.next == "2026-01-02T04:00:00Z"
+    fresh = next(each for each in status_of(story.effects).conditions if each.type == "Fresh")
+    assert "feed runs next at 2026-01-02T04:00:00Z" in fresh.message
 
 
 def test_a_table_that_is_not_seen_keeps_its_place_in_the_schedule() -> None:

@@ -3,6 +3,7 @@ The same for TableServices and for ingests."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -11,6 +12,8 @@ from hudi_operator.api.status import RunStatus, ScheduleStatus
 from hudi_operator.plan.schedule.cron import Cron
 from hudi_operator.plan.schedule.runs import DONE, rfc3339
 
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+"""Runs that were begun for something else have other batches."""
 MISSED = "Missed"
 """Reason of the event that tells of a moment that is left out."""
 
@@ -34,10 +37,19 @@ def left_out(moment: datetime, deadline: int | None, now: datetime) -> str:
     return f"{rfc3339(moment)} is {(now - moment).total_seconds():.0f} s ago, {deadline} s are allowed: left out"
 
 
-def appointed(cron: Cron, schedule: ScheduleStatus, now: datetime) -> tuple[ScheduleStatus, datetime | None]:
-    """The schedule with its next moment, and that moment."""
-    moment = cron.next(now)
-    return replace(schedule, next=rfc3339(moment) if moment is not None else None), moment
+def behind(schedule: ScheduleStatus, batches: Iterable[str | None]) -> ScheduleStatus:
+    """The schedule once the moments that runs were begun for are behind it: texts in the order of
+    their moments."""
+    taken = [batch for batch in batches if batch is not None and _MOMENT.fullmatch(batch)]
+    last = max([schedule.last or "", *(batch for batch in taken if batch > schedule.since)])
+    return replace(schedule, last=last or None)
+
+
+def appointed(cron: Cron, schedule: ScheduleStatus) -> ScheduleStatus:
+    """The schedule with its next moment: one that has come stays it until a run for it begins, or
+    it is left out. Else nobody could tell a run that waits from one that is not due."""
+    moment = cron.next(datetime.fromisoformat(schedule.last or schedule.since))
+    return replace(schedule, next=rfc3339(moment) if moment is not None else None)
 
 
 def unfinished(last: str | None, runs: Iterable[RunStatus], generation: int) -> str | None:

@@ -3,8 +3,7 @@ says of that. A run takes what is there when it begins; `batch` of a run is its 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -19,19 +18,22 @@ from hudi_operator.plan.schedule import moments
 from hudi_operator.plan.schedule.cron import Cron, parse_cron
 from hudi_operator.plan.schedule.runs import rfc3339
 
-_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
-"""Runs of other modes have other batches."""
-
 
 @dataclass(frozen=True, slots=True)
 class Followed:
     """A schedule, the moment to run for (None: none has come), how soon the next one comes, and
     which moment is left out, in words (\"\": none)."""
 
+    cron: Cron
     status: ScheduleStatus
     due: str | None
     next_seconds: float | None
     left_out: str = ""
+
+    def told(self, work: str, begun: Iterable[RunStatus]) -> ScheduleStatus:
+        """As the status tells it, once the runs of `work` are begun that are so."""
+        own = (run.batch for run in begun if run.work == work)
+        return moments.appointed(self.cron, moments.behind(self.status, own))
 
 
 def schedules_of(desired: DesiredTable, runs: tuple[RunStatus, ...], now: datetime) -> dict[str, Followed | Problem]:
@@ -58,23 +60,16 @@ def _followed(
     is_new = not status.observed_generation and desired.identity.created
     begin = datetime.fromisoformat(desired.identity.created) if is_new else now
     own = [run for run in runs if run.work == f"Ingest/{ingest.name}"]
-    schedule = _with_runs(moments.followed(cron, known, begin), own)
+    schedule = moments.behind(moments.followed(cron, known, begin), (run.batch for run in own))
     moment = moments.due_moment(cron, schedule, now)
     said = moments.left_out(moment, ingest.starting_deadline_seconds, now) if moment is not None else ""
     if said and moment is not None:
         schedule, moment = replace(schedule, last=rfc3339(moment)), None
     due = rfc3339(moment) if moment is not None else None
     due = due or moments.unfinished(schedule.last, own, desired.identity.generation)
-    schedule, coming = moments.appointed(cron, schedule, now)
+    coming = cron.next(now)
     seconds = max(1.0, (coming - now).total_seconds()) if coming is not None else None
-    return Followed(schedule, due, seconds, said)
-
-
-def _with_runs(schedule: ScheduleStatus, runs: Iterable[RunStatus]) -> ScheduleStatus:
-    """The schedule once the moments of runs are behind it: texts in the order of their moments."""
-    taken = [run.batch for run in runs if run.batch is not None and _MOMENT.fullmatch(run.batch)]
-    last = max([schedule.last or "", *(batch for batch in taken if batch > schedule.since)])
-    return replace(schedule, last=last or None)
+    return Followed(cron, schedule, due, seconds, said)
 
 
 def appointments(schedules: Mapping[str, Followed | Problem]) -> list[RequeueAfter]:
@@ -83,9 +78,10 @@ def appointments(schedules: Mapping[str, Followed | Problem]) -> list[RequeueAft
     return [RequeueAfter(wait, f"Ingest/{name}", appointment=True) for name, wait in coming if wait is not None]
 
 
-def coming(schedules: Mapping[str, Followed | Problem]) -> dict[str, str]:
+def coming(schedules: Mapping[str, Followed | Problem], begun: Sequence[RunStatus]) -> dict[str, str]:
     """The next moment of each, as the status tells it."""
-    found = ((name, each.status.next) for name, each in schedules.items() if isinstance(each, Followed))
+    followed = {name: each for name, each in schedules.items() if isinstance(each, Followed)}
+    found = ((name, each.told(f"Ingest/{name}", begun).next) for name, each in followed.items())
     return {name: moment for name, moment in found if moment is not None}
 
 
@@ -100,17 +96,17 @@ def told(
     statuses: tuple[IngestStatus, ...],
     schedules: Mapping[str, Followed | Problem],
     before: tuple[IngestStatus, ...],
-    started: Iterable[RunStatus],
+    begun: Sequence[RunStatus],
 ) -> tuple[IngestStatus, ...]:
-    """Statuses of ingests with where their schedules are, once the runs are begun that are
-    `started`. What is not followed now stays as it was."""
-    known, begun = {each.name: each.schedule for each in before}, list(started)
+    """Statuses of ingests with where their schedules are, once the runs are begun that are so. What
+    is not followed now stays as it was."""
+    known = {each.name: each.schedule for each in before}
     asked = {each.name for each in spec.ingest if each.mode is IngestMode.SCHEDULED}
 
     def schedule_of(name: str) -> ScheduleStatus | None:
         followed = schedules.get(name)
         if not isinstance(followed, Followed):
             return known.get(name) if name in asked else None
-        return _with_runs(followed.status, (run for run in begun if run.work == f"Ingest/{name}"))
+        return followed.told(f"Ingest/{name}", begun)
 
     return tuple(replace(each, schedule=schedule_of(each.name)) for each in statuses)

@@ -87,8 +87,9 @@ def fresh(
     found = _fresh(spec, table, sources, now)
     if found.status == "True" or not coming:
         return found
-    waits = ", ".join(f"{name} runs next at {moment}" for name, moment in coming.items())
-    return replace(found, message=f"{found.message}; {waits}")
+    came = rfc3339(now)
+    said = (f"{name} {'was due' if at <= came else 'runs next'} at {at}" for name, at in coming.items())
+    return replace(found, message=f"{found.message}; {', '.join(said)}")
 
 
 def _fresh(

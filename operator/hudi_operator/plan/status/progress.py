@@ -14,7 +14,6 @@ from hudi_operator.plan.schedule.cron import Cron
 from hudi_operator.plan.schedule.runs import DONE, rfc3339
 from hudi_operator.plan.status import predict
 from hudi_table.errors import InvalidRequestError, WriteConflictError
-from hudi_table.model.digits import is_digits
 from hudi_table.model.service.services import ServiceType
 
 _APPROVAL = "approve-"
@@ -71,8 +70,8 @@ class Progress:
         """A run begins. One for a moment of the schedule takes that moment."""
         self.runs = (run, *self.runs)
         self.attempts = max(self.attempts, run.attempt)
-        if self.schedule is not None and run.batch is not None and is_digits(run.batch[:1]):
-            self.schedule = changed(self.schedule, last=run.batch)
+        if self.schedule is not None:
+            self.schedule = moments.behind(self.schedule, [run.batch])
 
     def replace(self, run: RunStatus) -> None:
         """A run has become another."""
@@ -85,7 +84,8 @@ class Progress:
             self.schedule = None
             return
         known = self.schedule
-        self.schedule = moments.followed(cron, known, now if known is not None else moment(created, now))
+        followed = moments.followed(cron, known, now if known is not None else moment(created, now))
+        self.schedule = moments.behind(followed, [self.done, *(run.batch for run in self.runs)])
 
     def due_moment(self, cron: Cron, now: datetime) -> datetime | None:
         """The newest moment that has come and was neither run nor left out."""
@@ -96,12 +96,10 @@ class Progress:
         if self.schedule is not None:
             self.schedule = changed(self.schedule, last=rfc3339(at))
 
-    def appoint(self, cron: Cron | None, now: datetime) -> datetime | None:
-        """The next moment of the schedule, which the status tells."""
-        if cron is None or self.schedule is None:
-            return None
-        self.schedule, found = moments.appointed(cron, self.schedule, now)
-        return found
+    def appoint(self, cron: Cron | None) -> None:
+        """Say what the next moment of the schedule is."""
+        if cron is not None and self.schedule is not None:
+            self.schedule = moments.appointed(cron, self.schedule)
 
 
 def advanced(before: TableServiceStatus, runs: tuple[RunStatus, ...], others: Iterable[RunStatus]) -> Progress:

@@ -1,0 +1,116 @@
+"""Alerts of services fire for what their runbooks name, and for nothing else: what is planned is
+stored, told as series, and asked by the chart's own expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from hudi_operator.api.status import RunStatus
+from hudi_operator.plan.observed import Problem
+from tests.support.alerts import firing
+from tests.support.service_plans import Story
+
+HOUR = 3600
+HOURLY = "0 * * * *"
+OTHER = RunStatus("flights-feed-x-g1-1", "Ingest/feed", "Running")
+AWAY = Problem("Unavailable", "no answer", retryable=True)
+
+
+def busy(story: Story) -> None:
+    story.others = (OTHER,)
+
+
+def full(story: Story) -> None:
+    story.beside = {"unlaunchable": {"Compaction": Problem("Queued", "as many are at work as may be", retryable=True)}}
+
+
+def away(story: Story) -> None:
+    story.beside = {"table": None, "problem": AWAY}
+
+
+def no_table(story: Story) -> None:
+    story.beside = {"table": None}
+
+
+def stalled(story: Story) -> None:
+    story.owner |= {"recordKey": []}
+
+
+def wrong(story: Story) -> None:
+    story.change(options={"hoodie.compaction.target.oi": "1"})
+
+
+WAITS: dict[str, Callable[[Story], None]] = {
+    "something else of the table is at work": busy,
+    "the namespace has reached its attempts": full,
+    "the store does not answer": away,
+    "there is no table yet": no_table,
+    "the table is stalled": stalled,
+    "the manifest is wrong": wrong,
+}
+
+
+def late(story: Story) -> bool:
+    return firing("HudiServiceLate", story.now, *story.documents)
+
+
+def rested() -> Story:
+    """A service whose run of this hour has ended."""
+    return Story(schedule=HOURLY).look().end().look()
+
+
+@pytest.mark.parametrize("cause", WAITS)
+def test_a_moment_that_waits_is_late_after_an_hour_whatever_it_waits_for(cause: str) -> None:
+    story = rested()
+    WAITS[cause](story)
+    assert not late(story.look(2 * HOUR - 20)), "it was due for less than an hour"
+    assert story.started == []
+    assert late(story.look(60))
+    assert late(story.look(24 * HOUR)), "a newer moment does not hide the one that waits"
+
+
+def test_a_moment_that_waits_for_the_run_before_it_is_late() -> None:
+    story = Story(schedule=HOURLY).look()
+    assert not late(story.look(2 * HOUR - 60)), "of the run at work nothing is late"
+    assert story.started == []
+    assert late(story.look(120))
+    assert not late(story.end().look()), "one run makes up for all moments that were missed"
+    assert story.started != []
+
+
+def test_a_moment_that_the_operator_does_not_come_to_is_late() -> None:
+    story = rested()
+    assert not firing("HudiServiceLate", story.now + timedelta(hours=1, minutes=50), *story.documents)
+    assert firing("HudiServiceLate", story.now + timedelta(hours=2, minutes=1), *story.documents)
+
+
+def test_what_is_run_or_left_out_is_not_late() -> None:
+    story = rested()
+    for _ in range(3):
+        assert not late(story.look(HOUR))
+        assert not late(story.end("Failed", reason="InvalidOption", message="no").look())
+    story = rested().change(startingDeadlineSeconds=600)
+    busy(story)
+    assert not late(story.look(2 * HOUR + 1200))
+    assert story.state.schedule is not None
+    assert story.state.schedule.next == "2026-01-02T03:00:00Z"
+
+
+@pytest.mark.parametrize("suspended", ["service", "table"])
+def test_what_is_suspended_is_not_late(suspended: str) -> None:
+    story = rested().change(suspend=suspended == "service")
+    story.owner |= {"suspend": suspended == "table"}
+    assert not late(story.look(5 * HOUR))
+    assert story.started == []
+
+
+def test_a_schedule_that_comes_back_has_missed_no_moment_that_was_run() -> None:
+    story = rested()
+    story.change(schedule=None).look(60)
+    story.runs, story.status = (), {**(story.status or {}), "runs": []}
+    assert not late(story.change(schedule=HOURLY).look(60))
+    assert story.state.schedule is not None
+    assert story.state.schedule.next == "2026-01-02T01:00:00Z"
