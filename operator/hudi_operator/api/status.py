@@ -273,6 +273,7 @@ class TableServiceStatus:
     actual: ActualStatus | None = prop("what the run of lastPlan came to", None)
     done: str | None = prop("what ended well last, as the batch of its run", None)
     attempts: int = prop("attempts that were started", 0)
+    failures: int | None = prop("attempts in a row, up to the newest that has ended, that failed", None)
     bytes_to_clean: int | None = prop(
         "bytes that its cleaning would free now; absent where when.bytesToClean does not ask", None, format="int64"
     )

@@ -14,7 +14,6 @@ from prometheus_client.registry import Collector
 from hudi_operator.api.resources import Key
 from hudi_operator.metrics import catalog
 from hudi_operator.metrics.catalog import Metric
-from hudi_operator.plan.schedule.runs import DONE
 from hudi_operator.plan.status.conditions import FRESH, LATE
 from hudi_table.table.store.ports import Clock
 
@@ -155,7 +154,7 @@ def service_samples(key: Key, document: Mapping[str, Any]) -> Iterator[Sample]:
     yield from _conditions("hudi_service_condition", labels, status, catalog.SERVICE_CONDITIONS)
     yield "hudi_service_suspended", labels, float(bool(spec.get("suspend")))
     yield "hudi_service_attempts_running", labels, _running(status)
-    yield "hudi_service_failures", labels, _failures(status)
+    yield "hudi_service_failures", labels, status.get("failures", 0)
     plan = status.get("plan")
     yield "hudi_service_plan_waits", labels, float(plan is not None)
     if plan is not None:
@@ -192,16 +191,6 @@ def _conditions(
 
 def _running(status: Mapping[str, Any]) -> float:
     return len([run for run in status.get("runs", ()) if run["phase"] == "Running"])
-
-
-def _failures(status: Mapping[str, Any]) -> float:
-    """How many attempts in a row have failed, the one at work left out."""
-    found = 0
-    for run in status.get("runs", ()):
-        if run["phase"] in DONE:
-            break
-        found += run["phase"] != "Running"
-    return found
 
 
 def _table_of(document: Mapping[str, Any]) -> str:

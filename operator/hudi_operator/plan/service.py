@@ -145,7 +145,7 @@ class _Judgement:
     def _stop(self, running: RunStatus, reason: str, message: str) -> None:
         self.effects.append(Stop(running.name))
         ended = replace(running, phase="Failed", reason=reason, message=message, finished=rfc3339(self.now))
-        self.progress.replace(ended)
+        self.progress.stopped(ended)
 
     def _unseen(self, problem: Problem) -> None:
         failures = self.observed.failures

@@ -11,7 +11,7 @@ import pytest
 from hudi_operator.api.status import RunStatus
 from hudi_operator.plan.observed import Problem
 from tests.support.alerts import firing
-from tests.support.service_plans import Story
+from tests.support.service_plans import Story, logged
 
 HOUR = 3600
 HOURLY = "0 * * * *"
@@ -114,3 +114,58 @@ def test_a_schedule_that_comes_back_has_missed_no_moment_that_was_run() -> None:
     assert not late(story.change(schedule=HOURLY).look(60))
     assert story.state.schedule is not None
     assert story.state.schedule.next == "2026-01-02T01:00:00Z"
+
+
+def fails(story: Story, times: int) -> Story:
+    """So many moments, of which each run fails."""
+    for _ in range(times):
+        story.look(HOUR).end("Failed", reason="InvalidOption", message="no").look()
+    return story
+
+
+def told(story: Story) -> bool:
+    return firing("HudiServiceFails", story.now, *story.documents)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2, 3])
+def test_three_failures_in_a_row_are_told_however_many_runs_the_status_keeps(kept: int) -> None:
+    story = rested().change(failedRunsHistoryLimit=kept)
+    assert not told(fails(story, 2))
+    assert told(fails(story, 1))
+    assert told(fails(story, 4))
+    assert story.state.failures == 7
+    assert told(story.look(HOUR)), "a run at work says nothing yet"
+    assert not told(story.end().look())
+    assert story.state.failures == 0
+
+
+def test_failures_between_which_runs_did_well_are_not_in_a_row_though_the_status_keeps_none_of_these() -> None:
+    story = rested().change(successfulRunsHistoryLimit=0)
+    for _ in range(4):
+        fails(story, 1).look(HOUR).end().look()
+    assert not told(fails(story, 2))
+    assert story.state.failures == 2
+
+
+@pytest.mark.parametrize("policy", [{"activeDeadline": "10m"}, {"concurrencyPolicy": "Replace"}])
+def test_a_run_that_is_stopped_each_time_is_told(policy: dict[str, str]) -> None:
+    story = rested().change(failedRunsHistoryLimit=0, **policy)
+    # Each look but the first stops the run of the hour before, and begins the next.
+    assert [told(story.look(HOUR)) for _ in range(4)] == [False, False, False, True]
+
+
+def test_a_run_whose_commit_is_found_later_has_not_failed() -> None:
+    story = fails(rested(), 2).look(HOUR)
+    story.runs = story.runs[1:]
+    assert told(story.look())
+    late_run = story.state.runs[0].name
+    story.table = logged(attempts={late_run: "20260102030000000"})
+    assert not told(story.look())
+
+
+def test_a_status_of_an_earlier_release_begins_with_the_failures_of_its_runs() -> None:
+    story = fails(rested(), 3)
+    assert story.status is not None
+    del story.status["failures"]
+    assert told(fails(story, 1))
+    assert story.state.failures == 4

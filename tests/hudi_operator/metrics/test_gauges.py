@@ -57,8 +57,9 @@ class Documents(dict[Key, Mapping[str, Any]]):
 def documents() -> Documents:
     service = stored(manifest("shrink", "TableService", tableRef={"name": "flights"}, type="Cleaning"), status={
         "conditions": [{"type": "Ready", "status": "False"}],
-        "runs": [{"phase": "Running"}, {"phase": "Failed"}, {"phase": "Failed"}, {"phase": "Succeeded"}, {"phase": "Failed"}],
+        "runs": [{"phase": "Running"}, {"phase": "Failed"}],
         "plan": {"digest": "ab", "why": "", "bytesFreed": 77},
+        "failures": 2,
         "bytesToClean": 99,
         "schedule": {"next": "2026-01-02T00:00:00Z"},
     })  # fmt: skip

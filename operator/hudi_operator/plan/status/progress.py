@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from datetime import datetime
+from itertools import takewhile
 
 from hudi_operator.api.status import ActualStatus, PlanStatus, RunStatus, ScheduleStatus, TableServiceStatus
 from hudi_operator.plan.schedule import moments
@@ -40,11 +41,13 @@ def moment(text: str | None, default: datetime) -> datetime:
 
 @dataclass(slots=True)
 class Progress:
-    """`runs` newest first. `attempts`: how many were ever started, so that no name is given
-    twice."""
+    """`runs` newest first. `attempts`: how many were ever started, so that no name is given twice.
+    `failures`: how many of those that have ended failed in a row, up to the newest; counted as they
+    end, since the status may keep fewer of them than an alert waits for."""
 
     runs: tuple[RunStatus, ...] = ()
     attempts: int = 0
+    failures: int = 0
     done: str | None = None
     plan: PlanStatus | None = None
     last_plan: PlanStatus | None = None
@@ -73,9 +76,10 @@ class Progress:
         if self.schedule is not None:
             self.schedule = moments.behind(self.schedule, [run.batch])
 
-    def replace(self, run: RunStatus) -> None:
-        """A run has become another."""
+    def stopped(self, run: RunStatus) -> None:
+        """A run that was at work was ended, and is this one now."""
         self.runs = tuple(run if known.name == run.name else known for known in self.runs)
+        self.failures += 1
 
     def follow(self, cron: Cron | None, created: str, now: datetime) -> None:
         """Take the schedule of the manifest. Of a new one, moments from the resource's creation on
@@ -111,6 +115,7 @@ def advanced(before: TableServiceStatus, runs: tuple[RunStatus, ...], others: It
     progress = Progress(
         runs=tuple(changed(run, plan=None, index=None) for run in kept),
         attempts=max([before.attempts, *(run.attempt for run in kept)]),
+        failures=before.failures if before.failures is not None else failures_of(before.runs),
         done=before.done,
         plan=before.plan,
         last_plan=before.last_plan,
@@ -119,9 +124,23 @@ def advanced(before: TableServiceStatus, runs: tuple[RunStatus, ...], others: It
     )
     measured = [*kept, *others]
     for run in reversed(kept):
-        if run.phase != "Running" and known.get(run.name, "Running") == "Running":
+        if run.phase == "Running":
+            continue
+        is_news = known.get(run.name, "Running") == "Running"
+        if is_news:
             _take(progress, run, measured)
+        if run.phase not in DONE:
+            progress.failures += is_news
+        elif known.get(run.name) not in DONE:
+            # Of one that counted as failed, its commit may have come to light.
+            progress.failures = 0
     return progress
+
+
+def failures_of(runs: Iterable[RunStatus]) -> int:
+    """How many of these, newest first, failed in a row: of a status that does not say it."""
+    ended = (run for run in runs if run.phase != "Running")
+    return sum(1 for _ in takewhile(lambda run: run.phase not in DONE, ended))
 
 
 def _take(progress: Progress, run: RunStatus, measured: list[RunStatus]) -> None:

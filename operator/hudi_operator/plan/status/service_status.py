@@ -62,14 +62,15 @@ def status_of(desired: DesiredService, progress: Progress, outcome: Outcome, now
         actual=progress.actual,
         done=progress.done,
         attempts=progress.attempts,
+        failures=progress.failures,
         bytes_to_clean=outcome.bytes_to_clean,
         runs=kept(desired.spec, progress),
     )
 
 
 def kept(spec: TableServiceSpec | None, progress: Progress) -> tuple[RunStatus, ...]:
-    """Runs within the history limits, newest first. Failures of what is tried now are kept all:
-    they are counted."""
+    """Runs within the history limits, newest first. Failures of what is tried now are kept all: by
+    them it is told when and whether it is tried again."""
     runs = progress.runs
     tried = {run.batch for run in runs[:1]} | ({approval(progress.plan.digest)} if progress.plan is not None else set())
     left = {True: 3, False: 3}
