@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+CONTINUOUS = "continuous:"
+"""How the batch of a continuous driver's run begins."""
 Document = Mapping[str, Any]
 
 
@@ -53,6 +55,11 @@ def runs_of(document: Document) -> list[Document]:
 def running_of(document: Document) -> list[Document]:
     """The attempts that are at work."""
     return [run for run in runs_of(document) if run.get("phase") == "Running"]
+
+
+def is_driver(run: Document) -> bool:
+    """Whether an attempt is a continuous driver."""
+    return str(run.get("batch") or "").startswith(CONTINUOUS)
 
 
 def unended_of(document: Document) -> list[Document]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 
+from hudi_operator.api.documents import CONTINUOUS
 from hudi_operator.api.status import RunStatus
 from hudi_operator.errors import JobLostError
 from hudi_operator.plan.observed import TableObservation
@@ -26,8 +27,6 @@ RETRYABLE = frozenset(
 JOB_LOST = JobLostError.name()
 DENIED = AccessDeniedError.name()
 DENIED_FACTOR = 6.0
-CONTINUOUS = "continuous:"
-"""How the batch of a continuous driver's run begins."""
 DOUBLINGS_MAX = 64
 """A store may be away for days: past some thousand failures the power is no number of a computer
 any more."""

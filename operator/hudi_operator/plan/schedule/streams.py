@@ -13,13 +13,14 @@ import sys
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from hudi_operator.api.documents import CONTINUOUS
 from hudi_operator.api.ingests.ingest import FRESHNESS, IngestMode, IngestSpec
 from hudi_operator.api.ingests.source import KafkaSpec, OnDataLoss
 from hudi_operator.api.status import RunStatus
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import seconds_of
 from hudi_operator.plan.observed import Problem, SourceObservation, TableObservation
-from hudi_operator.plan.schedule.runs import CONTINUOUS, DONE, RetryPolicy, rfc3339
+from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, rfc3339
 from hudi_table.errors import DataLossError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.positions import Extent, Positions, behind, lost, unread, words_of

@@ -23,6 +23,8 @@ SEEN_SECONDS_MAX = 60
 LEASE = "hudi-operator"
 REFUSED = "the API server refuses"
 """How a refusal begins that is the cluster's, not the store's."""
+_BESIDE = "a driver of mode Continuous: other attempts work beside it"
+_WAITS = "other attempts on this table wait for it, but for drivers of mode Continuous"
 _SERVICE_OF = {
     "Compacted": "Compaction", "WellSized": "Clustering", "Clean": "Cleaning", "Archived": "Archiving",
     "MetadataTable": "Indexing",
@@ -203,7 +205,8 @@ def _events_of_pods(table: Document, facts: Facts) -> Iterator[Cause]:
 def _work(table: Document, services: Sequence[Document]) -> Iterator[Cause]:
     for resource in (table, *services):
         for run in documents.running_of(resource):
-            why = f"attempt {run.get('attempt')} as {run.get('name')}; all else on this table waits for it"
+            waits = _BESIDE if documents.is_driver(run) else _WAITS
+            why = f"attempt {run.get('attempt')} as {run.get('name')}; {waits}"
             yield Cause(
                 Level.RUNS, f"{run.get('work')} is at work", why, _hudi(table, "logs", "-f"), run.get("started")
             )

@@ -40,6 +40,19 @@ def told(found: dict[str, Any], **facts: Any) -> list[tuple[str, str, str]]:
     ]
 
 
+@pytest.mark.parametrize(
+    ("batch", "waits"),
+    [
+        ("9f86d081884c7d659a2f", "other attempts on this table wait for it, but for drivers of mode Continuous"),
+        ("continuous:begin/x", "a driver of mode Continuous: other attempts work beside it"),
+    ],
+)
+def test_of_an_attempt_at_work_it_is_told_what_waits_for_it(batch: str, waits: str) -> None:
+    run = {"work": "Ingest/feed", "phase": "Running", "attempt": 2, "name": "flights-feed-1-2", "batch": batch}
+    (cause,) = causes(table(READY, status={"runs": [run]}), Facts(holder="pod-1"), NOW)
+    assert (cause.level, cause.why) == (Level.RUNS, f"attempt 2 as flights-feed-1-2; {waits}")
+
+
 def test_of_a_table_that_is_well_there_is_nothing_to_tell() -> None:
     assert told(table(READY)) == []
 
