@@ -342,3 +342,15 @@ def test_a_driver_starts_pods_and_reads_no_secret(helm: Helm) -> None:
 def test_nothing_of_ours_is_a_webhook(helm: Helm, case: str) -> None:
     kinds = {each["kind"] for each in (*helm.template(MATRIX[case]), *helm.template(chart=CRDS))}
     assert not [kind for kind in kinds if "Webhook" in kind or kind == "APIService"]
+
+
+def test_what_the_charts_say_of_our_kinds_names_all_of_them() -> None:
+    pages = [
+        page for chart in (CHART, CRDS) for page in sorted(chart.rglob("*")) if page.suffix in (".txt", ".yaml", ".lua")
+    ]
+    texts = {page: page.read_text() for page in pages if not page.name.startswith("hudi.lakeops.dev_")}
+    assert not [page.name for page, text in texts.items() if "both kinds" in text.lower()]
+    lines = [line for text in texts.values() for line in text.splitlines()]
+    some = [line for line in lines if re.search(r"\bHudiTables?\b", line) and re.search(r"\bTableServices?\b", line)]
+    assert len(some) >= 5
+    assert not [line for line in some if "HudiTableSet" not in line]

@@ -1,4 +1,4 @@
--- Health of HudiTable and TableService for Argo CD, from the conditions of kstatus. docs/how-to/argo-cd.md says how to make it known.
+-- Health of HudiTable, HudiTableSet and TableService for Argo CD, from the conditions of kstatus. docs/how-to/argo-cd.md says how to make it known.
 -- A run that is at work is no reason to wait: a table that takes in files all day is Healthy as long as it can be read.
 local status = obj.status or {}
 if status.conditions == nil then

@@ -113,7 +113,7 @@ class TemplateSpec:
 
     spec: HudiTableSpec = prop("spec of the HudiTable")
     name: str = prop(
-        "name of the HudiTable; what Kubernetes takes in no name becomes a hyphen",
+        "name of the HudiTable; a run of anything but letters and digits, a dot too, becomes one hyphen, and letters small ones: a.b and a_b collide",
         "{topic}",
         min_length=1,
         max_length=253,
