@@ -39,6 +39,7 @@ class TimelineStatus:
     commits: int = prop("completed writes in the active timeline", 0)
     files: int = prop("files of the active timeline", 0)
     pending: tuple[str, ...] = prop("instants that are not completed, as <time>.<action>.<state>", ())
+    oldest_pending: str | None = prop("when the oldest of them began, RFC 3339", None, format="date-time")
     min_event_time: str | None = prop(
         "smallest event time of the newest write that records any (hoodie.write.track.event.time.watermark), RFC 3339",
         None,

@@ -143,6 +143,11 @@ TABLES = (
     _gauge("hudi_table_commits_since", (*TABLE, "service"), "debt to a service: writes since it last completed"),
     _gauge("hudi_table_pending_plans", (*TABLE, "service"), "plans of a service that wait to be carried out"),
     _gauge("hudi_table_pending_instants", TABLE, "instants of the timeline that are not completed"),
+    _gauge(
+        "hudi_table_oldest_pending_timestamp_seconds",
+        TABLE,
+        "when the oldest of them began, Unix time; absent where there is none, or an attempt but a continuous driver is at work that began before",
+    ),
     _gauge("hudi_table_timeline_commits", TABLE, "debt to archiving: completed writes in the active timeline"),
     _gauge("hudi_table_timeline_files", TABLE, "files of the active timeline"),
     _gauge("hudi_table_attempts_running", TABLE, "attempts of the table itself that are at work"),

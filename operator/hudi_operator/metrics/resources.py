@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from hudi_operator.api.documents import is_driver, running_of
 from hudi_operator.api.resources import Key
 from hudi_operator.metrics import catalog
 from hudi_operator.metrics.catalog import Metric
@@ -99,6 +100,9 @@ def table_samples(key: Key, document: Mapping[str, Any], now: datetime) -> Itera
     timeline, data = status.get("timeline"), status.get("data")
     if timeline is not None:
         yield "hudi_table_pending_instants", labels, len(timeline.get("pending", ()))
+        oldest = timeline.get("oldestPending")
+        if oldest is not None and not _may_be_at_work_on(status, oldest):
+            yield "hudi_table_oldest_pending_timestamp_seconds", labels, datetime.fromisoformat(oldest).timestamp()
         yield "hudi_table_timeline_commits", labels, timeline.get("commits", 0)
         yield "hudi_table_timeline_files", labels, timeline.get("files", 0)
         last = timeline.get("lastTime")
@@ -191,6 +195,13 @@ def _conditions(
 
 def _running(status: Mapping[str, Any]) -> float:
     return len([run for run in status.get("runs", ()) if run["phase"] == "Running"])
+
+
+def _may_be_at_work_on(status: Mapping[str, Any], began: str) -> bool:
+    """Whether an attempt is at work that may have begun something at that moment. A driver that has
+    no end always is, and completes what it begins at each interval."""
+    attempts = (run for run in running_of({"status": status}) if not is_driver(run))
+    return any(run.get("started", "") <= began for run in attempts)
 
 
 def _table_of(document: Mapping[str, Any]) -> str:

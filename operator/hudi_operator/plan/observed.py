@@ -120,6 +120,7 @@ class TableObservation:
     config: TableConfig
     commits: tuple[Instant, ...] = ()
     pending: tuple[Instant, ...] = ()
+    oldest_pending: datetime | None = None
     last_moment: datetime | None = None
     files: tuple[FileFact, ...] = ()
     checkpoints: dict[str, CommittedCheckpoint] = field(default_factory=dict)

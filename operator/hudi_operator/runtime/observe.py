@@ -268,6 +268,7 @@ class Observer:
             config=context.config,
             commits=timeline.commits,
             pending=timeline.pending,
+            oldest_pending=_oldest(context, timeline),
             last_moment=_moment(context, timeline),
             files=tuple(
                 FileFact(f.partition, f.size, None if f.path in logged else rows.get(f.path), logged.get(f.path, 0))
@@ -347,6 +348,11 @@ def _owner(spec: HudiTableSpec, location: str, secret: Mapping[str, str]) -> Has
 
 def _moment(context: TableContext, timeline: Timeline) -> datetime | None:
     return moment_of(context, timeline.last_commit.time) if timeline.last_commit is not None else None
+
+
+def _oldest(context: TableContext, timeline: Timeline) -> datetime | None:
+    """When the oldest pending instant began."""
+    return moment_of(context, min(each.time for each in timeline.pending)) if timeline.pending else None
 
 
 def _suspects(context: TableContext, timeline: Timeline, clusterings: Collection[str]) -> tuple[str, ...]:

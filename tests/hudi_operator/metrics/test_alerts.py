@@ -1,16 +1,22 @@
-"""Alerts of services fire for what their runbooks name, and for nothing else: what is planned is
-stored, told as series, and asked by the chart's own expressions."""
+"""Alerts fire for what their runbooks name, and for nothing else: what is planned is stored, told as
+series, and asked by the chart's own expressions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
 from hudi_operator.api.status import RunStatus
-from hudi_operator.plan.observed import Problem
+from hudi_operator.plan.effects import SetStatus
+from hudi_operator.plan.observed import Observed, Problem
+from hudi_operator.plan.table import plan_table
+from hudi_table.model.timeline.instants import Action, Instant, State
 from tests.support.alerts import firing
+from tests.support.manifests import manifest, spec, stored
+from tests.support.plans import NOW, desired, of, table
 from tests.support.service_plans import Story, logged
 
 HOUR = 3600
@@ -169,3 +175,30 @@ def test_a_status_of_an_earlier_release_begins_with_the_failures_of_its_runs() -
     del story.status["failures"]
     assert told(fails(story, 1))
     assert story.state.failures == 4
+
+
+PENDING = NOW - timedelta(hours=7)
+LEFT_OVER = Instant("20260101170000000", Action.COMPACTION, State.REQUESTED)
+DRIVER = RunStatus(
+    "flights-feed-g1-1", "Ingest/feed", "Running", 1, batch="continuous:begin/x", started="2025-12-01T00:00:00Z"
+)
+YOUNGER = RunStatus("flights-feed-g1-1", "Ingest/feed", "Running", 1, batch="9f86", started="2026-01-01T23:50:00Z")
+
+
+def left_over(*runs: RunStatus, since: datetime | None = PENDING) -> bool:
+    """Whether a plan that began so long ago is told, beside attempts."""
+    pending = (LEFT_OVER,) if since is not None else ()
+    found = Observed(table=table(pending=pending, oldest_pending=since), runs=runs)
+    (told,) = of(SetStatus, plan_table(desired(ingest=[]), found, NOW))
+    return firing("HudiTableWriteLeftOver", NOW, stored(manifest(**spec(ingest=[])), status=told.status))
+
+
+@pytest.mark.parametrize("beside", [(), (DRIVER,), (YOUNGER,)], ids=["nobody", "a driver", "a younger attempt"])
+def test_a_plan_that_nobody_carries_out_is_told_whatever_else_goes_on(beside: tuple[RunStatus, ...]) -> None:
+    assert left_over(*beside)
+    assert not left_over(*beside, since=NOW - timedelta(hours=5))
+    assert not left_over(*beside, since=None)
+
+
+def test_what_an_attempt_at_work_may_have_begun_is_not_left_over() -> None:
+    assert not left_over(replace(YOUNGER, started="2026-01-01T16:59:58Z"))

@@ -24,7 +24,13 @@ STATUS = {
         {"type": "Clean", "status": "Unknown"},
         {"type": "Somebody/Else", "status": "True"},
     ],
-    "timeline": {"commits": 12, "files": 40, "pending": ["a", "b"], "lastTime": "2026-01-01T00:00:00Z"},
+    "timeline": {
+        "commits": 12,
+        "files": 40,
+        "pending": ["a", "b"],
+        "oldestPending": "2026-01-01T00:00:01Z",
+        "lastTime": "2026-01-01T00:00:00Z",
+    },
     "data": {"files": 24, "partitions": 3, "bytes": 1000, "smallFileRatio": "0.08", "logBytes": 5},
     "services": [{"type": "Cleaning", "commitsSince": 7, "pending": ["x"]}],
     "ingest": [
@@ -41,7 +47,7 @@ STATUS = {
         }
     ],
     "callbacks": [{"name": "hook", "lag": "1m5s", "lastError": "the receiver answered 503"}, {"name": "well"}],
-    "runs": [{"name": "r2", "phase": "Running"}, {"name": "r1", "phase": "Failed"}],
+    "runs": [{"name": "r2", "phase": "Running", "started": "2026-01-01T00:00:02Z"}, {"name": "r1", "phase": "Failed"}],
 }
 LABELS = {metric.name: metric.labels for metric in catalog.EVERY}
 
@@ -93,6 +99,7 @@ def test_a_table_is_told_as_its_status_says(documents: Documents) -> None:
         "hudi_table_late": 1,
         "hudi_table_attempts_running": 1,
         "hudi_table_pending_instants": 2,
+        "hudi_table_oldest_pending_timestamp_seconds": 1767225601,
         "hudi_table_timeline_commits": 12,
         "hudi_table_timeline_files": 40,
         "hudi_table_last_commit_timestamp_seconds": 1767225600,

@@ -225,9 +225,14 @@ def test_a_pending_write_is_told_and_after_long_is_taken_for_failed(tmp_path: Pa
     begin(table.context, Action.COMMIT).inflight()
     now = seen(tmp_path / "lake")
     assert len(now.pending) == 1
+    assert now.oldest_pending is not None
+    assert timedelta(0) <= SystemClock().now() - now.oldest_pending < timedelta(minutes=1)
     assert now.suspects == ()
     late = TestClock(SystemClock().now() + timedelta(hours=1))
     assert seen(tmp_path / "lake", Observer(late)).suspects == (now.pending[0].file_name,)
+    begin(table.context, Action.COMMIT).inflight()
+    later = seen(tmp_path / "lake")
+    assert (len(later.pending), later.oldest_pending) == (2, now.oldest_pending)
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,7 @@ def timeline(table: TableObservation | None, before: TimelineStatus | None = Non
         commits=len(table.commits),
         files=table.timeline_files,
         pending=tuple(f"{i.time}.{i.action.value}.{i.state.value}" for i in table.pending),
+        oldest_pending=rfc3339(table.oldest_pending) if table.oldest_pending else None,
         min_event_time=_event_time(least) or known.min_event_time,
         # RFC 3339 of four-digit years in UTC: texts in the order of their moments.
         watermark=max(_event_time(most) or "", known.watermark or "") or None,
