@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from hudi_operator.metrics import catalog
+from hudi_operator.metrics.health import Limits
+from hudi_operator.plan.schedule.runs import RetryPolicy
 from tests.support.api_server import ROOT
 from tests.support.helm import CHART, Helm
 
@@ -106,6 +108,23 @@ def test_every_threshold_is_a_value_and_every_value_a_threshold(helm: Helm) -> N
     assert re.search(r"hudi_table_log_bytes > 5e\+12 ", changed["HudiTableLogsGrow"])
     assert changed["HudiServiceFails"].endswith(">= 7")
     assert changed["HudiTableTimelineLong"].endswith("> 800")
+
+
+def test_one_resource_that_fails_again_and_again_is_told(helm: Helm) -> None:
+    """Its repeats come ever later."""
+    (rule,) = [each for each in rendered(helm) if each["alert"] == "HudiOperatorErrors"]
+    assert float(rule["expr"].rpartition("> ")[2]) < 1 / RetryPolicy().backoff_max_seconds
+
+
+def test_a_pod_that_is_replaced_since_it_is_deaf_is_told(helm: Helm) -> None:
+    """With the process its gauge goes: what it said last has to be remembered."""
+    (rule,) = [each for each in rendered(helm) if each["alert"] == "HudiOperatorDeaf"]
+    (deployment,) = [each for each in helm.template() if each["kind"] == "Deployment"]
+    probe = deployment["spec"]["template"]["spec"]["containers"][0]["livenessProbe"]
+    lasts = Limits().behind + probe["failureThreshold"] * probe["periodSeconds"]
+    window = re.search(r"max_over_time\(\S+\[(\d+)m\]\)", rule["expr"])
+    holds = lasts - float(rule["expr"].rpartition("> ")[2]) + (60 * int(window[1]) if window is not None else 0)
+    assert holds > 60 * int(rule.get("for", "0m").removesuffix("m")) + 60, "and a scrape"
 
 
 def test_a_release_that_is_down_is_not_hidden_by_another(helm: Helm) -> None:

@@ -1,5 +1,5 @@
-"""Alerts fire for what their runbooks name, and for nothing else: what is planned is stored, told as
-series, and asked by the chart's own expressions."""
+"""Alerts fire for what their runbooks name, and for nothing else: what is planned is stored, told
+as series, and asked by the chart's own expressions."""
 
 from __future__ import annotations
 
