@@ -54,7 +54,9 @@ class TimelineStatus:
 class DataStatus:
     """What a snapshot read sees. Sizes in bytes."""
 
-    records: int | None = prop("rows; absent if a commit that counts them is gone", None, format="int64")
+    records: int | None = prop(
+        "rows; absent where file groups have logs, or a commit that counts them is gone", None, format="int64"
+    )
     files: int = prop("base files", 0)
     partitions: int = prop("partitions", 0)
     bytes: int = prop("size of the base files", 0, format="int64")

@@ -35,8 +35,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class FileFact:
-    """One latest file slice: its base file's size in bytes and rows (None if not known), and its
-    log files' size."""
+    """One latest file slice: its base file's size in bytes (0 without one) and rows (None if not
+    known), and its log files' size."""
 
     partition: str
     size: int
@@ -114,7 +114,7 @@ class TableObservation:
     them dropped or changed. `changing`: from which version to which a change of the table has begun
     that has not ended. `event_times`: the smallest of the newest commit that records any and the
     largest of the newest commits, in milliseconds since 1970. `paces`: of each ingest. `columns`:
-    the types of Hudi 1.2's own that columns have.
+    the types of Hudi 1.2's own that columns have. `logs_alone`: file groups without a base file.
     """
 
     config: TableConfig
@@ -123,6 +123,7 @@ class TableObservation:
     oldest_pending: datetime | None = None
     last_moment: datetime | None = None
     files: tuple[FileFact, ...] = ()
+    logs_alone: tuple[FileFact, ...] = ()
     checkpoints: dict[str, CommittedCheckpoint] = field(default_factory=dict)
     unknown_checkpoints: Mapping[str, Problem] = field(default_factory=dict)
     attempts: dict[str, str] = field(default_factory=dict)
@@ -181,7 +182,12 @@ class TableObservation:
     @property
     def log_bytes(self) -> int:
         """Size of the log files."""
-        return sum(f.log_size for f in self.files)
+        return sum(f.log_size for f in self.groups)
+
+    @property
+    def groups(self) -> tuple[FileFact, ...]:
+        """All file groups: those with a base file first."""
+        return self.files + self.logs_alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,6 +258,7 @@ class Observer:
         view = FileSystemView(context, timeline)
         slices = view.latest_slices()
         files = [s.base for s in slices if s.base is not None]
+        alone = [s for s in slices if s.base is None and s.logs]
         logged = {s.base.path: sum(log.size for log in s.logs) for s in slices if s.base is not None and s.logs}
         known.keep_rows(f.path for f in files)
         rows = self._rows(owner, context, files, known.rows)
@@ -274,6 +275,7 @@ class Observer:
                 FileFact(f.partition, f.size, None if f.path in logged else rows.get(f.path), logged.get(f.path, 0))
                 for f in files
             ),
+            logs_alone=tuple(FileFact(s.partition, 0, None, sum(log.size for log in s.logs)) for s in alone),
             checkpoints=checkpoints,
             unknown_checkpoints=unknown | damaged,
             attempts=known.attempts(timeline),

@@ -111,7 +111,7 @@ def _rule(work: ServiceWork, table: TableObservation, options: Mapping[str, str]
 def extent(work: ServiceWork, table: TableObservation) -> tuple[int, int]:
     """(file groups, bytes) that a run is likely to read: an upper bound where only planning could
     tell."""
-    logged = [f for f in table.files if f.log_size]
+    logged = [f for f in table.groups if f.log_size]
     match work.type:
         case ServiceType.COMPACTION if table.compaction is not None and table.compaction.due:
             return table.compaction.file_groups, table.compaction.bytes_read
@@ -120,7 +120,7 @@ def extent(work: ServiceWork, table: TableObservation) -> tuple[int, int]:
         case ServiceType.LOG_COMPACTION:
             return len(logged), sum(f.log_size for f in logged)
         case ServiceType.CLUSTERING | ServiceType.RESIZE:
-            return len(table.files), table.base_bytes + table.log_bytes
+            return len(table.groups), table.base_bytes + table.log_bytes
         case _:
             return 0, 0
 

@@ -170,9 +170,9 @@ def _resize(spec: HudiTableSpec, table: TableObservation | None, runs: Sequence[
         return ()
     size = table.base_bytes + table.log_bytes
     seconds = predict.seconds_for(2 * size, predict.throughput(ServiceType.RESIZE, runs))
-    partitions = len({f.partition for f in table.files})
+    partitions = len({f.partition for f in table.groups})
     message = (
-        f"index.buckets is {wanted[1]}, the table has {wanted[0]} and is written with them: {counted(len(table.files), 'file group')} of "
+        f"index.buckets is {wanted[1]}, the table has {wanted[0]} and is written with them: {counted(len(table.groups), 'file group')} of "
         f"{counted(partitions, 'partition')} would be rewritten into {partitions * wanted[1]}, {human_bytes(size)} read and "
         f"as much written, about {seconds:g} s; make a TableService of type Resize in mode Plan and approve its plan, or put "
         f"{wanted[0]} back"

@@ -95,7 +95,7 @@ def _event_time(millis: int | None) -> str | None:
 
 def records_of(table: TableObservation) -> int | None:
     """Rows of a snapshot read, or None if some file's are not known."""
-    rows = [f.rows for f in table.files]
+    rows = [f.rows for f in table.groups]
     return None if any(r is None for r in rows) else sum(r for r in rows if r is not None)
 
 
@@ -108,10 +108,10 @@ def data(spec: HudiTableSpec | None, table: TableObservation | None) -> DataStat
     return DataStatus(
         records=records_of(table),
         files=len(files),
-        partitions=len({f.partition for f in files}),
+        partitions=len({f.partition for f in table.groups}),
         bytes=sum(f.size for f in files),
         small_file_ratio=ratio,
-        log_bytes=sum(f.log_size for f in files),
+        log_bytes=table.log_bytes,
     )
 
 
