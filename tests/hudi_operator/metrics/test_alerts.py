@@ -122,6 +122,44 @@ def test_a_schedule_that_comes_back_has_missed_no_moment_that_was_run() -> None:
     assert story.state.schedule.next == "2026-01-02T01:00:00Z"
 
 
+def stands(story: Story) -> bool:
+    return firing("HudiServiceStalled", story.now, *story.documents)
+
+
+def ownerless(story: Story) -> None:
+    story.beside = {"owner": None}
+
+
+STANDS: dict[str, Callable[[Story], None]] = {"its table is deleted": ownerless, "the manifest is wrong": wrong}
+
+
+@pytest.mark.parametrize("cause", STANDS)
+def test_a_service_that_stands_still_is_told(cause: str) -> None:
+    story = Story(when={"logBytes": "> 1Ki"}).look().end().look()
+    assert not stands(story)
+    STANDS[cause](story)
+    assert stands(story.look(60))
+    story.change(suspend=True)
+    assert not stands(story.look(60))
+
+
+def test_one_failure_that_is_not_repeated_is_told() -> None:
+    story = Story(when={"logBytes": "> 1Ki"}).look().end("Failed", reason="InvalidOption", message="no").look()
+    assert stands(story)
+    assert not told(story)
+
+
+def test_of_a_table_that_is_stalled_its_services_are_not_told() -> None:
+    story = Story(when={"logBytes": "> 1Ki"}).look().end().look()
+    stalled(story)
+    service, owner = story.look(60).documents
+    (told,) = of(SetStatus, plan_table(desired(**story.owner), Observed(table=logged()), story.now))
+    assert firing("HudiServiceStalled", story.now, service, owner)
+    both = (service, owner | {"status": told.status})
+    assert not firing("HudiServiceStalled", story.now, *both)
+    assert firing("HudiTableStalled", story.now, *both)
+
+
 def fails(story: Story, times: int) -> Story:
     """So many moments, of which each run fails."""
     for _ in range(times):
