@@ -93,6 +93,11 @@ TABLES = (
         (*TABLE, "ingest"),
         "age of the oldest file, message, record or commit that waits, as of the last reconcile",
     ),
+    _gauge(
+        "hudi_table_ingest_next_run_timestamp_seconds",
+        (*TABLE, "ingest"),
+        "the first moment of its schedule that waits for its run, else the one that comes next, Unix time",
+    ),
     _gauge("hudi_table_ingest_pending_files", (*TABLE, "ingest"), "files of the source that are not in the table"),
     _gauge(
         "hudi_table_ingest_pending_bytes",

@@ -126,6 +126,10 @@ def table_samples(key: Key, document: Mapping[str, Any], now: datetime) -> Itera
 
 def _ingest(labels: tuple[str, ...], ingest: Mapping[str, Any]) -> Iterator[Sample]:
     yield "hudi_table_ingest_lag_seconds", labels, seconds_of(ingest.get("lag", "0s"))
+    coming = ingest.get("schedule", {}).get("next")
+    if coming is not None:
+        moment = datetime.fromisoformat(coming)
+        yield "hudi_table_ingest_next_run_timestamp_seconds", labels, moment.timestamp()
     yield "hudi_table_ingest_pending_files", labels, ingest.get("pendingFiles", 0)
     yield "hudi_table_ingest_refused_messages", labels, ingest.get("refusedMessages", 0)
     for name, field in {"pending_messages": "pendingMessages", "pending_bytes": "pendingBytes", "rate": "rate"}.items():

@@ -11,12 +11,15 @@ import pytest
 
 from hudi_operator.api.status import RunStatus
 from hudi_operator.plan.effects import SetStatus
-from hudi_operator.plan.observed import Observed, Problem
+from hudi_operator.plan.observed import Observed, Problem, SourceObservation
 from hudi_operator.plan.table import plan_table
+from hudi_table.model.job.checkpoint import SourceFile
 from hudi_table.model.timeline.instants import Action, Instant, State
 from tests.support.alerts import firing
 from tests.support.manifests import manifest, spec, stored
 from tests.support.plans import NOW, desired, of, table
+from tests.support.scheduled_plans import SOURCES
+from tests.support.scheduled_plans import Story as Scheduled
 from tests.support.service_plans import Story, logged
 
 HOUR = 3600
@@ -213,6 +216,43 @@ def test_a_status_of_an_earlier_release_begins_with_the_failures_of_its_runs() -
     del story.status["failures"]
     assert told(fails(story, 1))
     assert story.state.failures == 4
+
+
+def waiting(age: timedelta) -> SourceObservation:
+    """A source with a file that is so old."""
+    return SourceObservation("feed", (SourceFile("new.parquet", 1, "v", NOW - age),))
+
+
+def test_what_comes_between_two_moments_of_a_schedule_is_not_late() -> None:
+    story = Scheduled("0 0 * * *", "Files").look().end().look()
+    story.source = waiting(timedelta(hours=-1))
+    story.look(timedelta(hours=20))
+    assert story.document["status"]["ingest"][0]["lag"] == "19h"
+    assert not firing("HudiTableLate", story.now, story.document)
+    story.table = None
+    story.problem = AWAY
+    story.look(timedelta(hours=6))
+    assert firing("HudiTableLate", story.now, story.document), "its moment came two hours ago"
+    assert not firing("HudiTableLate", story.now, story.document | {"spec": story.document["spec"] | {"suspend": True}})
+
+
+def test_of_an_ingest_without_a_schedule_what_waits_is_late_after_an_hour() -> None:
+    for age, late_by_then in ((timedelta(minutes=59), False), (timedelta(minutes=61), True)):
+        found = Observed(table=table(), sources=(waiting(age),), runs=(OTHER,))
+        (told,) = of(SetStatus, plan_table(desired(), found, NOW))
+        assert firing("HudiTableLate", NOW, stored(manifest(**spec()), status=told.status)) is late_by_then
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_an_ingest_for_whose_moment_no_run_has_started_is_late(kind: str) -> None:
+    story = Scheduled(kind=kind).look().end().look()
+    story.table, story.problem = None, AWAY
+    assert not firing("HudiIngestLate", story.look(timedelta(minutes=110)).now, story.document)
+    assert firing("HudiIngestLate", story.look(timedelta(minutes=15)).now, story.document)
+    assert firing("HudiIngestLate", story.look(timedelta(hours=9)).now, story.document)
+    story.table, story.problem = table(), None
+    assert not firing("HudiIngestLate", story.look().now, story.document), "one run makes up for all"
+    assert len(story.started) == 1
 
 
 PENDING = NOW - timedelta(hours=7)
