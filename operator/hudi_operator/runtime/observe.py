@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -47,6 +48,7 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.version_change import FOLDER, noted_change
+from hudi_table.table.view.file_groups import FileSlice
 from hudi_table.table.view.file_system_view import BaseFile, FileSystemView
 
 FOOTERS_READ_MAX = 200
@@ -258,8 +260,6 @@ class Observer:
         view = FileSystemView(context, timeline)
         slices = view.latest_slices()
         files = [s.base for s in slices if s.base is not None]
-        alone = [s for s in slices if s.base is None and s.logs]
-        logged = {s.base.path: sum(log.size for log in s.logs) for s in slices if s.base is not None and s.logs}
         known.keep_rows(f.path for f in files)
         rows = self._rows(owner, context, files, known.rows)
         checkpoints, damaged = known.checkpoints(context)
@@ -271,11 +271,8 @@ class Observer:
             pending=timeline.pending,
             oldest_pending=_oldest(context, timeline),
             last_moment=_moment(context, timeline),
-            files=tuple(
-                FileFact(f.partition, f.size, None if f.path in logged else rows.get(f.path), logged.get(f.path, 0))
-                for f in files
-            ),
-            logs_alone=tuple(FileFact(s.partition, 0, None, sum(log.size for log in s.logs)) for s in alone),
+            files=tuple(_fact(s, rows) for s in slices if s.base is not None),
+            logs_alone=tuple(_fact(s, rows) for s in slices if s.base is None and s.logs),
             checkpoints=checkpoints,
             unknown_checkpoints=unknown | damaged,
             attempts=known.attempts(timeline),
@@ -348,13 +345,25 @@ def _owner(spec: HudiTableSpec, location: str, secret: Mapping[str, str]) -> Has
     return location, keys, tuple(sorted(storage_options(spec, location, {}).items()))
 
 
+def _fact(found: FileSlice, rows: Mapping[str, int]) -> FileFact:
+    """`rows`: of base files, by path."""
+    base = found.base.size if found.base is not None else 0
+    known = rows.get(found.base.path) if found.base is not None and not found.logs else None
+    return FileFact(found.partition, base, known, found.size - base)
+
+
 def _moment(context: TableContext, timeline: Timeline) -> datetime | None:
     return moment_of(context, timeline.last_commit.time) if timeline.last_commit is not None else None
 
 
 def _oldest(context: TableContext, timeline: Timeline) -> datetime | None:
-    """When the oldest pending instant began."""
-    return moment_of(context, min(each.time for each in timeline.pending)) if timeline.pending else None
+    """When the oldest pending instant began. Of what another engine leaves under digits that are no
+    moment nobody knows it."""
+    moments = []
+    for each in timeline.pending:
+        with suppress(ValueError):
+            moments.append(moment_of(context, each.time))
+    return min(moments, default=None)
 
 
 def _suspects(context: TableContext, timeline: Timeline, clusterings: Collection[str]) -> tuple[str, ...]:
