@@ -31,8 +31,13 @@ PLAN = PlanStatus(
 
 def service(status: dict[str, Any] | None = None, generation: int = 1, **spec: Any) -> DesiredService:
     """A Compaction of the table `flights`, created a day before NOW."""
+    return desired_service(document_of(status, generation, **spec))
+
+
+def document_of(status: dict[str, Any] | None = None, generation: int = 1, **spec: Any) -> dict[str, Any]:
+    """The same as it is stored."""
     fields = {"tableRef": {"name": "flights"}, "type": "Compaction", **spec}
-    return desired_service(stored(manifest("upkeep", "TableService", **fields), generation=generation, status=status))
+    return stored(manifest("upkeep", "TableService", **fields), generation=generation, status=status)
 
 
 def logged(**changes: Any) -> TableObservation:
@@ -118,9 +123,8 @@ class Story:
     @property
     def documents(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The service and its table as they are stored."""
-        fields = {"tableRef": {"name": "flights"}, "type": "Compaction", **self.spec}
         table = stored(manifest(**spec(**self.owner)), status={})
-        return stored(manifest("upkeep", "TableService", **fields), status=self.status), table
+        return document_of(self.status, self.generation, **self.spec), table
 
     @property
     def started(self) -> list[tuple[str, str]]:

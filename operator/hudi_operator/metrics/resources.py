@@ -94,14 +94,14 @@ def table_samples(key: Key, document: Mapping[str, Any], now: datetime) -> Itera
     yield "hudi_table_suspended", labels, float(bool(document["spec"].get("suspend")))
     late = [each for each in status.get("conditions", ()) if each["type"] == FRESH and each.get("reason") in LATE]
     yield "hudi_table_late", labels, float(bool(late))
-    yield "hudi_table_attempts_running", labels, _running(status)
+    yield "hudi_table_attempts_running", labels, len(running_of(document))
     if status.get("tableVersion") is not None:
         yield "hudi_table_version", labels, status["tableVersion"]
     timeline, data = status.get("timeline"), status.get("data")
     if timeline is not None:
         yield "hudi_table_pending_instants", labels, len(timeline.get("pending", ()))
         oldest = timeline.get("oldestPending")
-        if oldest is not None and not _may_be_at_work_on(status, oldest):
+        if oldest is not None and not _may_be_at_work_on(document, oldest):
             yield "hudi_table_oldest_pending_timestamp_seconds", labels, datetime.fromisoformat(oldest).timestamp()
         yield "hudi_table_timeline_commits", labels, timeline.get("commits", 0)
         yield "hudi_table_timeline_files", labels, timeline.get("files", 0)
@@ -161,7 +161,7 @@ def service_samples(key: Key, document: Mapping[str, Any]) -> Iterator[Sample]:
     labels = (key.namespace, key.name, _table_of(document), str(spec.get("type", "")))
     yield from _conditions("hudi_service_condition", labels, status, catalog.SERVICE_CONDITIONS)
     yield "hudi_service_suspended", labels, float(bool(spec.get("suspend")))
-    yield "hudi_service_attempts_running", labels, _running(status)
+    yield "hudi_service_attempts_running", labels, len(running_of(document))
     yield "hudi_service_failures", labels, status.get("failures", 0)
     plan = status.get("plan")
     yield "hudi_service_plan_waits", labels, float(plan is not None)
@@ -197,14 +197,10 @@ def _conditions(
         yield name, (*labels, condition), float(condition in true)
 
 
-def _running(status: Mapping[str, Any]) -> float:
-    return len([run for run in status.get("runs", ()) if run["phase"] == "Running"])
-
-
-def _may_be_at_work_on(status: Mapping[str, Any], began: str) -> bool:
+def _may_be_at_work_on(document: Mapping[str, Any], began: str) -> bool:
     """Whether an attempt is at work that may have begun something at that moment. A driver that has
     no end always is, and completes what it begins at each interval."""
-    attempts = (run for run in running_of({"status": status}) if not is_driver(run))
+    attempts = (run for run in running_of(document) if not is_driver(run))
     return any(run.get("started", "") <= began for run in attempts)
 
 

@@ -18,12 +18,11 @@ from hudi_table.model.timeline.instants import Action, Instant, State
 from tests.support.alerts import firing
 from tests.support.manifests import manifest, spec, stored
 from tests.support.plans import NOW, desired, of, table
-from tests.support.scheduled_plans import SOURCES
+from tests.support.scheduled_plans import HOURLY, SOURCES
 from tests.support.scheduled_plans import Story as Scheduled
 from tests.support.service_plans import Story, logged
 
 HOUR = 3600
-HOURLY = "0 * * * *"
 OTHER = RunStatus("flights-feed-x-g1-1", "Ingest/feed", "Running")
 AWAY = Problem("Unavailable", "no answer", retryable=True)
 

@@ -15,7 +15,7 @@ from hudi_table.model.job.positions import Extent, Positions, TopicExtent, Topic
 from tests.support.plans import COMMIT, conditions, of, status_of, table
 from tests.support.scheduled_plans import SOURCES, Story
 
-HOURLY, NOON = "0 * * * *", "0 12 * * *"
+NOON = "0 12 * * *"
 HALF = timedelta(minutes=30)
 
 

@@ -115,7 +115,7 @@ def advanced(before: TableServiceStatus, runs: tuple[RunStatus, ...], others: It
     progress = Progress(
         runs=tuple(changed(run, plan=None, index=None) for run in kept),
         attempts=max([before.attempts, *(run.attempt for run in kept)]),
-        failures=before.failures if before.failures is not None else failures_of(before.runs),
+        failures=before.failures if before.failures is not None else _failures_of(before.runs),
         done=before.done,
         plan=before.plan,
         last_plan=before.last_plan,
@@ -137,7 +137,7 @@ def advanced(before: TableServiceStatus, runs: tuple[RunStatus, ...], others: It
     return progress
 
 
-def failures_of(runs: Iterable[RunStatus]) -> int:
+def _failures_of(runs: Iterable[RunStatus]) -> int:
     """How many of these, newest first, failed in a row: of a status that does not say it."""
     ended = (run for run in runs if run.phase != "Running")
     return sum(1 for _ in takewhile(lambda run: run.phase not in DONE, ended))
